@@ -93,10 +93,10 @@ class Report(Record):
 
     `operation` is the name of the call, and `elapsed` the run's seconds until its last failure. `reason` is the rule
     that ended the run and `text` that rule in words. `maybe_done` is set if the last response may mean that an earlier
-    attempt succeeded, or that the attempt itself did (a part of) its work before it failed, as a script of Redis may.
-    `vouched` is set if only the user's word allowed a retry. A run of very many attempts keeps its first and last
-    failures: `omitted` is the number of those between them, and `count` the number of all attempts. `method` is the
-    HTTP method or the full name of the RPC, and `resource` the URL without its query, or the resource that an RPC
+    attempt succeeded. It is also set if the attempt itself may have done its work before it failed, as a script of
+    Redis may. `vouched` is set if only the user's word allowed a retry. A run of very many attempts keeps its first and
+    last failures: `omitted` is the number of those between them, and `count` the number of all attempts. `method` is
+    the HTTP method or the full name of the RPC, and `resource` the URL without its query, or the resource that an RPC
     names. Both are None where they are not known, and contain no secrets. `number` counts the reports of this process,
     and `origin` identifies the run that made this one; comparisons and pickles leave out both.
     """

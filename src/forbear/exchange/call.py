@@ -69,13 +69,15 @@ class RetriedCall:
         stuck: str | None = None,
         option: str | None = None,
         subject: "Subject | None" = None,
+        cure: str | None = None,
     ) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`.
 
         `judgement` is the safety of the call. `code` is the status of the response, or the number of a gRPC call's
         code; None without a response. `stuck` says why another attempt is impossible, although the operation would
-        allow it; None if it is possible. `option` is the one by which the user may vouch for the call. `subject` is the
-        request, for the report; None if it is not known.
+        allow it; None if it is possible. `option` is the one by which the user may vouch for the call, and `cure` says
+        what else makes it repeatable, both for the reason; None for nothing. `subject` is the request, for the report;
+        None if it is not known.
         """
         policy, start = self._policy, self._start
         may_repeat = policy.repeatable is not False
@@ -91,7 +93,7 @@ class RetriedCall:
             repeatable=judgement.repeatable and may_repeat,
             maybe_done=code in judgement.maybe_done,
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
-            unsafe=why_not(judgement, "the call") + cure_for(judgement, option)
+            unsafe=why_not(judgement, "the call") + cure_for(judgement, option) + ("" if cure is None else f"; {cure}")
             if may_repeat
             else f"{judgement.operation or 'the call'} {FORBIDDEN}",
             details=_details(error, start.runtime.now(), subject),

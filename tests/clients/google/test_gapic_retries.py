@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
@@ -241,10 +241,10 @@ def test_what_cannot_be_right_is_refused() -> None:
 def test_on_error_is_called_as_google_api_core_calls_it(server: Server, code: grpc.StatusCode) -> None:
     """With each error that is worth a retry, so also with the last one; sync, on asyncio and for storage."""
     policy = cloud_storage.policy.with_attempts(None).with_timeout(5).with_backoff(forbear.Constant(3))
-    theirs = api_retry.Retry(predicate=api_retry.if_exception_type(exceptions.ServiceUnavailable), timeout=5)
+    theirs: Any = api_retry.Retry(predicate=api_retry.if_exception_type(exceptions.ServiceUnavailable), timeout=5)
     counts: list[int] = []
 
-    def heard(wrapped: Any) -> None:
+    def heard(wrapped: Callable[[Any], Callable[[Any], object]]) -> None:
         errors: list[Exception] = []
         server.fail(code, times=2)
         with virtual_time(seed=1), pytest.raises(exceptions.GoogleAPIError):
@@ -259,19 +259,17 @@ def test_on_error_is_called_as_google_api_core_calls_it(server: Server, code: gr
         async def asend(request: Any) -> Any:
             return send(request)
 
-        def on_asyncio(on_error: Any) -> Any:
-            retried = google.async_retry_for(DELETE, policy)(asend, on_error)
-            return lambda request: asyncio.run(awaited(retried(request)))
+        async def run(retried: Any, request: Any) -> None:
+            await retried(request)
 
-        heard(lambda on_error: google.retry_for(DELETE, policy)(send, on_error))
-        heard(on_asyncio)
-        heard(lambda on_error: DEFAULT_RETRY.with_timeout(0.001).with_repeatable(True)(send, on_error))
-        before = theirs.with_timeout(0)
-        heard(lambda on_error: before(send, on_error))
+        objects: list[Any] = [
+            google.retry_for(DELETE, policy),
+            DEFAULT_RETRY.with_timeout(0.001).with_repeatable(True),
+            theirs.with_timeout(0),
+        ]
+        for retry in objects:
+            heard(functools.partial(retry, send))
+        awaited: Any = google.async_retry_for(DELETE, policy)
+        heard(lambda on_error: lambda request: asyncio.run(run(awaited(asend, on_error), request)))
     worth = code is UNAVAILABLE
-    assert counts == ([2, 2, 1, 1] if worth else [0, 0, 0, 0])
-
-
-async def awaited(call: Any) -> Any:
-    """Return the result of `call`."""
-    return await call
+    assert counts == ([2, 1, 1, 2] if worth else [0, 0, 0, 0])

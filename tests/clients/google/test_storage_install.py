@@ -188,3 +188,76 @@ def test_what_cannot_be_made_safe_is_refused() -> None:
     session.mount("https://", Other())
     with pytest.raises(TypeError, match="plain adapters"):
         install(storage.Client(project="p", credentials=ANONYMOUS, _http=session))
+
+
+@pytest.fixture
+def key(cloud: Cloud, client: Any) -> Any:
+    """An HMAC key of a client that was made safe; it has its etag."""
+    install(client)
+    key, _ = client.create_hmac_key("a@b", project_id="p")
+    key.reload()
+    key.state = "INACTIVE"
+    return key
+
+
+UPDATE = "storage.projects.hmacKeys.update"
+
+
+@pytest.mark.parametrize("retry", [{}, {"retry": stock.DEFAULT_RETRY}], ids=["default", "always"])
+@pytest.mark.parametrize("fault", [Fault.status(503, operation=UPDATE, times=2), Fault.reset(operation=UPDATE)])
+def test_a_key_is_updated_with_its_etag(cloud: Cloud, key: Any, retry: dict[str, Any], fault: Fault) -> None:
+    """The client does not send it; with it the update is repeated, as the page of Google says, and done once."""
+    cloud.fault(fault)
+    with virtual_time(seed=1) as time:
+        key.update(**retry)
+    assert (key.state, cloud.effects.count(UPDATE)) == ("INACTIVE", 1)
+    assert time.slept
+
+
+def test_a_key_whose_update_was_lost(cloud: Cloud, key: Any) -> None:
+    """The second attempt is refused, since the etag is another one by then, and the report says why."""
+    cloud.fault(Fault.reset(when="after", operation=UPDATE))
+    with virtual_time(seed=1), pytest.raises(exceptions.PreconditionFailed) as caught:
+        key.update()
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.maybe_done
+    assert cloud.effects.count(UPDATE) == 1
+
+
+def test_a_key_that_another_client_changed(cloud: Cloud, client: Any, key: Any) -> None:
+    """It is not overwritten, not even without retries; without an etag the update is sent as it was."""
+    other = client.get_hmac_key_metadata(key.access_id, project_id="p")
+    other.state = "INACTIVE"
+    other.update()
+    key.state = "ACTIVE"
+    with pytest.raises(exceptions.PreconditionFailed):
+        key.update(retry=None)
+    del key._properties["etag"]
+    key.update()
+    assert key.state == "ACTIVE"
+
+
+@pytest.mark.parametrize("retry", [None, stock.DEFAULT_RETRY_IF_METAGENERATION_SPECIFIED], ids=["none", "unmet"])
+def test_a_key_without_retries(cloud: Cloud, key: Any, retry: Any) -> None:
+    """A call whose retries are off stays so."""
+    cloud.fault(Fault.status(503, operation=UPDATE))
+    with virtual_time() as time, pytest.raises(exceptions.ServiceUnavailable):
+        key.update(retry=retry)
+    assert time.slept == []
+
+
+def test_the_sample_of_the_page(cloud: Cloud, client: Any) -> None:
+    """`bucket.update(retry=DEFAULT_RETRY)` is sent once where Google's repeats it; the note has a cure that works."""
+    bucket = install(client).bucket("bkt")
+    bucket.reload()
+    cloud.fault(Fault.status(503, operation="storage.buckets.update", times=2))
+    with virtual_time(), pytest.raises(exceptions.RetryError) as caught:
+        bucket.update(retry=stock.DEFAULT_RETRY)
+    assert caught.value.__notes__[0].endswith(
+        "storage.buckets.update may have been executed; it may be repeated only with ifMetagenerationMatch=; "
+        "pass if_metageneration_match=bucket.metageneration"
+    )
+    with virtual_time():
+        bucket.update(retry=stock.DEFAULT_RETRY, if_metageneration_match=bucket.metageneration)
+    assert cloud.effects.count("storage.buckets.update") == 1

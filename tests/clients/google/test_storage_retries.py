@@ -19,6 +19,7 @@ from google.cloud.storage import retry as stock
 
 import forbear
 from forbear.clients import google_storage as ours
+from forbear.clients.google_storage.cures import CURES
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
@@ -309,3 +310,34 @@ def test_what_cannot_be_right_is_refused() -> None:
 
     with pytest.raises(TypeError, match="returned an awaitable"):
         ours.DEFAULT_RETRY(call)().close()
+
+
+@pytest.mark.parametrize(
+    ("operation", "owner", "method", "arguments", "cure"),
+    [
+        ("buckets.update", "bucket", "update", (), "if_metageneration_match=bucket.metageneration"),
+        ("buckets.patch", "bucket", "patch", (), "if_metageneration_match=bucket.metageneration"),
+        ("objects.insert", "blob", "upload_from_string", ("x",), "if_generation_match=0 for a new object"),
+        ("objects.delete", "bucket", "delete_blob", ("a",), "if_generation_match=blob.generation"),
+        ("objects.patch", "blob", "patch", (), "if_metageneration_match=blob.metageneration"),
+    ],
+)
+def test_the_note_has_a_cure_in_words_of_the_client(
+    cloud: Cloud, bucket: Any, operation: str, owner: str, method: str, arguments: tuple[str, ...], cure: str
+) -> None:
+    """The argument to pass, and how to say that a repeat does no harm."""
+    cloud.fault(Fault.status(503, operation=f"storage.{operation}"))
+    send = getattr(bucket if owner == "bucket" else bucket.blob("a"), method)
+    with virtual_time(seed=1), pytest.raises(exceptions.ServiceUnavailable) as caught:
+        send(*arguments, retry=ours.DEFAULT_RETRY)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert f"; pass {cure}" in report.note
+    assert report.note.endswith("or retry=DEFAULT_RETRY.with_repeatable(True) if a repeat does no harm")
+
+
+def test_every_conditional_operation_has_its_cure() -> None:
+    """All of the JSON API that the client has a method for."""
+    without = {"storage.folders", "storage.managedFolders"}
+    conditional = {entry.id for entry in cloud_storage.RECOMMENDED.tables()["cloud_storage.json"] if entry.conditions}
+    assert {name for name in conditional if name.rpartition(".")[0] not in without} == CURES.keys()

@@ -70,7 +70,7 @@ def request_of_error(error: Exception) -> Request | None:
         for place in (cause, getattr(cause, "response", None)):
             request: Any = getattr(place, "request", None)
             if isinstance(getattr(request, "url", None), str):
-                return _read(request)
+                return request_of(request)
     return None
 
 
@@ -82,7 +82,8 @@ def request_of_upload(method: str, address: str, headers: Mapping[str, Any], con
     return Request(method, url.netloc, target, lowered, content, url.scheme)
 
 
-def _read(request: Any) -> Request:
+def request_of(request: Any) -> Request:
+    """Return a prepared request of requests as a Request, whose body is None if it is not in memory."""
     body = request.body.encode() if isinstance(request.body, str) else request.body
     content = b"" if body is None else body if isinstance(body, bytes) else None
     return request_of_upload(request.method, request.url, request.headers, content)

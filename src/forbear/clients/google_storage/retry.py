@@ -22,6 +22,7 @@ from forbear.clients.google_storage.calls import (
     sending_of,
     verdict_of,
 )
+from forbear.clients.google_storage.cures import cure_of
 from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
@@ -39,6 +40,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _DOWNLOADS = "google.cloud.storage._media.requests.download"
+_VOUCH = "retry=DEFAULT_RETRY.with_repeatable(True) if a repeat does no harm"
 _WORTH_IT = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
@@ -169,7 +171,9 @@ class Retry(api_retry.Retry):
                             call = RetriedCall(self._policy, Start())
                         chunk, judgement = sending, judgement.replace(repeatable=True)
                     subject = request or request_of_error(error)
-                    delay = call.failed(error, verdict, judgement, errors.status_of(error), subject=subject)
+                    cure = None if (known_cure := cure_of(judgement)) is None else f"{known_cure}, or {_VOUCH}"
+                    status = errors.status_of(error)
+                    delay = call.failed(error, verdict, judgement, status, subject=subject, cure=cure)
                     if delay is None:
                         _annotate(error, call.report)
                         raise
