@@ -20,7 +20,7 @@ from forbear.run.switch import ever_off, ever_stopping, is_off
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Self
+    from typing import Protocol, Self
 
     from forbear.run.plan import RetryPlan
 

@@ -8,7 +8,7 @@ import click
 
 from forbear.cli.explain import curl
 from forbear.cli.explain.draft import Draft
-from forbear.cli.output import EXIT_CODES, BadInput, tell
+from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
 from forbear.cli.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
 from forbear.http.request import Request
 from forbear.run import switch
@@ -113,6 +113,8 @@ def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
             click.echo(json.dumps(answer.document(), indent=2))
         else:
             answer.show()
+            for text in answer.warnings:
+                warn(text)
 
 
 class _InputKind(Enum):

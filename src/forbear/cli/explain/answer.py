@@ -79,6 +79,7 @@ class Answer:
 
     `title` and `request` name it, without parts that may be secret. `maybe_done` lists the responses that, on a later
     attempt, may mean that an earlier attempt worked. `remarks` are further sentences, `more` further JSON fields.
+    `warnings` name conditions that cannot be read; the caller prints them if the answer is not printed as JSON.
     """
 
     title: str
@@ -90,6 +91,7 @@ class Answer:
     maybe_done: tuple[int, ...] | tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     more: dict[str, object] = field(default_factory=dict[str, object])
+    warnings: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the answer as a JSON object."""
@@ -102,6 +104,7 @@ class Answer:
             "safety": judgement.safety.value,
             "conditions": list(judgement.conditions),
             "met": judgement.met,
+            "warnings": list(self.warnings),
             "repeatable": judgement.repeatable,
             "mutation": judgement.mutation,
             "refused": judgement.refused,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from forbear.cli.explain import unreadable
 from forbear.cli.explain.answer import Answer, FailureOutcome, outcome_of
 from forbear.cli.output import BadInput
 from forbear.cli.profiles import DEFAULT_PROFILE, ProfileChoice, named_policy
@@ -77,6 +78,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
         _outcomes(judgement, policy, verdict),
         tuple(codes.NAMES[number] for number in judgement.maybe_done),
         (f"if a repeat does no harm, vouch for the RPC in the interceptor with {option}",) if cure else (),
+        warnings=unreadable.of_call(call, judgement),
     )
 
 

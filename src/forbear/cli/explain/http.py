@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
+from forbear.cli.explain import unreadable
 from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, wait_text, why_retried
 from forbear.cli.output import BadInput
 from forbear.cli.profiles import ProfileChoice
@@ -50,6 +51,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice) -> Ans
         judgement,
         outcomes,
         judgement.maybe_done,
+        warnings=unreadable.of_request(request, judgement),
         more={"session": judgement.session},
     )
 
