@@ -92,6 +92,9 @@ def test_no_secrets() -> None:
     attempt = Attempt(1, "E", "password=hunter2", 0, request_ids=(("request-id", f"Bearer hunter2 {'x' * 999}"),))
     report = made(attempt, resource="https://me:hunter2@example.com/a?key=hunter2")
     assert "hunter2" not in report.as_text() + json.dumps(report.as_dict()) + repr(report)
+    webhook = made(resource="https://hooks.slack.com/services/T0/B0/hunter2")
+    assert "hunter2" not in webhook.as_text()
+    assert "\x1b" not in made(Attempt(1, "E", "\x1b[2J", 0, request_ids=(("request-id", "\x1b[2J"),))).as_text()
     assert len(attempt.request_ids[0][1]) == 256
     assert len(made(resource="x" * 9999).resource or "") == 2048
 
