@@ -83,6 +83,10 @@ def test_long_texts_are_cut() -> None:
             "forbear: gave up after 1 attempt in 0.25 s: unsafe",
         ),
         (
+            Report("fetch", TWO[:1], 0.25, Reason.UNSAFE, "unsafe", maybe_done=True),
+            "forbear: gave up after 1 attempt in 0.25 s: unsafe; the attempt may have worked",
+        ),
+        (
             made(omitted=199_998),
             f"forbear: gave up after 200000 attempts (199998 of them omitted from the report) in 31.2 s: {TEXT}",
         ),
