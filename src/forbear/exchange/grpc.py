@@ -5,7 +5,7 @@ vouches for it, or if its failure proves that it was not executed. A failure wit
 service's statuses, a failure of a gRPC call by its code.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple

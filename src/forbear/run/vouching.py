@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 class safe_to_repeat(Scope):  # noqa: N801 - used like a function
     """`with safe_to_repeat("POST https://api.example.com/v1/search*"):` vouches for requests until the block ends.
 
-    Requests that match one of the patterns may be executed twice; see `forbear.http.patterns.Pattern`. The scope applies
-    to the clients of this block, to the functions it calls, and to tasks and threads that it starts with its context.
-    At the end of the block it ends for all of them, even if they still run. Every request is matched on its own:
-    redirects and requests for tokens, too. In a generator it applies to what the generator itself calls, not to its
-    consumer.
+    Requests that match one of the patterns may be executed twice; see `forbear.http.patterns.Pattern`. The scope
+    applies to the clients of this block, to the functions it calls, and to tasks and threads that it starts with its
+    context. At the end of the block it ends for all of them, even if they still run. Every request is matched on its
+    own: redirects and requests for tokens, too. In a generator it applies to what the generator itself calls, not to
+    its consumer.
 
     TypeError or ValueError for a wrong pattern, and without one.
     """
