@@ -13,6 +13,7 @@ from forbear.cli.output import EXIT_CODES, BadInput, Problem, report
 
 COMMANDS = {
     "run": "Run a program, and run it again if it fails.",
+    "curl": "Send an HTTP request, and send it again where that is safe.",
     "explain": "Say whether a request may be repeated, and why.",
     "schedule": "Show when a policy retries.",
     "export": "Write a policy as configuration or code for another system.",

@@ -4,7 +4,8 @@ Options that cannot change the answer are ignored. An unknown option is an error
 """
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from urllib.parse import quote
 
 from forbear.cli.explain.draft import Draft, encoded
 from forbear.cli.output import BadInput
@@ -65,25 +66,37 @@ def parse(words: Sequence[str]) -> tuple[Request, list[str]]:
 
     The line comes as words, or as one word that has the whole line. Raises BadInput if it cannot be understood.
     """
-    line = _Line()
-    for name, value in _options(_shell_words(words)):
-        line.take(name, value)
-    return line.request(), line.ignored
+    line = CurlLine()
+    line.read(words)
+    return line.request(), [f"--{name}" for name, _ in line.others]
 
 
-def _shell_words(words: Sequence[str]) -> list[str]:
-    """Return the words after "curl"; split a line in one word as a shell would, up to a pipe, a redirection or ";".
+def takes_next(word: str) -> bool:
+    """Return whether a word is a curl option, or ends in one, whose value is the next word."""
+    if word.startswith("--"):
+        return word[2:] in _WITH_VALUE
+    if not word.startswith("-"):
+        return False
+    for index, letter in enumerate(word[1:], 2):
+        if _LONG_NAMES.get(letter) in _WITH_VALUE:
+            return index == len(word)
+    return False
 
-    Raises BadInput for a quote without its end.
+
+def _shell_words(words: Sequence[str]) -> tuple[list[str], str]:
+    """Return the words after "curl", and the pipe, redirection or ";" at which a line in one word ends ("" for none).
+
+    Such a line is split as a shell would; words after it belong to it. Raises BadInput for a quote without its end.
     """
-    if len(words) > 1:
-        return list(words[1:])
+    first, *others = words
+    if others and not any(map(str.isspace, first)):
+        return others, ""
     try:
-        split = shlex.split(words[0].replace("\\\r\n", " ").replace("\\\n", " "))[1:]
+        split = shlex.split(first.replace("\\\r\n", " ").replace("\\\n", " "))[1:]
     except ValueError as error:
         raise BadInput(f"the curl line cannot be read: {error}".lower(), "close every quote") from None
     end = next((index for index, word in enumerate(split) if word in _END_OF_COMMAND), len(split))
-    return split[:end]
+    return split[:end] + others, "".join(split[end : end + 1])
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
@@ -134,18 +147,35 @@ def _unknown(option: str) -> BadInput:
     return BadInput(f"the curl option {option} is not known here", "leave it out if it does not change the request")
 
 
-class _Line:
-    """The request that a curl line describes, built option by option. `ignored` names the options without effect."""
+class CurlLine:
+    """The request that a curl line describes, built option by option.
 
-    def __init__(self) -> None:
-        self.ignored: list[str] = []
-        self._draft = Draft()
-        self._urls: list[str] = []
-        self._method: str | None = None
+    `urls`, `form` (the parts of `-F` with the options' names), `file` (of `-T`) and `removed` (the headers that the
+    line takes away, in lower case) are as in the line. `others` has the options, with their values, that do not change
+    the request line, the headers and the body as the tables judge them. `end` is the pipe, redirection or ";" at which
+    the curl command ended, "" for none; what follows is left out. `stdin` returns the bytes of "@-"; without it,
+    such a body is not available.
+    """
+
+    def __init__(self, stdin: Callable[[], bytes] | None = None) -> None:
+        self.urls: list[str] = []
+        self.others: list[tuple[str, str]] = []
+        self.form: list[tuple[str, str]] = []
+        self.file: str | None = None
+        self.removed: set[str] = set()
+        self.end = ""
+        self.draft = Draft(stdin)
+        self.method: str | None = None
+        self.sends_data = self.sends_json = False
         self._implied = "GET"
         self._get = False
         self._query: list[str] = []
-        self._file: str | None = None
+
+    def read(self, words: Sequence[str]) -> None:
+        """Add all options and URLs of a line that begins with curl; raise BadInput for an unknown option."""
+        split, self.end = _shell_words(words)
+        for name, value in _options(split):
+            self.take(name, value)
 
     def take(self, name: str, value: str) -> None:
         """Add one option, by its long name without dashes; `value` is "" for a flag."""
@@ -154,66 +184,80 @@ class _Line:
         elif name.startswith("data") or name == "json":
             self._data(name, value)
         elif name in ("form", "form-string"):
-            self._implied, self._draft.body = "POST", None
+            self._implied, self.draft.body = "POST", None
+            self.form.append((name, value))
         elif name == "upload-file":
-            self._implied, self._draft.body, self._file = "PUT", None, value
+            self._implied, self.draft.body, self.file = "PUT", None, value
         elif name == "request":
-            self._method = value
+            self.method = value
         elif name == "head":
             self._implied = "HEAD"
         elif name == "get":
             self._get = True
         elif name == "url":
-            self._urls.append(value)
+            self.urls.append(value)
         elif name == "url-query":
-            self._query.append(value[1:] if value.startswith("+") else _encoded_pair(value))
+            self._query.append(value[1:] if value.startswith("+") else self._encoded_pair(value) or "")
         else:
-            self.ignored.append(f"--{name}")
+            self.others.append((name, value))
 
     def request(self) -> Request:
         """Return the request of the whole line; raise BadInput unless it has exactly one URL."""
-        if len(self._urls) != 1:
-            cure = "put the URL in quotes, and name one" if self._urls else "name the URL of the request"
-            raise BadInput(f"the curl line must name one URL, got {len(self._urls)}", cure)
-        method, query = self._method or self._implied, self._query
+        if len(self.urls) != 1:
+            cure = "put the URL in quotes, and name one" if self.urls else "name the URL of the request"
+            raise BadInput(f"the curl line must name one URL, got {len(self.urls)}", cure)
+        method, query = self.method or self._implied, self._query
         if self._get:
-            method = self._method or ("HEAD" if self._implied == "HEAD" else "GET")
-            query = [*query, (self._draft.body or b"").decode(errors="replace")]
-            self._draft.body = b""
-        return self._draft.build(method, self._address(), "&".join(filter(None, query)))
+            method = self.method or ("HEAD" if self._implied == "HEAD" else "GET")
+            query = [*query, (self.draft.body or b"").decode(errors="replace")]
+            self.draft.body, self.sends_data = b"", False
+        return self.draft.build(method, self._address(), "&".join(filter(None, query)))
 
     def _address(self) -> str:
         """Return the URL; like curl, append the name of an uploaded file if the URL ends in a slash."""
-        url = self._urls[0]
-        if self._file in (None, "-", ".") or not url.endswith("/"):
+        url = self.urls[0]
+        if self.file in (None, "-", ".") or not url.endswith("/"):
             return url
-        return url + encoded(str(self._file).replace("\\", "/").rpartition("/")[2])
+        return url + encoded(str(self.file).replace("\\", "/").rpartition("/")[2])
 
     def _header(self, line: str) -> None:
         name, colon, value = line.partition(":")
         if line.startswith("@"):
             raise BadInput("headers from a file are not supported", "name them with -H 'Name: value'")
         if colon and not value.strip():  # removes a default header of curl
-            self._draft.without_header(name)
+            self.draft.without_header(name)
+            self.removed.add(name.strip().lower())
         elif not colon and line.endswith(";"):  # curl's syntax for an empty header
-            self._draft.header(f"{line[:-1]}:")
+            self.draft.header(f"{line[:-1]}:")
         else:
-            self._draft.header(line)
+            self.draft.header(line)
 
     def _data(self, name: str, value: str) -> None:
         if self._implied == "GET":
             self._implied = "POST"
+        self.sends_data, self.sends_json = True, self.sends_json or name == "json"
         if name == "data-urlencode":
-            self._draft.data(_encoded_pair(value), files=False)
+            pair = self._encoded_pair(value)
+            self.draft.add(None if pair is None else pair.encode(errors="replace"))
         else:
             keep, joint = name in ("data-binary", "json"), b"" if name == "json" else b"&"
-            self._draft.data(value, files=name != "data-raw", keep_line_ends=keep, joint=joint)
+            self.draft.data(value, files=name != "data-raw", keep_line_ends=keep, joint=joint)
 
+    def _encoded_pair(self, value: str) -> str | None:
+        """Encode a value of `--data-urlencode` or `--url-query` as curl does; None if it is stdin, which is not read.
 
-def _encoded_pair(value: str) -> str:
-    """Encode a value of `--data-urlencode` or `--url-query` as curl does, except that no file is read.
-
-    "NAME=TEXT" encodes TEXT only. Everything else is encoded as a whole, without a first "=".
-    """
-    name, equals, content = value.partition("=")
-    return f"{name}={encoded(content)}" if equals and name else encoded(content if equals else value)
+        "NAME=TEXT" encodes TEXT only, and "NAME@FILE" the content of FILE. Everything else is encoded as a whole,
+        without a first "=".
+        """
+        name, equals, text = value.partition("=")
+        if equals:
+            escaped = encoded(text)
+        elif "@" in value:
+            name, _, file = value.partition("@")
+            content = self.draft.content(file)
+            if content is None:
+                return None
+            escaped = quote(content, safe="")
+        else:
+            name, escaped = "", encoded(value)
+        return f"{name}={escaped}" if name else escaped

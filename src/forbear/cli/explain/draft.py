@@ -1,6 +1,7 @@
 """Build a request from its parts on the command line. Errors never repeat text that may be secret."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -16,10 +17,12 @@ _CLOUD_STORAGE = "https://storage.googleapis.com/storage/v1/b"
 class Draft:
     """A request under construction; `build` returns it.
 
-    `body` is None if a part of it is not available, such as stdin.
+    `body` is None if a part of it is not available. `stdin` returns the bytes of "@-"; without it they are not
+    available.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stdin: Callable[[], bytes] | None = None) -> None:
+        self._stdin = stdin
         self.headers: dict[str, str] = {}
         self.body: bytes | None = b""
         self._count = 0
@@ -47,20 +50,31 @@ class Draft:
         """Append `text` to the body; `joint` separates it from what the body has already.
 
         With `files`, "@FILE" stands for the content of FILE, without its line ends and NUL bytes unless
-        `keep_line_ends`. "@-" (stdin) makes the body None for good. Raises BadInput if a file cannot be read.
+        `keep_line_ends`. "@-" is stdin. Raises BadInput if a file cannot be read.
         """
-        part: bytes | None
-        if files and text == "@-":
-            part = None
-        elif files and text.startswith("@"):
-            part = _content(text[1:])
-            part = part if keep_line_ends else part.replace(b"\r", b"").replace(b"\n", b"").replace(b"\0", b"")
+        if files and text.startswith("@"):
+            part = self.content(text[1:])
+            if part is not None and not keep_line_ends:
+                part = part.replace(b"\r", b"").replace(b"\n", b"").replace(b"\0", b"")
         else:
             part = text.encode(errors="replace")
+        self.add(part, joint)
+
+    def add(self, part: bytes | None, joint: bytes = b"&") -> None:
+        """Append bytes to the body, after `joint` if it has some already; None makes the body None for good."""
         if part is None or self.body is None:
             self.body = None
         else:
             self.body = self.body + joint + part if self.body else part
+
+    def content(self, name: str) -> bytes | None:
+        """Return the content of a file, or of stdin if `name` is "-"; None if stdin is not available.
+
+        Raises BadInput if the file cannot be read.
+        """
+        if name == "-":
+            return None if self._stdin is None else self._stdin()
+        return _content(name)
 
     def build(self, method: str, url: str, query: str = "") -> Request:
         """Return the request for `url`, with `query` added to its own query; raise BadInput for a bad method or URL."""

@@ -5,12 +5,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forbear.cli.output import report, tell
+from forbear.cli.events import EventPrinter
+from forbear.cli.output import report
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.stdin import DirectStdin, RecordedStdin, open_stdin
 from forbear.core.decide import Limits, show
-from forbear.core.events import Event, Failed, GaveUp, Scheduled
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.state import Run
@@ -64,7 +64,7 @@ def repeat(
         limits,
         backoff,
         attempt_timeout,
-        on_event=None if quiet else _Printer(limits.attempts),
+        on_event=None if quiet else EventPrinter(limits.attempts),
     )
     runtime = current.get()
     run = Run(policy, Path(command[0]).name or command[0], runtime, runtime.monotonic())
@@ -121,24 +121,3 @@ def _wait(signals: Signals, delay: float, run: Run) -> int | None:
             if signum is signal.SIGTSTP:
                 signal.raise_signal(signal.SIGSTOP)
     return None
-
-
-class _Printer:
-    """Prints the events of a run to stderr: retries, giving up, and a success after a retry.
-
-    `attempts` is the maximum number of attempts, None for no limit.
-    """
-
-    def __init__(self, attempts: int | None) -> None:
-        self._of = "" if attempts is None else f" of {attempts}"
-        self._failure = ""
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, Failed):
-            self._failure = event.text
-        elif isinstance(event, Scheduled):
-            tell(f"forbear: {self._failure}; attempt {event.attempt}{self._of} in {show(event.delay)}")
-        elif isinstance(event, GaveUp):
-            tell(f"{event.report.note}; last failure: {self._failure}")
-        else:
-            tell(f"forbear: attempt {event.attempt} worked")

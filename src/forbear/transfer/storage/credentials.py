@@ -27,12 +27,14 @@ class Credentials:
     """The description of credentials, without secrets, so that it can be sent to other processes.
 
     `file` is a key file of a service account or another file that google-auth reads, None for the application default
-    credentials. `impersonate` is the e-mail of a service account to act as. `anonymous` sends no credentials.
+    credentials. `impersonate` is the e-mail of a service account to act as. `anonymous` sends no credentials. `scope`
+    is what the tokens allow, by default Cloud Storage only.
     """
 
     file: str | None = None
     impersonate: str | None = None
     anonymous: bool = False
+    scope: str = SCOPE
 
     def __post_init__(self) -> None:
         if self.anonymous and (self.file or self.impersonate):
@@ -155,15 +157,15 @@ def _load(credentials: Credentials) -> Any:
 
     load: Any = google.auth
     if credentials.file is None:
-        loaded = load.default(scopes=[SCOPE])[0]
+        loaded = load.default(scopes=[credentials.scope])[0]
     else:
         with warnings.catch_warnings():
             # It warns of files from other people; the user has named this one.
             warnings.simplefilter("ignore", DeprecationWarning)
-            loaded = load.load_credentials_from_file(credentials.file, scopes=[SCOPE])[0]
+            loaded = load.load_credentials_from_file(credentials.file, scopes=[credentials.scope])[0]
     if credentials.impersonate is not None:
         act: Any = impersonated_credentials
-        loaded = act.Credentials(loaded, credentials.impersonate, [SCOPE])
+        loaded = act.Credentials(loaded, credentials.impersonate, [credentials.scope])
     return loaded
 
 

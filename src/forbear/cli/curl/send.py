@@ -1,0 +1,197 @@
+"""The run of `forbear curl`: send the request and those that redirects lead to, and write the last response."""
+
+import signal
+import sys
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+import click
+import httpx
+
+from forbear.cli.curl.connect import CurlTransport
+from forbear.cli.curl.errors import HTTP_ERROR, TOO_MANY_REDIRECTS, WRONG_URL, CurlFailed, failure_of
+from forbear.cli.curl.hop import BadRedirect, Hop, next_hop
+from forbear.cli.curl.output import Sink, file_or_stdout, formatted, head_of, open_sink
+from forbear.cli.curl.report import HopReport, print_json
+from forbear.cli.curl.settings import CurlSettings
+from forbear.cli.events import EventPrinter
+from forbear.cli.explain.http import policy_for
+from forbear.cli.options import PolicyOptions, apply_options
+from forbear.cli.output import tell
+from forbear.clients.httpx import RetryTransport
+from forbear.core.service import Judgement
+from forbear.http.vouch import Vouch, vouched
+from forbear.policy import Policy
+from forbear.run.runtime import current
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The options of forbear for a run: service, profile, limits and backoff, and what the user vouches for.
+
+    `report` is "text", "json" or "none".
+    """
+
+    service: str | None
+    profile: str
+    policy: PolicyOptions
+    safe: tuple[str, ...] = ()
+    not_executed: Mapping[str, frozenset[int]] | None = None
+    idempotency_header: str | None = None
+    report: str = "text"
+
+    def policy_for(self, hop: Hop) -> "tuple[Policy, Judgement]":
+        """Return the policy for a request, and the judgement on it, with what the user vouches for."""
+        request = hop.request
+        policy, service = policy_for(request, self.service, self.profile)
+        limits, backoff = apply_options(policy.limits, policy.backoff, self.policy)
+        judgement = vouched(service.classify(request), request, Vouch(self.safe, self.not_executed))
+        return policy.with_limits(limits).with_backoff(backoff), judgement
+
+
+class CurlRun:
+    """One run: the request of a command line, its redirects, and the reports on them."""
+
+    def __init__(self, settings: CurlSettings, rules: Rules) -> None:
+        self._settings = settings
+        self._rules = rules
+        self._reports: list[HopReport] = []
+        self._transport = CurlTransport(settings, self._sent)
+        self._retrying = RetryTransport(
+            transport=self._transport,
+            safe=rules.safe,
+            not_executed=rules.not_executed,
+            idempotency_header=rules.idempotency_header,
+        )
+        self._started = current.get().monotonic()
+
+    def run(self, hop: Hop, typed_url: str) -> None:
+        """Send `hop` and what it redirects to, and write the last response; CurlFailed if that fails.
+
+        `typed_url` is the URL of the command line. The output is opened before anything is sent.
+        """
+        code = 1
+        try:
+            with ExitStack() as stack, _ended_by_signals():
+                name = self._settings.values.get("dump-header")
+                dump = None if name is None else stack.enter_context(file_or_stdout(name))
+                sink = stack.enter_context(open_sink(self._settings, typed_url))
+                client = stack.enter_context(httpx.Client(transport=self._retrying, trust_env=False))
+                self._follow(client, hop, dump, sink)
+            code = 0
+        except CurlFailed as error:
+            code = error.exit_code
+            raise
+        except (httpx.HTTPError, OSError) as error:
+            failure = failure_of(error)
+            code = failure.exit_code
+            raise failure from None
+        finally:
+            if self._rules.report == "json":
+                print_json(self._reports, code, current.get().monotonic() - self._started)
+
+    def _follow(self, client: httpx.Client, hop: Hop, dump: Sink | None, sink: Sink) -> None:
+        settings, heads = self._settings, b""
+        while True:
+            with closing(self._send(client, hop)) as response:
+                heads += head_of(response)
+                following = self._next(hop, response)
+                if following is None:
+                    if dump is not None:
+                        dump.write(heads)
+                        dump.finish()
+                    shown = heads if settings.has("include") or hop.method == "HEAD" else b""
+                    self._finish(hop, response, shown, sink)
+                    return
+            hop = following
+
+    def _finish(self, hop: Hop, response: httpx.Response, head: bytes, sink: Sink) -> None:
+        """Write the last response, and what `-w` asks for; CurlFailed for an error status, if `-f` asks for it."""
+        failed = response.status_code >= 400 and self._settings.has("fail", "fail-with-body")
+        if not failed or self._settings.has("fail-with-body"):
+            if head:
+                sink.write(head)
+            for chunk in response.iter_bytes() if self._settings.has("compressed") else response.iter_raw():
+                sink.write(chunk)
+            sink.finish()
+        template = self._settings.values.get("write-out")
+        if template is not None:
+            click.echo(formatted(template, self._variables(hop, response, failed, sink.size)), nl=False)
+        if failed:
+            raise CurlFailed(f"the server responded with {response.status_code}", HTTP_ERROR)
+
+    def _send(self, client: httpx.Client, hop: Hop) -> httpx.Response:
+        policy, judgement = self._rules.policy_for(hop)
+        printer = EventPrinter(policy.limits.attempts) if self._rules.report == "text" else None
+        report = HopReport(hop, judgement, printer)
+        self._reports.append(report)
+        if self._settings.has("verbose"):
+            what = judgement.operation or f"{hop.method} on a host that no table knows"
+            doubt = "may be executed twice" if judgement.repeatable else "must not be executed twice"
+            tell(f"* {what}: {doubt} ({judgement.service}, {judgement.safety.value})")
+        extensions = {"timeout": self._transport.timeouts, "forbear": policy.with_on_event(report)}
+        response = client.send(hop.message(extensions), stream=True, auth=None, follow_redirects=False)
+        report.status = response.status_code
+        if self._settings.has("verbose"):
+            for line in head_of(response).decode("latin-1").split("\r\n")[:-2]:
+                tell(f"< {line}")
+        return response
+
+    def _next(self, hop: Hop, response: httpx.Response) -> Hop | None:
+        if not self._settings.has("location"):
+            return None
+        try:
+            following = next_hop(hop, response.status_code, response.headers.get("location"), self._settings)
+        except BadRedirect as error:
+            raise CurlFailed(str(error), WRONG_URL, "leave -L out to see the redirect") from None
+        most = self._settings.max_redirects
+        if following is not None and len(self._reports) > most:
+            raise CurlFailed(f"more than {most} redirects", TOO_MANY_REDIRECTS, "--max-redirs N allows more")
+        return following
+
+    def _variables(self, hop: Hop, response: httpx.Response, failed: bool, size: int) -> dict[str, object]:
+        return {
+            "content_type": response.headers.get("content-type", ""),
+            "exitcode": HTTP_ERROR if failed else 0,
+            "http_code": f"{response.status_code:03}",
+            "http_version": response.http_version.removeprefix("HTTP/"),
+            "method": hop.method,
+            "num_redirects": len(self._reports) - 1,
+            "num_retries": sum(report.retries for report in self._reports),
+            "response_code": f"{response.status_code:03}",
+            "scheme": hop.url.scheme,
+            "size_download": size,
+            "time_total": f"{current.get().monotonic() - self._started:.6f}",
+            "url_effective": str(hop.url),
+        }
+
+    def _sent(self, request: httpx.Request) -> None:
+        if self._settings.has("verbose"):
+            tell(f"> {request.method} {request.url.raw_path.decode('ascii')}")
+            for name, value in request.headers.items():
+                tell(f"> {name}: {value}")
+
+
+@contextmanager
+def _ended_by_signals() -> Generator[None]:
+    """Exit with 128 + n when SIGTERM or SIGHUP arrives, so that the part file of a response is deleted.
+
+    A signal that is ignored or has a handler keeps that. Outside the main thread, the block runs without this.
+    """
+
+    def end(signum: int, frame: FrameType | None) -> None:
+        sys.exit(128 + signum)
+
+    names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
+    signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    handled = [signum for signum in signals if signal.getsignal(signum) is signal.SIG_DFL]
+    for signum in handled:
+        signal.signal(signum, end)
+    try:
+        yield
+    finally:
+        for signum in handled:
+            signal.signal(signum, signal.SIG_DFL)

@@ -1,0 +1,214 @@
+"""The settings of a curl line that decide how its request is sent, and where the response goes.
+
+An option that is neither followed nor harmless is an error. It is never ignored in silence.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from forbear.cli.explain.curl import CurlLine
+from forbear.cli.output import BadInput
+
+CONNECT_TIMEOUT = 30.0
+STALL_TIMEOUT = 300.0
+"""The default seconds for opening a connection, and for a wait in which no byte comes or goes."""
+
+MAX_REDIRECTS = 50
+
+_HARMLESS = frozenset({
+    "basic", "disable", "fail-early", "globoff", "keepalive-time", "no-buffer", "no-keepalive", "no-progress-meter",
+    "progress-bar", "retry-connrefused", "show-error", "silent", "ssl-reqd", "styled-output", "tcp-nodelay", "tlsv1",
+    "trace-time",
+})  # fmt: skip
+"""The options that change neither the request nor the output of this command."""
+
+_FLAGS = frozenset({
+    "compressed", "create-dirs", "fail", "fail-with-body", "http1.1", "http2", "http2-prior-knowledge", "include",
+    "insecure", "ipv4", "ipv6", "location", "path-as-is", "remote-name", "tlsv1.2", "tlsv1.3", "verbose",
+})  # fmt: skip
+
+_VALUES = frozenset({
+    "cacert", "capath", "cert", "cookie", "dump-header", "interface", "key", "noproxy", "oauth2-bearer", "output",
+    "output-dir", "pass", "proxy", "proxy-user", "range", "referer", "unix-socket", "user", "user-agent", "write-out",
+})  # fmt: skip
+
+_CURES = {
+    "anyauth": "send Basic credentials with -u USER:PASSWORD, or a header with -H 'Authorization: ...'",
+    "continue-at": "leave it out: a broken download is continued within the run; -r RANGE requests a part",
+    "cookie-jar": "send cookies with -b 'NAME=VALUE'",
+    "etag-compare": "send the etag with -H 'If-None-Match: ETAG'",
+    "http1.0": "leave it out: HTTP/1.1 is the default",
+    "http3": "use --http2, or leave it out",
+    "limit-rate": "leave it out; --max-time limits the time of an attempt",
+    "location-trusted": "use -L: it keeps credentials within their origin",
+    "netrc": "name the credentials with -u USER:PASSWORD",
+    "remote-header-name": "name the file with -o FILE",
+    "retry-all-errors": "leave it out, or vouch that the request may be repeated: --safe 'METHOD URL'",
+    "socks5": "use -x socks5://HOST:PORT",
+    "socks5-hostname": "use -x socks5h://HOST:PORT",
+    "speed-limit": "leave it out; --max-time limits the time of an attempt",
+    "stderr": "redirect stderr in the shell; -v prints the headers",
+    "time-cond": "send the condition with -H 'If-Modified-Since: DATE'",
+    "trace": "use -v, which prints the headers of every attempt",
+}
+_SAME_CURE = {
+    "digest": "anyauth",
+    "negotiate": "anyauth",
+    "netrc-file": "netrc",
+    "netrc-optional": "netrc",
+    "speed-time": "speed-limit",
+    "trace-ascii": "trace",
+}
+
+_GLOB = re.compile(r"\{[^{}]*\}|\[(?:\d+-\d+|[A-Za-z]-[A-Za-z])(?::\d+)?\]")
+_ADDRESS = re.compile(r"\[?(?P<host>[^\[\]]*)\]?")
+
+
+@dataclass
+class CurlSettings:
+    """The settings of one curl line. `flags` has its flags, and `values` the last value of each option with one.
+
+    Times are in seconds, None where the line sets none. `resolved` maps a host and port ("" and 0 for any) to the
+    address and port to connect to. `outputs` lists the values of `-o`.
+    """
+
+    flags: set[str] = field(default_factory=set[str])
+    values: dict[str, str] = field(default_factory=dict[str, str])
+    connect_timeout: float = CONNECT_TIMEOUT
+    max_time: float | None = None
+    max_redirects: int = MAX_REDIRECTS
+    retries: int | None = None
+    retry_delay: float | None = None
+    retry_timeout: float | None = None
+    schemes: frozenset[str] = frozenset({"http", "https"})
+    resolved: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict[tuple[str, int], tuple[str, int]])
+    cookies: list[str] = field(default_factory=list[str])
+
+    @classmethod
+    def of(cls, line: CurlLine) -> "CurlSettings":
+        """Return the settings of a line; raise BadInput for an option that is not supported or has a wrong value."""
+        settings = cls()
+        for name, value in line.others:
+            settings._take(name, value)
+        if "globoff" not in {name for name, _ in line.others} and any(map(_GLOB.search, line.urls)):
+            raise BadInput(
+                "curl would expand the braces or brackets of this URL into several requests",
+                "name one URL; with -g they are sent as they are",
+            )
+        return settings
+
+    def has(self, *flags: str) -> bool:
+        """Return whether the line has one of these flags."""
+        return not self.flags.isdisjoint(flags)
+
+    def _take(self, name: str, value: str) -> None:
+        positive = name.removeprefix("no-")
+        if name == "show-headers":
+            name = "include"
+        if name == "cookie":
+            self._cookie(value)
+        elif name in _FLAGS:
+            self.flags.add(name)
+        elif name in _VALUES:
+            self.values[name] = value
+        elif name in _PARSERS:
+            _PARSERS[name](self, name, value)
+        elif name not in _HARMLESS:
+            if positive == name:
+                cure = _CURES.get(_SAME_CURE.get(name, name), "leave it out, or use curl itself")
+                raise BadInput(f"the curl option --{name} is not supported", cure)
+            self.flags.discard("include" if positive == "show-headers" else positive)  # --no-location and the like
+
+    def _cookie(self, value: str) -> None:
+        if "=" not in value:
+            raise BadInput("the curl option --cookie FILE is not supported", "send cookies with -b 'NAME=VALUE'")
+        self.cookies.append(value)
+
+    def _max_time(self, name: str, value: str) -> None:
+        self.max_time = _number(name, value) or None  # 0 means no limit
+
+    def _connect_timeout(self, name: str, value: str) -> None:
+        self.connect_timeout = _number(name, value) or CONNECT_TIMEOUT
+
+    def _max_redirs(self, name: str, value: str) -> None:
+        self.max_redirects = 10**9 if value == "-1" else _whole(name, value)
+
+    def _retry(self, name: str, value: str) -> None:
+        self.retries = _whole(name, value)
+
+    def _retry_delay(self, name: str, value: str) -> None:
+        self.retry_delay = _number(name, value) or None  # 0 means the default
+
+    def _retry_max_time(self, name: str, value: str) -> None:
+        self.retry_timeout = _number(name, value) or None
+
+    def _proto(self, name: str, value: str) -> None:
+        listed = value.removeprefix("=").split(",")
+        if not {*listed} <= {"http", "https"}:
+            _wrong(name, "a list of http and https, such as =https")
+        self.schemes = frozenset(listed)
+
+    def _resolve(self, name: str, value: str) -> None:
+        """Add "HOST:PORT:ADDRESS", of which the address may be in brackets and the host may be `*`."""
+        host, port, address = self._address_parts(name, value.removeprefix("+"), 3)
+        first = address.split(",")[0]
+        match = _ADDRESS.fullmatch(first)
+        if not match or not match["host"]:
+            _wrong(name, "HOST:PORT:ADDRESS")
+        self.resolved.setdefault(("" if host == "*" else host, _port(name, port)), (match["host"], 0))
+
+    def _connect_to(self, name: str, value: str) -> None:
+        """Add "HOST1:PORT1:HOST2:PORT2", in which every part may be empty: any host, any port, the same as before."""
+        host, port, rest = self._address_parts(name, value, 3)
+        address, _, other = rest.rpartition(":")
+        match = _ADDRESS.fullmatch(address)
+        if not match or ":" not in rest:
+            _wrong(name, "HOST1:PORT1:HOST2:PORT2")
+        self.resolved.setdefault((host, _port(name, port)), (match["host"], _port(name, other)))
+
+    def _address_parts(self, name: str, value: str, count: int) -> tuple[str, str, str]:
+        text, host = value, ""
+        if text.startswith("["):
+            host, _, text = text[1:].partition("]")
+        parts = text.split(":", count - 1)
+        if len(parts) != count or (host and parts[0]):
+            _wrong(name, "HOST:PORT:ADDRESS" if name == "resolve" else "HOST1:PORT1:HOST2:PORT2")
+        return (host or parts[0]).lower(), parts[1], parts[2]
+
+
+_PARSERS: dict[str, Callable[[CurlSettings, str, str], None]] = {
+    "connect-timeout": CurlSettings._connect_timeout,
+    "connect-to": CurlSettings._connect_to,
+    "max-redirs": CurlSettings._max_redirs,
+    "max-time": CurlSettings._max_time,
+    "proto": CurlSettings._proto,
+    "resolve": CurlSettings._resolve,
+    "retry": CurlSettings._retry,
+    "retry-delay": CurlSettings._retry_delay,
+    "retry-max-time": CurlSettings._retry_max_time,
+}
+
+
+def _number(name: str, value: str) -> float:
+    if not re.fullmatch(r"\d{1,9}(\.\d{0,9})?|\.\d{1,9}", value, re.ASCII):
+        _wrong(name, "a number of seconds")
+    return float(value)
+
+
+def _whole(name: str, value: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", value, re.ASCII):
+        _wrong(name, "a whole number")
+    return int(value)
+
+
+def _port(name: str, value: str) -> int:
+    if value in ("", "*"):
+        return 0
+    port = _whole(name, value)
+    return port if 0 < port < 65536 else _wrong(name, "a port from 1 to 65535")
+
+
+def _wrong(name: str, rule: str) -> NoReturn:
+    raise BadInput(f"the curl option --{name} needs {rule}", "see `man curl`")

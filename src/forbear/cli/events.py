@@ -1,0 +1,27 @@
+"""Print the events of a run to stderr, as `forbear run` and `forbear curl` do."""
+
+from forbear.cli.output import tell
+from forbear.core.decide import show
+from forbear.core.events import Event, Failed, GaveUp, Scheduled
+
+
+class EventPrinter:
+    """Prints the events of a run to stderr: retries, giving up, and a success after a retry.
+
+    `attempts` is the maximum number of attempts, None for no limit.
+    """
+
+    def __init__(self, attempts: int | None) -> None:
+        self._of = "" if attempts is None else f" of {attempts}"
+        self._failure = ""
+
+    def __call__(self, event: Event) -> None:
+        """Print an event."""
+        if isinstance(event, Failed):
+            self._failure = event.text
+        elif isinstance(event, Scheduled):
+            tell(f"forbear: {self._failure}; attempt {event.attempt}{self._of} in {show(event.delay)}")
+        elif isinstance(event, GaveUp):
+            tell(f"{event.report.note}; last failure: {self._failure}")
+        else:
+            tell(f"forbear: attempt {event.attempt} worked")
