@@ -79,6 +79,15 @@ def exit_codes(text: str) -> frozenset[int]:
     return frozenset(codes)
 
 
+def pattern(text: str) -> str:
+    """Return a regular expression of Python unchanged; raise click.BadParameter if it is none."""
+    try:
+        re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        _refuse(f"a pattern must be a regular expression of Python ({error})", text)
+    return text
+
+
 def _seconds(text: str) -> float | None:
     """Parse a duration, plain or with units, and return seconds.
 

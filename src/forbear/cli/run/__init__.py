@@ -44,7 +44,26 @@ executed, 127 if it is not found; 2 for bad usage."""
     help="Exit codes to retry, such as 1,75,100-110. Default: all but 2 (usage), 126 and 127 (cannot run, "
     "not found) and 128 + SIGHUP, SIGINT, SIGQUIT, SIGTERM or SIGPIPE.",
 )
-@click.option("--stop-on", type=values.exit_codes, metavar="CODES", help="Exit codes not to retry.")
+@click.option(
+    "--stop-on",
+    type=values.exit_codes,
+    metavar="CODES",
+    help="Exit codes not to retry, whatever else is used; 124 stands for --attempt-timeout.",
+)
+@click.option(
+    "--on-output",
+    type=values.pattern,
+    multiple=True,
+    metavar="REGEX",
+    help="Retry a failure if a line of its stdout or stderr matches; exit codes only if --on names them.",
+)
+@click.option(
+    "--stop-on-output",
+    type=values.pattern,
+    multiple=True,
+    metavar="REGEX",
+    help="Do not retry a failure if a line of its stdout or stderr matches, whatever else is used.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing about retries.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
@@ -53,6 +72,8 @@ def command(
     command: tuple[str, ...],
     on: frozenset[int] | None,
     stop_on: frozenset[int] | None,
+    on_output: tuple[str, ...],
+    stop_on_output: tuple[str, ...],
     attempt_timeout: float | None,
     grace: float,
     quiet: bool,
@@ -71,13 +92,16 @@ def command(
     limits, backoff = apply_options(chosen.limits, chosen.backoff, options)
     if os.name != "posix":
         raise BadInput("`forbear run` needs process groups and signals, which this system lacks", "use WSL")
-    from forbear.cli.run.repeat import TRANSIENT, repeat  # needs a POSIX system
+    from forbear.cli.run.output import DirectOutput, WatchedOutput  # these need a POSIX system
+    from forbear.cli.run.repeat import repeat
+    from forbear.cli.run.rules import ExitRules
 
     code = repeat(
         command,
         limits,
         backoff,
-        transient=(TRANSIENT if on is None else on) - (stop_on or frozenset()),
+        rules=ExitRules(on, stop_on or frozenset(), by_output=bool(on_output)),
+        output=WatchedOutput(on_output, stop_on_output) if on_output or stop_on_output else DirectOutput(),
         attempt_timeout=attempt_timeout,
         grace=grace,
         quiet=quiet,

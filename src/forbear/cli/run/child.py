@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from forbear.cli.run.output import DirectOutput, WatchedOutput
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.stdin import DirectStdin, RecordedStdin
 
@@ -18,6 +19,8 @@ TIMED_OUT = 124
 `CANNOT_RUN` and `NOT_FOUND` are those that shells use for a program that cannot be executed or found.
 """
 
+_SILENCE = 1.0  # seconds without output of what the program left behind
+_MOST_ROUNDS = 128
 _POLL = 0.02  # seconds between looks at processes that are not our own children
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
@@ -47,12 +50,14 @@ class Child:
         number: int,
         *,
         stdin: DirectStdin | RecordedStdin,
+        output: DirectOutput | WatchedOutput,
         signals: Signals,
         limit: float | None,
         grace: float,
         monotonic: Callable[[], float],
     ) -> None:
         self._stdin = stdin
+        self._output = output
         self._signals = signals
         self._terminal = Terminal()
         self._monotonic = monotonic
@@ -63,39 +68,73 @@ class Child:
         if not command[0]:
             raise FileNotFoundError  # Python raises ValueError for an empty name
         source = stdin.start()
+        actions = [(os.POSIX_SPAWN_DUP2, source, 0)] if source != 0 else []
         try:
+            actions += output.start()
             self._group = os.posix_spawnp(
                 command[0],
                 tuple(command),
                 os.environ | {"FORBEAR_ATTEMPT": str(number)},
-                file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)] if source != 0 else [],
+                file_actions=actions,
                 setpgroup=0,
                 setsigdef=(signal.SIGPIPE, signal.SIGXFSZ),  # Python itself ignores them
             )
         except OSError:
             stdin.stop()
+            output.stop()
             raise
         stdin.started()
+        output.started()
 
     def wait(self) -> ChildResult:
         """Wait until the program has ended, and return the result; meanwhile feed its stdin and pass signals on.
 
-        After a timeout, wait until its whole group has ended or got SIGKILL. If reading stdin fails, the group gets
-        SIGKILL, and the OSError propagates.
+        Watched output is passed on until its end, or until a process that the program left behind is silent. After a
+        timeout, wait until the whole group has ended or got SIGKILL. If reading stdin fails, the group gets SIGKILL,
+        and the OSError propagates.
         """
         try:
             while self._is_running():
-                woken = self._signals.wait(self._wait_time(), self._stdin.reading, self._stdin.writing)
-                self._pass_on(woken.signals)
-                if woken.readable or woken.writable:
-                    self._stdin.pump()
+                self._pump(self._wait_time())
                 self._enforce()
+            self._drain()
         finally:
             if self._code is None:  # stdin is broken: the program must not mistake this for the end of its input
                 self._send(signal.SIGKILL)
             self._stdin.stop()
+            self._output.stop()
             self._terminal.close()
         return ChildResult(TIMED_OUT if self._timed_out else self._code or 0, self._timed_out, self._interrupted)
+
+    def _pump(self, seconds: float | None) -> bool:
+        """Wait for signals and data, and pass both on; return whether anything arrived before the time was up."""
+        stdin, output = self._stdin, self._output
+        of_stdin = {*stdin.reading, *stdin.writing}
+        woken = self._signals.wait(
+            seconds, [*stdin.reading, *output.reading], [*stdin.writing, *output.writing]
+        )  # fmt: skip
+        self._pass_on(woken.signals)
+        ready = {*woken.readable, *woken.writable}
+        if ready & of_stdin:
+            stdin.pump()
+        output.pump(ready)
+        return bool(ready) or bool(woken.signals)
+
+    def _drain(self) -> None:
+        """Pass on the rest of watched output.
+
+        It ends with the last process that may write, with a silence of `_SILENCE` seconds, or with a signal to end.
+        It also ends after `_MOST_ROUNDS` pieces, which are more than a pipe holds.
+        """
+        self._stdin.stop()
+        self._interrupted, interrupted = False, self._interrupted
+        for _ in range(_MOST_ROUNDS):
+            waits_for_reader = bool(self._output.writing)
+            if self._interrupted or not (waits_for_reader or self._output.reading):
+                break
+            if not self._pump(None if waits_for_reader else _SILENCE):
+                break
+        self._interrupted |= interrupted
 
     def _is_running(self) -> bool:
         while self._code is None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from forbear.cli.events import EventPrinter
 from forbear.cli.output import report
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
+from forbear.cli.run.output import DirectOutput, Matches, WatchedOutput
+from forbear.cli.run.rules import ExitRules
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.stdin import DirectStdin, RecordedStdin, open_stdin
 from forbear.core.decide import Limits, show
@@ -18,22 +20,13 @@ from forbear.run.state import Run
 if TYPE_CHECKING:
     from forbear.core.protocols import Backoff
 
-_USAGE = 2
-# The user ended the program, or its reader is gone.
-_NOT_RETRIED_SIGNALS = frozenset(128 + signum for signum in (*PASSED_ON, signal.SIGPIPE))
-TRANSIENT = frozenset(range(1, 256)) - {_USAGE, CANNOT_RUN, NOT_FOUND} - _NOT_RETRIED_SIGNALS
-"""The exit codes to retry by default: 1 to 255 but 2 (usage), 126 and 127 (cannot run), and those of some signals.
-
-The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE, each as 128 plus its number.
-"""
-
 
 class CommandFailed(Exception):
-    """The program ended with an exit code other than 0."""
+    """The program failed; `transient` says whether the rules allow another attempt."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__(f"exit code {code}{_signal_name(code)}")
-        self.code = code
+    def __init__(self, text: str, *, transient: bool) -> None:
+        super().__init__(text)
+        self.transient = transient
 
 
 def _signal_name(code: int) -> str:
@@ -48,19 +41,20 @@ def repeat(
     limits: Limits,
     backoff: "Backoff",
     *,
-    transient: frozenset[int],
+    rules: ExitRules,
+    output: DirectOutput | WatchedOutput,
     attempt_timeout: float | None,
     grace: float,
     quiet: bool,
 ) -> int:
     """Run `command` until it succeeds, fails for good, or the limits are reached; return the exit code to pass on.
 
-    It is the code of the last attempt, or 128 + n if signal n ended a wait. A failure with a code in `transient` is
-    retried. With `attempt_timeout`, an attempt ends after these seconds or at the timeout of `limits`: by SIGTERM, and
-    SIGKILL `grace` seconds later. `quiet` prints nothing about retries.
+    It is the code of the last attempt, or 128 + n if signal n ended a wait. `rules` say which failures are retried, and
+    `output` is where the program writes to. With `attempt_timeout`, an attempt ends after these seconds or at the
+    timeout of `limits`: by SIGTERM, and SIGKILL `grace` seconds later. `quiet` prints nothing about retries.
     """
     policy = Policy(
-        lambda error: isinstance(error, CommandFailed) and error.code in transient,
+        lambda error: isinstance(error, CommandFailed) and error.transient,
         limits,
         backoff,
         attempt_timeout,
@@ -71,16 +65,13 @@ def repeat(
     with closing(open_stdin(attempts=limits.attempts)) as stdin, Signals() as signals:
         while True:
             limit = run.attempt_limit()
-            result = _attempt(run, command, stdin, signals, limit, grace)
+            result = _attempt(run, command, stdin, output, signals, limit, grace)
             if result.interrupted:
                 return result.code
             if result.code == 0:
                 run.succeeded()
                 return 0
-            failure = (
-                AttemptTimeout(f"ended after {show(limit or 0)}") if result.timed_out else CommandFailed(result.code)
-            )
-            delay = run.failed(failure)
+            delay = run.failed(_failure(result, rules, output.matches, limit))
             if delay is None:
                 return result.code
             interrupted_by = _wait(signals, delay, run)
@@ -88,17 +79,38 @@ def repeat(
                 return 128 + interrupted_by
 
 
+def _failure(result: ChildResult, rules: ExitRules, matches: Matches, limit: float | None) -> Exception:
+    """Return the failure of an attempt; an AttemptTimeout is retried, others if the rules say so."""
+    transient = rules.is_transient(result, matches)
+    if result.timed_out:
+        text = f"ended after {show(limit or 0)}"
+        return AttemptTimeout(text) if transient else CommandFailed(text, transient=False)
+    text = f"exit code {result.code}{_signal_name(result.code)}"
+    matched = matches.stop if matches.stop is not None else matches.on
+    return CommandFailed(text if matched is None else f"{text}, output matched {matched!r}", transient=transient)
+
+
 def _attempt(
     run: Run,
     command: tuple[str, ...],
     stdin: DirectStdin | RecordedStdin,
+    output: DirectOutput | WatchedOutput,
     signals: Signals,
     limit: float | None,
     grace: float,
 ) -> ChildResult:
     clock = run.runtime.monotonic
     try:
-        child = Child(command, run.attempt, stdin=stdin, signals=signals, limit=limit, grace=grace, monotonic=clock)
+        child = Child(
+            command,
+            run.attempt,
+            stdin=stdin,
+            output=output,
+            signals=signals,
+            limit=limit,
+            grace=grace,
+            monotonic=clock,
+        )
     except FileNotFoundError:
         report(f"command not found: {command[0] or repr('')}", "check its name, and that its folder is in PATH")
         return ChildResult(NOT_FOUND, timed_out=False, interrupted=False)

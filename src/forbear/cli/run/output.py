@@ -1,0 +1,170 @@
+"""The stdout and stderr of a program: its own, or passed on while patterns are matched against their lines."""
+
+import fcntl
+import os
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+_CHUNK = 4096
+"""The bytes of one write. If poll() says that a pipe can be written, this much does not block."""
+
+LONGEST_LINE = 8192
+"""The bytes of a line that patterns are matched against; the rest of a longer line is passed on unseen."""
+
+_LINE_END = re.compile(rb"[\r\n]")
+_STDOUT, _STDERR = 1, 2
+_LOWEST = 3
+
+FileAction = tuple[int, int, int]
+
+
+class Matches(NamedTuple):
+    """The first pattern of `--on-output` and of `--stop-on-output` that matched in an attempt, None for none."""
+
+    on: str | None = None
+    stop: str | None = None
+
+
+class DirectOutput:
+    """Output that the program writes by itself; nothing of it is seen."""
+
+    reading: Collection[int] = ()
+    writing: Collection[int] = ()
+    matches = Matches()
+
+    def start(self) -> list[FileAction]:
+        """Return no file actions: the program inherits stdout and stderr."""
+        return []
+
+    def started(self) -> None:
+        """Do nothing after the program has started."""
+
+    def pump(self, ready: Collection[int]) -> None:
+        """Do nothing: no data passes through this process."""
+
+    def stop(self) -> None:
+        """Do nothing at the end of an attempt."""
+
+
+class WatchedOutput:
+    """Output that goes through this process, unchanged and at once, while patterns are matched against its lines.
+
+    A line ends at a line feed or a carriage return. `matches` has the patterns that matched since `start`.
+    """
+
+    def __init__(self, on: Sequence[str], stop: Sequence[str]) -> None:
+        self._on = [re.compile(pattern) for pattern in on]
+        self._stop = [re.compile(pattern) for pattern in stop]
+        self._streams: list[_Stream] = []
+        self.matches = Matches()
+
+    @property
+    def reading(self) -> Collection[int]:
+        """The descriptors to wait for until they can be read."""
+        return [stream.source for stream in self._streams if stream.source is not None and not stream.pending]
+
+    @property
+    def writing(self) -> Collection[int]:
+        """The descriptors to wait for until they can be written: one of a stream whose last piece waits."""
+        return [stream.target for stream in self._streams if stream.pending]
+
+    def start(self) -> list[FileAction]:
+        """Make pipes for the next attempt, forget all matches, and return the file actions for the program."""
+        self.stop()
+        self.matches = Matches()
+        self._streams = [_Stream(_STDOUT), _Stream(_STDERR)]
+        return [(os.POSIX_SPAWN_DUP2, stream.end or 0, stream.target) for stream in self._streams]
+
+    def started(self) -> None:
+        """Close our copies of the writing ends, after the program has inherited them."""
+        for stream in self._streams:
+            stream.close_end()
+
+    def pump(self, ready: Collection[int]) -> None:
+        """Write one waiting piece, if its target is ready, and read from each source that is ready."""
+        for stream in self._streams:
+            if stream.pending and stream.target in ready:
+                stream.write()
+                break  # another stream may have the same target, which need not be ready any more
+        for stream in self._streams:
+            if not stream.pending and stream.source in ready:
+                for line in stream.read():
+                    self._match(line)
+
+    def stop(self) -> None:
+        """Close all ends of the pipes at the end of an attempt. A process that still writes to them gets SIGPIPE."""
+        for stream in self._streams:
+            stream.close()
+        self._streams = []
+
+    def _match(self, line: bytes) -> None:
+        text = line.decode(errors="replace")
+        if self.matches.on is None:
+            for pattern in self._on:
+                if pattern.search(text):
+                    self.matches = Matches(pattern.pattern, self.matches.stop)
+                    break
+        if self.matches.stop is None:
+            for pattern in self._stop:
+                if pattern.search(text):
+                    self.matches = Matches(self.matches.on, pattern.pattern)
+                    break
+
+
+class _Stream:
+    """One of the two streams: a pipe from the program, and the descriptor `target` that gets its data."""
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.pending = b""
+        source, end = map(_moved_up, os.pipe())
+        self.source: int | None = source
+        self.end: int | None = end
+        self._line = b""
+
+    def read(self) -> list[bytes]:
+        """Read a piece, which becomes `pending`, and return the lines that it ends, each cut at `LONGEST_LINE`."""
+        data = os.read(self.source or 0, _CHUNK)
+        self.pending = data
+        first, *lines = _LINE_END.split(data)
+        self._line += first[: LONGEST_LINE - len(self._line)]
+        if lines or not data:  # the last line may lack its end
+            lines.insert(0, self._line)
+            self._line = lines.pop() if data else b""
+        if not data:
+            self._close_source()
+        return [line for line in lines if line]
+
+    def write(self) -> None:
+        """Write the pending piece, or the part of it that fits; if its reader is gone, close the source."""
+        try:
+            self.pending = self.pending[os.write(self.target, self.pending) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the program gets SIGPIPE, as it would without us
+            self.pending = b""
+            self._close_source()
+
+    def close_end(self) -> None:
+        if self.end is not None:
+            os.close(self.end)
+            self.end = None
+
+    def close(self) -> None:
+        self.close_end()
+        self._close_source()
+
+    def _close_source(self) -> None:
+        if self.source is not None:
+            os.close(self.source)
+            self.source = None
+
+
+def _moved_up(number: int) -> int:
+    """Return a descriptor for the same file that is not stdin, stdout or stderr, which may have been closed."""
+    if number >= _LOWEST:
+        return number
+    moved = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _LOWEST)
+    os.close(number)
+    return moved
