@@ -19,8 +19,8 @@ from tests.support.clients.listen import listening
 _NAMES = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
 
 
-def self_signed(path: Path) -> None:
-    """Write a key and a certificate for localhost to `path`."""
+def self_signed(path: Path, *hosts: str) -> None:
+    """Write a key and a certificate for localhost and `hosts` to `path`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
@@ -28,7 +28,7 @@ def self_signed(path: Path) -> None:
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now)
         .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName(_NAMES), critical=False)
+        .add_extension(x509.SubjectAlternativeName([*_NAMES, *map(x509.DNSName, hosts)]), critical=False)
         .sign(key, hashes.SHA256())
     )
     plain = serialization.NoEncryption()

@@ -32,24 +32,23 @@ class CurlTransport(httpx.BaseTransport):
     def __init__(self, settings: CurlSettings, on_sent: Callable[[httpx.Request], object]) -> None:
         self._settings = settings
         self._on_sent = on_sent
-        self._context = _tls(settings)
-        self._transports: dict[str | None, httpx.HTTPTransport] = {}
+        self._transports: dict[tuple[str, str | None], httpx.HTTPTransport] = {}
 
     @property
     def timeouts(self) -> dict[str, float | None]:
         """The timeouts of an attempt in seconds, as a request's extension "timeout"."""
-        limit = self._settings.max_time
-        stall = STALL_TIMEOUT if limit is None else min(limit, STALL_TIMEOUT)
-        connect = self._settings.connect_timeout if limit is None else min(limit, self._settings.connect_timeout)
-        return {"connect": connect, "read": stall, "write": stall, "pool": stall}
+        limit, connect = self._settings.max_time, self._settings.connect_timeout
+        connect = connect if limit is None else min(limit, connect)
+        return {"connect": connect, "read": STALL_TIMEOUT, "write": STALL_TIMEOUT, "pool": STALL_TIMEOUT}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send one attempt and return the response; raise ReadTimeout or ConnectTimeout at its time limit."""
         self._on_sent(request)
-        transport = self._transport_for(_proxy_for(request.url, self._settings.values))
+        proxy = _proxy_for(request.url, self._settings.values)
+        transport = self._transport_for(request.url.scheme, proxy)
         limit = self._settings.max_time
         clock = None if limit is None else _AttemptClock(limit)
-        changed = self._addressed(request, {} if clock is None else {"trace": clock.trace})
+        changed = self._addressed(request, {} if clock is None else {"trace": clock.trace}, proxy)
         if clock is None:
             return transport.handle_request(changed)
         try:
@@ -66,31 +65,40 @@ class CurlTransport(httpx.BaseTransport):
         for transport in self._transports.values():
             transport.close()
 
-    def _addressed(self, request: httpx.Request, extensions: Mapping[str, Any]) -> httpx.Request:
-        """Return the request with these extensions, and with the address that `--resolve` or `--connect-to` names."""
+    def _addressed(self, request: httpx.Request, extensions: Mapping[str, Any], proxy: str | None) -> httpx.Request:
+        """Return the request with these extensions, and with the address that `--resolve` or `--connect-to` names.
+
+        A proxy that gets the request itself, without a tunnel, needs the whole URL in the request line.
+        """
         url, extensions = request.url, {**request.extensions, **extensions}
         port = url.port or (443 if url.scheme == "https" else 80)
         keys = ((url.host, port), (url.host, 0), ("", port), ("", 0))
         address = next((self._settings.resolved[key] for key in keys if key in self._settings.resolved), None)
+        if proxy is not None and not proxy.startswith("socks") and url.scheme == "http" and "target" in extensions:
+            extensions["target"] = b"http://" + url.netloc + extensions["target"]
         if address is not None:
+            if proxy is not None:
+                raise BadInput("--resolve and --connect-to do not go with a proxy", "add --noproxy '*'")
             extensions.setdefault("target", url.raw_path)
             extensions["sni_hostname"] = url.host
             url = url.copy_with(host=address[0] or url.host, port=address[1] or port)
         return httpx.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)
 
-    def _transport_for(self, proxy: str | None) -> httpx.HTTPTransport:
-        if proxy not in self._transports:
-            self._transports[proxy] = self._new_transport(proxy)
-        return self._transports[proxy]
+    def _transport_for(self, scheme: str, proxy: str | None) -> httpx.HTTPTransport:
+        if (scheme, proxy) not in self._transports:
+            self._transports[scheme, proxy] = self._new_transport(scheme, proxy)
+        return self._transports[scheme, proxy]
 
-    def _new_transport(self, proxy: str | None) -> httpx.HTTPTransport:
+    def _new_transport(self, scheme: str, proxy: str | None) -> httpx.HTTPTransport:
         settings = self._settings
+        # Loading certificates takes long; without TLS a context that trusts none is enough.
+        context = _tls(settings) if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         user, colon, password = settings.values.get("proxy-user", "").partition(":")
         if user and not colon:
             raise BadInput("-U needs USER:PASSWORD", "add a colon and the password")
         try:
             return httpx.HTTPTransport(
-                verify=self._context,
+                verify=context,
                 http1=not settings.has("http2-prior-knowledge"),
                 http2=settings.has("http2", "http2-prior-knowledge"),
                 proxy=None if proxy is None else httpx.Proxy(proxy, auth=(user, password) if user else None),

@@ -20,7 +20,7 @@ from forbear.cli.curl.settings import CurlSettings
 from forbear.cli.events import EventPrinter
 from forbear.cli.explain.http import policy_for
 from forbear.cli.options import PolicyOptions, apply_options
-from forbear.cli.output import tell
+from forbear.cli.output import Problem, tell
 from forbear.clients.httpx import RetryTransport
 from forbear.core.service import Judgement
 from forbear.http.vouch import Vouch, vouched
@@ -82,7 +82,7 @@ class CurlRun:
                 client = stack.enter_context(httpx.Client(transport=self._retrying, trust_env=False))
                 self._follow(client, hop, dump, sink)
             code = 0
-        except CurlFailed as error:
+        except Problem as error:
             code = error.exit_code
             raise
         except (httpx.HTTPError, OSError) as error:

@@ -1,0 +1,43 @@
+"""A server that speaks TLS in the name of Google's hosts, and passes the plain bytes on to a server on this machine."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+from tests.support.clients.listen import listening
+from tests.support.clients.secure import self_signed
+
+HOSTS = ("storage.googleapis.com", "iam.googleapis.com", "cloudresourcemanager.googleapis.com")
+
+
+@contextmanager
+def tls_front(url: str, path: Path) -> Generator[tuple[str, ...]]:
+    """The options of curl by which requests for `HOSTS` reach the server at `url`; `path` gets the certificate."""
+    self_signed(path, *HOSTS)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    with listening(partial(_pass_on, context, int(url.rpartition(":")[2]))) as port:
+        yield "--cacert", str(path), "--connect-to", f"::127.0.0.1:{port}"
+
+
+def _pass_on(context: ssl.SSLContext, port: int, connection: socket.socket) -> None:
+    with (
+        context.wrap_socket(connection, server_side=True) as front,
+        socket.create_connection(("127.0.0.1", port)) as back,
+    ):
+        returning = threading.Thread(target=_copy, args=(back, front))
+        returning.start()
+        _copy(front, back)
+        returning.join()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with suppress(OSError):
+        socket.socket.shutdown(target, socket.SHUT_WR)
