@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from forbear.testing.cloud import Cloud, Fault
 from tests.cli.conftest import Invoke
-from tests.support.cli.tls_front import tls_front
+from tests.support.cli.tls_front import tls_front, tunnel
 from tests.support.clients.wire import Wire, reply
 
 OK = reply(200, b"done")
@@ -144,6 +144,18 @@ def google(running_cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> It
     """The options by which requests for Google's hosts reach the embedded cloud."""
     with tls_front(running_cloud.url, tmp_path_factory.mktemp("tls") / "server.pem") as options:
         yield options
+
+
+def test_a_tunnel_through_a_proxy(invoke: Invoke, cloud: Cloud, google: tuple[str, ...]) -> None:
+    """Over https a proxy sees the host alone, and a URL that only the CONNECT request could carry is an error."""
+    with tunnel(int(google[-1].rpartition(":")[2])) as (proxy, lines):
+        line = ("-x", proxy, "--cacert", google[1], "--max-time", "20")
+        done = invoke("curl", *line, "https://storage.googleapis.com/storage/v1/b/bkt?fields=name")
+        odd = invoke("curl", *line, "https://storage.googleapis.com/bkt/a`b")
+    assert (done.exit_code, json.loads(done.stdout)) == (0, {"name": "bkt"})
+    assert lines == ["CONNECT storage.googleapis.com:443 HTTP/1.1"]
+    assert odd.exit_code == 2
+    assert "percent-encode its special characters" in odd.stderr
 
 
 @pytest.fixture

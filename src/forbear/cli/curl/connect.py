@@ -74,7 +74,9 @@ class CurlTransport(httpx.BaseTransport):
         port = url.port or (443 if url.scheme == "https" else 80)
         keys = ((url.host, port), (url.host, 0), ("", port), ("", 0))
         address = next((self._settings.resolved[key] for key in keys if key in self._settings.resolved), None)
-        if proxy is not None and not proxy.startswith("socks") and url.scheme == "http" and "target" in extensions:
+        if proxy is not None and not proxy.startswith("socks") and "target" in extensions:
+            if url.scheme == "https":  # httpcore would send it in the CONNECT request, too
+                raise BadInput("this URL cannot go through the proxy as it is", "percent-encode its special characters")
             extensions["target"] = b"http://" + url.netloc + extensions["target"]
         if address is not None:
             if proxy is not None:

@@ -75,6 +75,8 @@ def first_hop(line: CurlLine, request: Request, settings: CurlSettings, content:
     for name, value in _defaults(line, settings).items():
         if name not in line.removed:
             headers.setdefault(name, value)
+    if request.target.encode("ascii") == url.raw_path:
+        exact = False
     return Hop(request.method, url, headers, content, request.target if exact else None)
 
 
