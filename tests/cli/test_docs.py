@@ -93,4 +93,4 @@ def test_every_option_is_described(name: str) -> None:
 
 def test_the_page_has_all_commands_of_its_own() -> None:
     """There are examples of each of these commands."""
-    assert {"run", "explain", "schedule", "export", "cp", "rsync", "cloud"} <= {name for name, _, _ in EXAMPLES}
+    assert {"run", "curl", "explain", "schedule", "export", "cp", "rsync", "cloud"} <= {name for name, _, _ in EXAMPLES}

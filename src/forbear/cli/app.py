@@ -36,7 +36,7 @@ EXTRAS = {
 }
 """The extra of forbear that installs an optional package, by the name of the package to import."""
 
-_EPILOG = f"{EXIT_CODES} `run` passes on those of its program."
+_EPILOG = f"{EXIT_CODES} `run` passes on those of its program, `curl` has those of curl."
 
 
 class App(click.Group):

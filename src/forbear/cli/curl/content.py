@@ -23,7 +23,7 @@ _PART_OPTION = re.compile(r";\s*(type|filename|headers|encoder)=")
 
 
 @dataclass(frozen=True)
-class Content:
+class RequestContent:
     """A body that can be sent any number of times: `data` in memory, else an open `file`, else the parts of a `form`.
 
     `form` is a list for the `files=` of httpx, whose open files are also in `files`.
@@ -64,18 +64,18 @@ def stdin_bytes() -> bytes:
     return bytes(data)
 
 
-def content_of(line: CurlLine, stack: ExitStack) -> Content:
+def content_of(line: CurlLine, stack: ExitStack) -> RequestContent:
     """Return the body of a line; its files stay open until `stack` ends. BadInput if a file cannot be read."""
     kinds = [line.sends_data, bool(line.form), line.file is not None]
     if sum(kinds) > 1:
         raise BadInput("-d, -F and -T exclude each other", "choose one way to send the body")
     if line.file is not None:
-        return Content(file=_stdin_file(stack) if line.file == "-" else _opened(line.file, stack))
+        return RequestContent(file=_stdin_file(stack) if line.file == "-" else _opened(line.file, stack))
     if line.form:
         parts = [_part(option, value, stack) for option, value in line.form]
         files = [content for _, (_, content, *_) in parts if not isinstance(content, bytes)]
-        return Content(form=parts, files=tuple(files))
-    return Content(line.draft.body or b"")
+        return RequestContent(form=parts, files=tuple(files))
+    return RequestContent(line.draft.body or b"")
 
 
 def _stdin_file(stack: ExitStack) -> Any:

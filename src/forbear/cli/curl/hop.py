@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
-from forbear.cli.curl.content import Content
+from forbear.cli.curl.content import RequestContent
 from forbear.cli.curl.settings import CurlSettings
 from forbear.cli.explain.curl import CurlLine
 from forbear.cli.output import BadInput
@@ -37,7 +37,7 @@ class Hop:
     method: str
     url: httpx.URL
     headers: Mapping[str, str]
-    content: Content
+    content: RequestContent
     target: str | None = None
 
     @property
@@ -62,7 +62,7 @@ class Hop:
         return replace(self, headers={**self.headers, **headers})
 
 
-def first_hop(line: CurlLine, request: Request, settings: CurlSettings, content: Content) -> Hop:
+def first_hop(line: CurlLine, request: Request, settings: CurlSettings, content: RequestContent) -> Hop:
     """Return the request of a line, with the headers that curl adds; raise BadInput for a wrong URL or option."""
     _check_scheme(request.scheme, settings)
     try:
@@ -101,7 +101,7 @@ def next_hop(hop: Hop, status: int, location: str | None, settings: CurlSettings
         headers = {name: value for name, value in headers.items() if not _is_secret(name)}
     if (status == 303 and hop.method != "HEAD") or (status in (301, 302) and hop.method == "POST"):
         headers = {name: value for name, value in headers.items() if name not in _OF_BODY}
-        return replace(changed, method="GET", headers=headers, content=Content())
+        return replace(changed, method="GET", headers=headers, content=RequestContent())
     return replace(changed, headers=headers)
 
 

@@ -45,7 +45,7 @@ class Sink(ABC):
         """Complete the output; CurlFailed if that fails."""
 
 
-class StdoutSink(Sink):
+class OutputStream(Sink):
     """Writes a response to stdout, each piece at once; binary data only if stdout is no terminal or `-o -` is used."""
 
     def __init__(self, *, binary: bool) -> None:
@@ -67,7 +67,7 @@ class StdoutSink(Sink):
         self.size += len(data)
 
 
-class FileSink(Sink):
+class OutputFile(Sink):
     """Writes a response to a part file beside `path`, and renames it at the end: no half response gets that name.
 
     A device or a named pipe at `path` is written directly.
@@ -126,15 +126,15 @@ def open_sink(settings: CurlSettings, url: str) -> Sink:
         if name in ("", ".", ".."):
             raise CurlFailed("the URL has no file name for -O", NOT_WRITTEN, "name the file with -o FILE")
     if name is None:
-        return StdoutSink(binary=False)
+        return OutputStream(binary=False)
     return file_or_stdout(name, settings.values.get("output-dir", ""), create_folders=settings.has("create-dirs"))
 
 
 def file_or_stdout(name: str, folder: str = "", *, create_folders: bool = False) -> Sink:
     """Return the sink for a file in `folder`, or for stdout if `name` is "-"."""
     if name == _STDOUT:
-        return StdoutSink(binary=True)
-    return FileSink(Path(folder) / name, create_folders=create_folders)
+        return OutputStream(binary=True)
+    return OutputFile(Path(folder) / name, create_folders=create_folders)
 
 
 def head_of(response: httpx.Response) -> bytes:
