@@ -103,9 +103,19 @@ def test_a_reader_that_has_left_ends_the_run(env: dict[str, str]) -> None:
 
 def test_closed_outputs_are_no_obstacle(env: dict[str, str]) -> None:
     """With stdout and stderr closed, patterns still decide."""
-    command = " ".join((*FORBEAR, "run", *QUICK, "--on-output busy sh -c 'echo busy; exit 7' >&- 2>&-"))
+    command = " ".join(
+        (*FORBEAR, "run", *QUICK, "--on-output busy sh -c 'yes | head -c 99999; echo busy; exit 7' >&- 2>&-")
+    )
     done = subprocess.run(["sh", "-c", command], env=env, timeout=20, check=False)
     assert done.returncode == 7
+
+
+def test_a_full_disk_is_an_error(env: dict[str, str]) -> None:
+    """Output that cannot be written ends the run, for it would be lost."""
+    with Path("/dev/full").open("wb") as full:
+        command = [*FORBEAR, "run", *QUICK, "--on-output", "x", "yes"]
+        done = subprocess.run(command, env=env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
 def test_a_wrong_pattern_is_named(invoke: Invoke) -> None:

@@ -4,10 +4,13 @@ import gzip
 import json
 import os
 import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from forbear.cli.app import app
 from tests.cli.conftest import FORBEAR, Invoke
 from tests.support.clients.wire import Answer, Wire, reply
 
@@ -161,8 +164,21 @@ def test_a_broken_download_is_continued(invoke: Invoke) -> None:
     assert "attempt 2" in done.stderr
 
 
+def test_a_reader_that_leaves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """If nobody reads stdout any more, the command ends with 23, as curl does."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Wire(OK) as server, suppress(BrokenPipeError), os.fdopen(writer, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        with pytest.raises(SystemExit) as left:
+            app(["curl", server.url])
+    assert left.value.code == 23
+    assert "error: cannot write to stdout: the reader of stdout is gone\n" in capsys.readouterr().err
+
+
+@pytest.mark.soak
 def test_a_stream_is_not_held_back(env: dict[str, str]) -> None:
-    """Each piece of a response is written at once, and a reader that leaves ends the command with 23."""
+    """Each piece of a response is written at once; SIGTERM ends the command, and so does a reader that leaves."""
     stall = Answer(chunked(b"first\n").data[:-5], "stall")
     with (
         Wire(stall) as server,

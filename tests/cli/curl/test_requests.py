@@ -66,6 +66,7 @@ def test_request_lines(invoke: Invoke, words: tuple[str, ...], line: str) -> Non
         (("-G", "-d", "a=1"), {"content-type": None, "content-length": None}),
         (("-r", "0-9"), {"range": "bytes=0-9"}),
         (("--compressed",), {"accept-encoding": "gzip, deflate"}),
+        (("--compressed", "-H", "Accept-Encoding: br"), {"accept-encoding": "gzip, deflate"}),
         (("-X", "POST", "-H", "Content-Length: 0"), {"content-length": "0"}),
         (("-H", "Host: other.example.com"), {"host": "other.example.com"}),
     ],
@@ -161,6 +162,7 @@ def test_one_token_for_all_attempts(invoke: Invoke) -> None:
         (("--not-executed", "URL=429"), 1),
         (("--attempts", "1", "--safe", "POST URL/search"), 1),
         (("--safe", "POST URL/search", "--retry", "0"), 1),
+        (("--safe", "POST URL/search", "--retry", "1", "--retry-delay", "0.01", "--retry-max-time", "60"), 2),
     ],
 )
 def test_vouching(invoke: Invoke, vouch: tuple[str, ...], attempts: int) -> None:

@@ -56,7 +56,10 @@ class _CurlCommand(click.Command):
             elif word in ("-h", "--help") or name in options:
                 own.append("--help" if word == "-h" else word)
                 if name not in flags and not equals and word != "-h":
-                    own += [value for value in (next(left, None),) if value is not None]
+                    value = next(left, None)
+                    if value is None:
+                        raise BadInput(f"the option {word} needs a value", "see `forbear curl --help`")
+                    own.append(value)
             else:
                 line.append(word)
                 if takes_next(word):

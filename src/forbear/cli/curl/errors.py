@@ -43,6 +43,8 @@ def code_of(error: Exception) -> int:
     causes = tuple(_causes(error))
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return UNTRUSTED
+    if isinstance(error, UnicodeError):  # of the host name, which DNS cannot encode
+        return UNRESOLVED
     if isinstance(error, (httpx.TimeoutException, TimeoutError)):
         return TIMED_OUT
     if isinstance(error, httpx.ConnectError):

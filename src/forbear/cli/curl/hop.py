@@ -72,6 +72,8 @@ def first_hop(line: CurlLine, request: Request, settings: CurlSettings, content:
     path = request.target.partition("?")[0]
     exact = settings.has("path-as-is") or not {".", ".."} & {*path.split("/")}
     headers = dict(request.headers)
+    if settings.has("compressed"):  # lines copied from a browser list encodings that cannot be decoded here
+        headers["accept-encoding"] = "gzip, deflate"
     for name, value in _defaults(line, settings).items():
         if name not in line.removed:
             headers.setdefault(name, value)
@@ -121,8 +123,6 @@ def _defaults(line: CurlLine, settings: CurlSettings) -> dict[str, str]:
     headers["accept"] = _JSON_TYPE if line.sends_json else "*/*"
     if line.sends_data:
         headers["content-type"] = _JSON_TYPE if line.sends_json else _DATA_TYPE
-    if settings.has("compressed"):
-        headers["accept-encoding"] = "gzip, deflate"
     if "referer" in values:
         headers["referer"] = values["referer"]
     if "range" in values:

@@ -85,10 +85,13 @@ class CurlRun:
         except Problem as error:
             code = error.exit_code
             raise
-        except (httpx.HTTPError, OSError) as error:
+        except (httpx.HTTPError, OSError, UnicodeError) as error:
             failure = failure_of(error)
             code = failure.exit_code
             raise failure from None
+        except KeyboardInterrupt:
+            code = 130
+            raise
         finally:
             if self._rules.report == "json":
                 print_json(self._reports, code, current.get().monotonic() - self._started)

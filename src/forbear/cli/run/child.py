@@ -90,8 +90,8 @@ class Child:
         """Wait until the program has ended, and return the result; meanwhile feed its stdin and pass signals on.
 
         Watched output is passed on until its end, or until a process that the program left behind is silent. After a
-        timeout, wait until the whole group has ended or got SIGKILL. If reading stdin fails, the group gets SIGKILL,
-        and the OSError propagates.
+        timeout, wait until the whole group has ended or got SIGKILL. If reading stdin or writing output fails,
+        the group gets SIGKILL, and the OSError propagates.
         """
         try:
             while self._is_running():

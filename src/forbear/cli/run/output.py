@@ -1,5 +1,6 @@
 """The stdout and stderr of a program: its own, or passed on while patterns are matched against their lines."""
 
+import errno
 import fcntl
 import os
 import re
@@ -137,14 +138,21 @@ class _Stream:
         return [line for line in lines if line]
 
     def write(self) -> None:
-        """Write the pending piece, or the part of it that fits; if its reader is gone, close the source."""
+        """Write the pending piece, or the part of it that fits; if its reader is gone, close the source.
+
+        Raises OSError if it cannot be written for another reason, such as a full disk.
+        """
         try:
             self.pending = self.pending[os.write(self.target, self.pending) :]
         except BlockingIOError:
             return
-        except OSError:  # the program gets SIGPIPE, as it would without us
+        except BrokenPipeError:  # the program gets SIGPIPE, as it would without us
             self.pending = b""
             self._close_source()
+        except OSError as error:
+            if error.errno != errno.EBADF:  # a closed stream loses what is written to it
+                raise
+            self.pending = b""
 
     def close_end(self) -> None:
         if self.end is not None:
