@@ -60,6 +60,8 @@ def test_the_whole_request() -> None:
         (("--data-urlencode", "b c"), b"b%20c"),
         (("--data-urlencode", "=b=c"), b"b%3Dc"),
         (("--data-urlencode", "+b"), b"%2Bb"),
+        (("--data-urlencode", "a@-"), None),
+        (("--data-urlencode", "a=b@-"), b"a=b%40-"),
         (("--json", '{"a":', "--json", "1}"), b'{"a":1}'),
         (("-d", ""), b""),
         (("-d", "@-"), None),
@@ -82,6 +84,27 @@ def test_bodies_from_files(tmp_path: Path) -> None:
     assert read("-d", f"@{file}", URL).body == b"onetwo"
     for option in ("--data-binary", "--json"):
         assert read(option, f"@{file}", URL).body == b"one\r\ntwo\n"
+    assert read("--data-urlencode", f"a@{file}", URL).body == b"a=one%0D%0Atwo%0A"
+    assert read("--data-urlencode", f"@{file}", URL).body == b"one%0D%0Atwo%0A"
+    assert read("--url-query", f"n@{file}", "https://host/a").target == "/a?n=one%0D%0Atwo%0A"
+
+
+def test_stdin_is_read_if_the_caller_offers_it() -> None:
+    """Without that the body is not known; the words after a line in one word belong to it."""
+    line = curl.CurlLine(lambda: b"from\nstdin")
+    line.read((f"curl {URL} | jq .", "-d", "@-", "--data-binary", "@-"))
+    assert line.request().body == b"fromstdin&from\nstdin"
+    assert line.end == "|"
+
+
+@pytest.mark.parametrize(
+    ("word", "takes"),
+    [("-d", True), ("-sSd", True), ("-dx", False), ("-s", False), ("--data", True), ("--silent", False), ("-", False),
+     ("data", False), ("--data=x", False), ("-Zd", True), ("", False), ("--", False)],
+)  # fmt: skip
+def test_which_words_take_the_next(word: str, takes: bool) -> None:
+    """An option whose value is a word of its own claims the next word, even if that looks like an option."""
+    assert curl.takes_next(word) is takes
 
 
 @pytest.mark.parametrize(
