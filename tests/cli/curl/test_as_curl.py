@@ -91,6 +91,8 @@ def described(seen: Seen) -> tuple[str, dict[str, str], bytes]:
         (reply(404, b"body"), ("--fail-with-body",)),
         (reply(302, b"", "Location: /again"), ("-L", "--max-redirs", "2")),
         (Answer(end="stall"), ("--max-time", "0.3")),
+        (Answer(end="close"), ("-w", "%{http_code} %{exitcode}")),
+        (reply(404, b"body"), ("-f", "-w", "%{http_code} %{exitcode}")),
         (reply(200, b"x"), ("-o", "/no/such/folder/file")),
         (reply(200, b"x"), ("-w", "%{http_code} %{size_download} %{content_type}|%{num_redirects}%%\\n")),
         (reply(200, b"x", "Content-Type: text/x"), ("-i",)),

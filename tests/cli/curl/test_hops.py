@@ -1,7 +1,6 @@
 """`forbear curl`: redirects, proxies and Google credentials. Each request is judged on its own, and secrets stay."""
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from forbear.testing.cloud import Cloud, Fault
 from tests.cli.conftest import Invoke
 from tests.support.cli.tls_front import tls_front, tunnel
+from tests.support.clients.h2_server import h2_server
 from tests.support.clients.wire import Wire, reply
 
 OK = reply(200, b"done")
@@ -126,7 +126,13 @@ def test_proxies(
     assert len(server.seen) == (not proxied)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs sockets in the file system")
+def test_http2(invoke: Invoke) -> None:
+    """A stream that the server refused is sent again, for it was not executed, though it is a POST."""
+    with h2_server("refuse", "reply") as (url, script):
+        done = invoke("curl", "--http2-prior-knowledge", "-d", "body", url, "--constant", "0")
+    assert (done.exit_code, script.streams, script.bodies) == (0, 2, [b"body"])
+
+
 @pytest.mark.parametrize("option", ["--resolve", "--connect-to"])
 def test_addresses(invoke: Invoke, option: str) -> None:
     """The request goes to the address of the option, for the host of the URL."""

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -165,7 +166,7 @@ def test_a_broken_download_is_continued(invoke: Invoke) -> None:
 
 
 def test_a_reader_that_leaves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """If nobody reads stdout any more, the command ends with 23, as curl does."""
+    """If the reader of stdout is gone, the command ends with 23, as curl does."""
     reader, writer = os.pipe()
     os.close(reader)
     with Wire(OK) as server, suppress(BrokenPipeError), os.fdopen(writer, "w") as stdout:
@@ -176,8 +177,9 @@ def test_a_reader_that_leaves(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 @pytest.mark.soak
-def test_a_stream_is_not_held_back(env: dict[str, str]) -> None:
-    """Each piece of a response is written at once; SIGTERM ends the command, and so does a reader that leaves."""
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGINT])
+def test_a_stream_is_not_held_back(env: dict[str, str], ended_by: signal.Signals) -> None:
+    """Each piece of a response is written at once; a signal ends the command, and so does a reader that leaves."""
     stall = Answer(chunked(b"first\n").data[:-5], "stall")
     with (
         Wire(stall) as server,
@@ -185,8 +187,10 @@ def test_a_stream_is_not_held_back(env: dict[str, str]) -> None:
     ):
         assert process.stdout is not None
         assert process.stdout.readline() == "first\n"
-        process.terminate()
-        assert process.wait(20) == 128 + 15
+        process.send_signal(ended_by)
+        assert process.wait(20) == 128 + ended_by
+        assert process.stderr is not None
+        assert process.stderr.read().strip() == ""
     endless = Answer(b"HTTP/1.1 200 OK\r\n\r\n" + b"line\n" * 200_000, "close")
     with Wire(endless) as server:
         script = f'set -o pipefail; "$0" -m forbear.cli curl {server.url} | head -n 1'

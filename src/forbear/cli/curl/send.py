@@ -84,10 +84,12 @@ class CurlRun:
             code = 0
         except Problem as error:
             code = error.exit_code
+            self._write_out(None, code, 0)
             raise
         except (httpx.HTTPError, OSError, UnicodeError) as error:
             failure = failure_of(error)
             code = failure.exit_code
+            self._write_out(None, code, 0)
             raise failure from None
         except KeyboardInterrupt:
             code = 130
@@ -107,11 +109,11 @@ class CurlRun:
                         dump.write(heads)
                         dump.finish()
                     shown = heads if settings.has("include") or hop.method == "HEAD" else b""
-                    self._finish(hop, response, shown, sink)
+                    self._finish(response, shown, sink)
                     return
             hop = following
 
-    def _finish(self, hop: Hop, response: httpx.Response, head: bytes, sink: Sink) -> None:
+    def _finish(self, response: httpx.Response, head: bytes, sink: Sink) -> None:
         """Write the last response, and what `-w` asks for; CurlFailed for an error status, if `-f` asks for it."""
         failed = response.status_code >= 400 and self._settings.has("fail", "fail-with-body")
         if not failed or self._settings.has("fail-with-body"):
@@ -120,9 +122,7 @@ class CurlRun:
             for chunk in response.iter_bytes() if self._settings.has("compressed") else response.iter_raw():
                 sink.write(chunk)
             sink.finish()
-        template = self._settings.values.get("write-out")
-        if template is not None:
-            click.echo(formatted(template, self._variables(hop, response, failed, sink.size)), nl=False)
+        self._write_out(response, HTTP_ERROR if failed else 0, sink.size)
         if failed:
             raise CurlFailed(f"the server responded with {response.status_code}", HTTP_ERROR)
 
@@ -155,21 +155,28 @@ class CurlRun:
             raise CurlFailed(f"more than {most} redirects", TOO_MANY_REDIRECTS, "--max-redirs N allows more")
         return following
 
-    def _variables(self, hop: Hop, response: httpx.Response, failed: bool, size: int) -> dict[str, object]:
-        return {
-            "content_type": response.headers.get("content-type", ""),
-            "exitcode": HTTP_ERROR if failed else 0,
-            "http_code": f"{response.status_code:03}",
-            "http_version": response.http_version.removeprefix("HTTP/"),
+    def _write_out(self, response: httpx.Response | None, code: int, size: int) -> None:
+        """Print what `-w` asks for, once a run; without a response, the status is 000, as in curl."""
+        template = self._settings.values.pop("write-out", None)
+        if template is None or not self._reports:
+            return
+        hop = self._reports[-1].hop
+        status = 0 if response is None else response.status_code
+        variables = {
+            "content_type": "" if response is None else response.headers.get("content-type", ""),
+            "exitcode": code,
+            "http_code": f"{status:03}",
+            "http_version": "0" if response is None else response.http_version.removeprefix("HTTP/"),
             "method": hop.method,
             "num_redirects": len(self._reports) - 1,
             "num_retries": sum(report.retries for report in self._reports),
-            "response_code": f"{response.status_code:03}",
+            "response_code": f"{status:03}",
             "scheme": hop.url.scheme,
             "size_download": size,
             "time_total": f"{current.get().monotonic() - self._started:.6f}",
             "url_effective": str(hop.url),
         }
+        click.echo(formatted(template, variables), nl=False)
 
     def _sent(self, request: httpx.Request) -> None:
         if self._settings.has("verbose"):
