@@ -220,12 +220,14 @@ async def arepair(
 class _Failure(NamedTuple):
     """A failed command of a pipeline and the verdict on it.
 
-    `harmful` is true if the command may have been executed and must not be executed twice.
+    `harmful` is true if the command may have been executed and must not be executed twice. `vouched` is true if it may
+    have been executed, and only the user's word allows that it is executed twice.
     """
 
     queued: Queued
     verdict: Verdict
     harmful: bool
+    vouched: bool
 
 
 def _plan(
@@ -245,7 +247,9 @@ def _plan(
     if not failures:
         return None
     decisive = harmful or failures[0]
-    delay = run.failed_as(decisive.verdict, decisive.queued.result, replace(work, repeatable=harmful is None))
+    vouched = any(failure.vouched for failure in failures)
+    work = replace(work, repeatable=harmful is None, vouched=vouched)
+    delay = run.failed_as(decisive.verdict, decisive.queued.result, work)
     return run, delay, [failure.queued for failure in failures]
 
 
@@ -269,7 +273,8 @@ def _failures(run: CommandRun, stack: Sequence[Queued], safe: Safe) -> Iterator[
             # redis-py gives one error to all commands of a node, even to those that were answered before it.
             work = replace(_TOGETHER if errors[id(error)] > 1 else _ALONE, scripted=judgement.scripted)
             verdict = run.policy_verdict(error, verdict_of(error, work))
-            yield _Failure(queued, verdict, verdict.kind is Kind.TRANSIENT and not judgement.repeatable)
+            doubt = verdict.kind is Kind.TRANSIENT
+            yield _Failure(queued, verdict, doubt and not judgement.repeatable, doubt and judgement.vouched)
 
 
 def raise_first(stack: Sequence[Queued]) -> None:
