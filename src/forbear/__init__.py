@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.core.protocols import Backoff, On
     from forbear.http.idempotency import IdempotencyKey
+    from forbear.judges.transient import transient
     from forbear.run.decorated import policy_of, with_policy
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
@@ -32,6 +33,7 @@ else:
         "policy_of": "run.decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
+        "transient": "judges.transient",
         "with_policy": "run.decorated",
     }
 
@@ -97,6 +99,7 @@ __all__ = [
     "retry",
     "safe_to_repeat",
     "stop_on",
+    "transient",
     "update",
     "with_policy",
 ]

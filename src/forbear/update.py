@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _DEFAULT = Policy((ConnectionError, TimeoutError), Limits(attempts=None))
 
-_TRIED_ENOUGH = (Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.STOPPED)
+_TRIED_ENOUGH = (
+    Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.EXHAUSTED, Reason.STOPPED,
+)  # fmt: skip
 """Reasons for which the cycle stops as well, because an inner policy reached a limit; not with `retry_exhausted`."""
 
 _LEFT_OPEN = (Reason.UNSAFE, Reason.BODY)
@@ -241,7 +243,7 @@ class _UpdateCycle:
         return is_conflict
 
     def _after(self, error: Exception, verdict: "Verdict", inner: "Report | None", *, repeatable: bool) -> float | None:
-        blocked = None
+        blocked = Stop(Reason.EXHAUSTED) if verdict.exhausted and not self._policy.retry_exhausted else None
         if inner is not None and _tried_enough(inner) and not self._policy.retry_exhausted:
             if not self.run.in_doubt:
                 return None  # the inner run's report is enough

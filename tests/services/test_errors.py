@@ -175,6 +175,9 @@ UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
         (_cause(auth_timeout("x"), TimeoutError()), TRANSIENT),
         (urllib.error.URLError(ConnectionRefusedError()), TRANSIENT),
         (urllib.error.URLError("x"), PERMANENT),
+        (urllib.error.URLError(urllib.error.URLError(ConnectionResetError())), TRANSIENT),
+        (OSError("Multiple exceptions: [Errno 111] Connect call failed, [Errno 111] Connect call failed"), TRANSIENT),
+        (OSError("Multiple exceptions: x"), PERMANENT),
         (UNTRUSTED, PERMANENT),
         (_cause(httpx.ConnectError("untrusted"), UNTRUSTED), PERMANENT),
         (CERTIFICATE(CONNECTION, OSError()), PERMANENT),
@@ -282,3 +285,15 @@ def test_a_circle_of_causes_ends() -> None:
     first, second = ValueError(), ValueError()
     first.__cause__, second.__cause__ = second, first
     assert list(shapes.causes(first)) == [first, second]
+
+
+def test_wrappers_in_a_circle_are_judged() -> None:
+    """Errors that count as what they wrap may wrap each other, and chains may be endless."""
+    first, second = urllib.error.URLError("x"), urllib.error.URLError("x")
+    first.__cause__, second.__cause__ = second, first
+    assert iam.policy.verdict_of_error(first) is PERMANENT
+    last = ConnectionResetError()
+    for _ in range(10_000):
+        last = _cause(urllib.error.URLError("x"), last)  # type: ignore[assignment]
+    assert iam.policy.verdict_of_error(last) is PERMANENT
+    assert len(list(shapes.causes(last))) == 100

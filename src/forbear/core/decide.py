@@ -90,6 +90,7 @@ class Reason(Enum):
     BUDGET = "the retry budget is used up"
     BODY = "the body cannot be sent again"
     STOPPED = "the caller stopped the run"
+    EXHAUSTED = "the retries of the client itself are used up"
 
 
 class Wait:

@@ -41,15 +41,17 @@ class Verdict(Record):
     TRANSIENT: the outcome is unknown, so only a repeatable operation is repeated. PERMANENT: a repeat cannot help.
     CONFLICT: only a whole read-modify-write cycle may be repeated, never the write alone. `retry_after` is the minimum
     wait that the server asks for, in seconds: infinity for "do not retry", None if the server asks for none. `delay`
-    replaces the backoff by an exact wait in seconds. `throttled` says that the server is overloaded.
+    replaces the backoff by an exact wait in seconds. `throttled` says that the server is overloaded. `exhausted` says
+    that the client has used up retries of its own; it is not retried again, unless the policy has `retry_exhausted`.
     """
 
-    __slots__ = ("kind", "retry_after", "delay", "throttled")
+    __slots__ = ("kind", "retry_after", "delay", "throttled", "exhausted")
 
     kind: Kind
     retry_after: float | None
     delay: float | None
     throttled: bool
+    exhausted: bool
 
     def __init__(
         self,
@@ -57,6 +59,7 @@ class Verdict(Record):
         retry_after: "float | timedelta | None" = None,
         delay: "float | timedelta | None" = None,
         throttled: bool = False,
+        exhausted: bool = False,
     ) -> None:
         if not isinstance(kind, Kind):
             raise TypeError(f"`kind` must be a forbear.Kind, got {kind!r}")
@@ -65,7 +68,7 @@ class Verdict(Record):
             seconds("retry_after", retry_after)
         if delay is not None:
             seconds("delay", delay)
-        self._set(kind=kind, retry_after=retry_after, delay=delay, throttled=throttled)
+        self._set(kind=kind, retry_after=retry_after, delay=delay, throttled=throttled, exhausted=exhausted)
 
     @property
     def effect(self) -> Effect:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _FINAL = (
-    Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.UNSAFE, Reason.BODY,
+    Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.UNSAFE, Reason.BODY, Reason.EXHAUSTED,
     Reason.STOPPED,
 )  # fmt: skip
 """Reasons for which the outer run stops, too: the inner run reached a limit, or a repeat could do harm. For any other

@@ -255,6 +255,8 @@ class Run:
             previous=previous,
         )
         failure = verdict, error, name, text, elapsed, details
+        if verdict.exhausted and not plan.retry_exhausted and blocked is None:
+            blocked = Stop(Reason.EXHAUSTED)
         stop = blocked
         if isinstance(step, Stop):
             stop = Stop(Reason.UNSAFE, unsafe) if unsafe is not None and step.reason is Reason.UNSAFE else step

@@ -6,7 +6,7 @@ are recognized by their attributes and class names, so no client library is impo
 
 import errno
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from forbear.core.backoff import Exponential
 from forbear.core.check import is_mapping
 from forbear.core.decide import Limits
 from forbear.core.record import Record
-from forbear.core.report import RequestIds
+from forbear.core.report import RequestIds, cause_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import status as grpc_status
@@ -33,22 +33,26 @@ def status_of(error: object) -> int | None:
     Errors of gRPC calls have none, unless an attribute other than `code` names one.
     """
     status = _plain_status(error)
-    return _http(_get(error, "code")) if status is None and code_of(error) is None else status
+    return _http(read(error, "code")) if status is None and code_of(error) is None else status
 
 
 def headers_of(error: object) -> dict[str, str]:
     """Return the headers of the response that an exception carries, with lower-case names; an empty dict if none."""
-    places = _get(_get(error, "response"), "headers"), _get(error, "headers"), _get(error, "resp")
-    for place in places:
-        if is_mapping(place) or _is_message(place):
-            return {str(name).lower(): str(value) for name, value in place.items()}
-    return {}
+    places = read(read(error, "response"), "headers"), read(error, "headers"), read(error, "resp")
+    return lower_names(next((place for place in places if is_mapping(place) or _is_message(place)), None))
+
+
+def lower_names(headers: Any) -> dict[str, str]:
+    """Return headers with lower-case names and values as strings; an empty dict for anything but a mapping."""
+    if not is_mapping(headers) and not _is_message(headers):
+        return {}
+    return {str(name).lower(): str(value) for name, value in headers.items()}
 
 
 def body_of(error: object) -> bytes:
     """Return the bytes of the response's body that an exception carries, b"" if there are none or they are unread."""
-    for place in (_get(error, "response"), error):
-        content = _get(place, "content")  # raises if it is a stream that was not read
+    for place in (read(error, "response"), error):
+        content = read(place, "content")  # raises if it is a stream that was not read
         if isinstance(content, bytes):
             return content
     return b""
@@ -60,7 +64,7 @@ def method_of(error: BaseException) -> str | None:
     It is the first that the error or one that it wraps names, None if none does.
     """
     for cause in causes(error):
-        method = _get(_get(cause, "request"), "method")
+        method = read(read(cause, "request"), "method")
         if isinstance(method, str):
             return method.upper()
     return None
@@ -73,9 +77,9 @@ def code_of(error: object) -> int | None:
     """
     if _plain_status(error) is not None:
         return None
-    number = _number(_get(error, "code"))
+    number = _number(read(error, "code"))
     if number is None and not _is_http(error):
-        number = _number(_get(error, "grpc_status_code"))
+        number = _number(read(error, "grpc_status_code"))
     return number
 
 
@@ -102,25 +106,25 @@ def request_ids_of(error: object, *, resumable: bool = False) -> RequestIds:
 
 
 def _metadata(error: object, name: str) -> tuple[tuple[str, str | bytes], ...]:
-    for place in (error, _get(error, "response")):
+    for place in (error, read(error, "response")):
         with suppress(Exception):
-            return tuple((str(key), value) for key, value in _get(place, name)())
+            return tuple((str(key), value) for key, value in read(place, name)())
     return ()
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, then all errors that it wraps, however deep, each once.
+    """Yield an error, then all errors that it wraps, however deep, each once, and at most 100.
 
     An error wraps its `__cause__`, its attribute `reason` and its first argument, if these are exceptions.
     """
     seen: set[int] = set()
     waiting: list[object] = [error]
-    while waiting:
+    while waiting and len(seen) < _MOST_CAUSES:
         cause = waiting.pop()
         if isinstance(cause, BaseException) and id(cause) not in seen:
             seen.add(id(cause))
             yield cause
-            waiting += [cause.__cause__, _get(cause, "reason"), *cause.args[:1]]
+            waiting += [cause_of(cause), read(cause, "reason"), *arguments_of(cause)[:1]]
 
 
 def names_of(error: object) -> frozenset[str]:
@@ -133,7 +137,7 @@ def _plain_status(error: object) -> int | None:
 
     The attribute `code` is not read, because some libraries warn when it is.
     """
-    response, resp = _get(error, "response"), _get(error, "resp")
+    response, resp = read(error, "response"), read(error, "resp")
     sources = (
         (response, "status_code"),
         (response, "status"),
@@ -141,7 +145,7 @@ def _plain_status(error: object) -> int | None:
         (error, "status_code"),
         (error, "status"),
     )
-    return next((status for source, name in sources if (status := _http(_get(source, name))) is not None), None)
+    return next((status for source, name in sources if (status := _http(read(source, name))) is not None), None)
 
 
 def _number(status_code: Any) -> int | None:
@@ -151,7 +155,7 @@ def _number(status_code: Any) -> int | None:
     returns one.
     """
     with suppress(Exception):
-        value: Any = _get(status_code() if callable(status_code) else status_code, "value")
+        value: Any = read(status_code() if callable(status_code) else status_code, "value")
         if isinstance(value, tuple) and isinstance(value[0], int):
             return value[0]
     return None
@@ -164,17 +168,17 @@ def _is_http(error: object) -> bool:
     a gRPC code (ResourceExhausted) come from gRPC, and so does an error whose response is a call. False for any other
     error.
     """
-    if _number(_get(_get(error, "response"), "code")) is not None:
+    if _number(read(read(error, "response"), "code")) is not None:
         return False
     for kind in type(error).__mro__:
         if vars(kind).get("code") is not None:
-            return _http(_get(error, "code")) is not None
+            return _http(read(error, "code")) is not None
         if vars(kind).get("grpc_status_code") is not None:
             return False
     return False
 
 
-def _get(thing: object, name: str) -> Any:
+def read(thing: object, name: str) -> Any:
     """Return the attribute `name` of `thing`, None if there is none or reading it raises an exception."""
     with suppress(Exception):
         return getattr(thing, name, None)
@@ -202,8 +206,15 @@ _LOST = frozenset({
 _CREDENTIALS = "google.auth.exceptions.TransportError"
 _WRAPPERS = frozenset({_CREDENTIALS, "google.auth.exceptions.TimeoutError", "urllib.error.URLError"})
 _NO_CONNECTION = frozenset({"urllib3.exceptions.NewConnectionError", "urllib3.exceptions.ConnectTimeoutError"})
+_UNTRUSTED = "aiohttp.client_exceptions.ClientConnectorCertificateError"
+_REFUSALS = "Multiple exceptions: [Errno "
 _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
 
+
+_MOST_CAUSES = 100
+
+arguments_of: Callable[[BaseException], tuple[object, ...]] = BaseException.__dict__["args"].__get__
+"""The function that returns an exception's `args`, even if its class overrides attribute access."""
 
 DOCUMENTED_WAITS = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
 """The waits of Google's pages in seconds: `min(2**n + up to 1 s, 64 s)` before retry n, counted from 0."""
@@ -262,18 +273,31 @@ def transport_verdict(error: BaseException) -> Verdict:
     import ssl
 
     chain = list(causes(error))
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
+    if any(is_untrusted(cause) for cause in chain):
         return PERMANENT
-    names = names_of(error)
-    if "aiohttp.client_exceptions.ClientConnectorCertificateError" in names:
-        return PERMANENT
-    if isinstance(error, ConnectionError | TimeoutError | ssl.SSLError | socket.gaierror) or names & _LOST:
-        return TRANSIENT
-    if isinstance(error, OSError) and error.errno in _UNREACHABLE:
-        return TRANSIENT
-    if names & _WRAPPERS and len(chain) > 1:
-        return transport_verdict(chain[1])
+    for cause in chain:
+        names = names_of(cause)
+        if isinstance(cause, ConnectionError | TimeoutError | ssl.SSLError | socket.gaierror) or names & _LOST:
+            return TRANSIENT
+        if isinstance(cause, OSError) and (cause.errno in _UNREACHABLE or _refused_everywhere(cause)):
+            return TRANSIENT
+        if not names & _WRAPPERS:
+            break
     return PERMANENT
+
+
+def is_untrusted(error: BaseException) -> bool:
+    """Return whether an error says that the server's certificate is not trusted; those that it wraps do not count."""
+    import ssl
+
+    names = names_of(error)
+    return isinstance(error, ssl.SSLCertVerificationError) or _UNTRUSTED in names
+
+
+def _refused_everywhere(error: OSError) -> bool:
+    """Return whether this is the error of asyncio for a host that refused a connection at several addresses."""
+    text = arguments_of(error)[:1]
+    return type(error) is OSError and isinstance(text[0] if text else None, str) and str(text[0]).startswith(_REFUSALS)
 
 
 def verdict_of_one_request(error: BaseException) -> Verdict:

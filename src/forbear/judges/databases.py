@@ -1,0 +1,189 @@
+"""The verdicts on errors of SQL databases and MongoDB, as they count for one whole transaction.
+
+NOT_EXECUTED means that the transaction was rolled back or never begun. SQLSTATEs are judged one by one, never by their
+class: 40001 was rolled back, 40003 is unknown, and 40002 would fail again.
+"""
+
+import re
+from collections.abc import Iterable
+
+from forbear.core.report import context_of
+from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.services.errors import arguments_of, read
+
+CROWDED = Verdict(Kind.NOT_EXECUTED, throttled=True)
+
+SQLSTATES = {
+    "40001": NOT_EXECUTED,  # serialization failure
+    "40P01": NOT_EXECUTED,  # deadlock
+    "55P03": NOT_EXECUTED,  # lock not available: PostgreSQL aborts the whole transaction
+    "57P03": NOT_EXECUTED,  # the server is starting up
+    "53300": CROWDED,  # too many connections
+    "08001": NOT_EXECUTED,  # the client could not connect
+    "08004": NOT_EXECUTED,  # the server rejected the connection
+    "40003": TRANSIENT,  # statement completion unknown
+    "57P01": TRANSIENT,  # the server is shutting down, or the connection was terminated
+    "57P02": TRANSIENT,  # the server crashed
+    "08000": TRANSIENT,  # a connection error
+    "08003": TRANSIENT,  # asyncpg's code for a connection lost in the middle of an operation
+    "08006": TRANSIENT,  # connection failure
+    "08007": TRANSIENT,  # transaction resolution unknown
+    "08P01": TRANSIENT,  # protocol violation: what a broken connection may look like
+}
+"""The verdicts by SQLSTATE. All others are permanent, also 40002, 57P04, 57014, 25P02 and 25006."""
+
+MYSQL_NUMBERS = {
+    1213: NOT_EXECUTED,  # deadlock: the whole transaction was rolled back
+    3101: NOT_EXECUTED,  # rolled back by a plugin, as after a conflict in a replication group
+    1040: CROWDED,  # too many connections
+    1203: CROWDED,  # too many connections of this user
+    2002: NOT_EXECUTED,  # cannot connect through the socket
+    2003: NOT_EXECUTED,  # cannot connect
+    2005: NOT_EXECUTED,  # unknown host
+    1205: TRANSIENT,  # lock wait timeout: only the statement was rolled back
+    3572: TRANSIENT,  # NOWAIT: only the statement was rolled back
+    1053: TRANSIENT,  # the server is shutting down
+    1927: TRANSIENT,  # the connection was killed
+    2006: TRANSIENT,  # the server has gone away, perhaps after it received the statement
+    2013: TRANSIENT,  # the connection was lost during a query
+    2055: TRANSIENT,  # the connection was lost
+    4031: TRANSIENT,  # the server closed an idle connection
+}
+"""The verdicts by MySQL's error number. All others are permanent."""
+
+_SQLITE_BUSY = (5, 6)  # SQLITE_BUSY and SQLITE_LOCKED; the transaction stays open, and may still be committed
+
+MONGODB_CODES = frozenset({
+    6, 7, 89, 91, 134, 189, 262, 9001, 10058, 10107, 11600, 11602, 13435, 13436,
+})  # fmt: skip
+"""MongoDB's codes that its specification of retryable writes lists: a failover, a shutdown, a broken connection."""
+
+_MYSQL = frozenset({"pymysql", "MySQLdb", "_mysql_exceptions", "mysql", "mariadb", "asyncmy"})
+_POSTGRESQL = frozenset({"psycopg.Error", "psycopg2.Error", "asyncpg.exceptions._base.PostgresError"})
+_NO_PLACE = frozenset({
+    "sqlalchemy.exc.TimeoutError", "psycopg_pool.PoolTimeout", "psycopg_pool.TooManyRequests",
+    "psycopg.errors.ConnectionTimeout",
+})  # fmt: skip
+"""Errors of pools without a free connection, and of connections that were never made."""
+
+_NEVER_CONNECTED = ("connection failed: ", "connection is bad: ", "failed to resolve host ")
+"""The beginnings of texts that psycopg raises only while it connects."""
+_REFUSED_FOR_GOOD = re.compile(
+    r"(?:password|Peer|Ident) authentication failed|no pg_hba\.conf entry|certificate verify failed"
+    r'|(?:database|role) "[^"]*" does not exist'
+)
+_CLOSED = ("connection is closed", "connection already closed")
+_LONGEST = 10_000
+"""The number of characters of a text that are read."""
+
+
+def database_verdict(error: BaseException, names: frozenset[str], chain: Iterable[BaseException]) -> Verdict | None:
+    """Return the verdict on an error of a database, None for any other error.
+
+    `names` are those of its classes. `chain` has the error and all that wrap it: one of them may know the statement.
+    """
+    if "pymongo.errors.PyMongoError" in names:
+        return _mongodb(error, names)
+    if any(name.partition(".")[0] in _MYSQL for name in names):
+        return _mysql(error)
+    if names & _NO_PLACE:
+        return NOT_EXECUTED
+    state = sqlstate_of(error)
+    if state is not None:
+        verdict = SQLSTATES.get(state, PERMANENT)
+        if verdict is NOT_EXECUTED and any(_may_commit_inside(outer) for outer in chain):
+            return TRANSIENT
+        return verdict
+    if "sqlite3.Error" in names:
+        return TRANSIENT if _number(read(error, "sqlite_errorcode")) & 0xFF in _SQLITE_BUSY else PERMANENT
+    return _without_state(error, names)
+
+
+def sqlstate_of(error: BaseException) -> str | None:
+    """Return the SQLSTATE of an error, None without one: its attribute `sqlstate` or `pgcode`."""
+    for name in ("sqlstate", "pgcode"):
+        state = read(error, name)
+        if isinstance(state, str) and len(state) == 5 and state.isascii() and state.isalnum():
+            return state
+    return None
+
+
+def _without_state(error: BaseException, names: frozenset[str]) -> Verdict | None:
+    """Return the verdict on an error without SQLSTATE: a connection that was not made, was lost, or was closed before.
+
+    Returns None for all other errors.
+    """
+    text = _text(error)
+    if "psycopg_pool.PoolClosed" in names:
+        return PERMANENT
+    if names & {"psycopg.OperationalError", "psycopg2.OperationalError"}:
+        if _REFUSED_FOR_GOOD.search(text):
+            return PERMANENT
+        return NOT_EXECUTED if text.startswith(_NEVER_CONNECTED) else TRANSIENT
+    if any(name.endswith(".InterfaceError") for name in names) and text.endswith(_CLOSED):
+        return TRANSIENT
+    return PERMANENT if names & _POSTGRESQL else None
+
+
+def _mysql(error: BaseException) -> Verdict:
+    """Return the verdict on an error of a client for MySQL or MariaDB.
+
+    PyMySQL raises an error with the number 0 for a connection that it closed before. Then the failure that was being
+    handled counts, but it proves nothing.
+    """
+    arguments = arguments_of(error)
+    number = _number(read(error, "errno")) or _number(arguments[0] if arguments else None)
+    if number == 0 and any(kind.__name__ == "InterfaceError" for kind in type(error).__mro__):
+        lost = context_of(error)
+        return PERMANENT if lost is None or lost is error else _unproven(_mysql_number(lost))
+    return MYSQL_NUMBERS.get(number, PERMANENT)
+
+
+def _mysql_number(error: BaseException) -> Verdict:
+    arguments = arguments_of(error)
+    return MYSQL_NUMBERS.get(_number(arguments[0] if arguments else None), PERMANENT)
+
+
+def _unproven(verdict: Verdict) -> Verdict:
+    return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
+
+
+def _mongodb(error: BaseException, names: frozenset[str]) -> Verdict:
+    """Return the verdict on an error of pymongo: by its labels, else by its class, else by the server's code."""
+
+    def labelled(label: str) -> bool:
+        return read(error, "has_error_label")(label) is True
+
+    overloaded = labelled("SystemOverloadedError")
+    if labelled("UnknownTransactionCommitResult"):
+        return TRANSIENT  # commit again; to run the transaction again may apply it twice
+    if labelled("TransientTransactionError") or labelled("NoWritesPerformed"):
+        return Verdict(Kind.NOT_EXECUTED, throttled=overloaded)
+    lost = "pymongo.errors.ConnectionFailure" in names or _number(read(error, "code")) in MONGODB_CODES
+    if lost or overloaded or labelled("RetryableWriteError"):
+        return Verdict(Kind.TRANSIENT, throttled=overloaded)
+    return PERMANENT
+
+
+def _may_commit_inside(error: BaseException) -> bool:
+    """Return whether the statement of an error calls a procedure or runs a block, which may commit inside.
+
+    SQLAlchemy and asyncpg keep the statement; False for an error of another client.
+    """
+    statements = (read(error, "statement"), read(error, "query"))
+    return any(
+        isinstance(statement, str) and re.search(r"\bCALL\b|\A\s*DO\b", statement[:_LONGEST], re.IGNORECASE) is not None
+        for statement in statements
+    )
+
+
+def _text(error: BaseException) -> str:
+    """Return the beginning of an error's text, which is its first argument; "" if that is no string."""
+    arguments = arguments_of(error)
+    text = arguments[0] if arguments else ""
+    return text[:_LONGEST] if isinstance(text, str) else ""
+
+
+def _number(value: object) -> int:
+    """Return a value if it is a whole number, else 0."""
+    return value if isinstance(value, int) else 0

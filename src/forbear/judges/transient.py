@@ -1,0 +1,226 @@
+"""`transient`: the judge of what was raised by a function that may call anything."""
+
+from collections.abc import Iterable, Iterator
+from socket import gaierror
+
+from forbear.core.check import is_mapping
+from forbear.core.record import Record
+from forbear.core.report import cause_of, context_of
+from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.grpc.status import verdict as grpc_verdict
+from forbear.http.status import verdict as http_verdict
+from forbear.judges.clouds import aws_verdict, is_lost_by_sdk, kafka_verdict, retried_by_sdk, sdk_verdict
+from forbear.judges.databases import database_verdict
+from forbear.services.errors import (
+    arguments_of,
+    code_of,
+    headers_of,
+    is_untrusted,
+    metadata_of,
+    names_of,
+    read,
+    status_of,
+    transport_verdict,
+)
+from forbear.services.redis.errors import response_of, verdict_of_exception
+
+_EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
+_MOST = 100
+"""The number of errors in a chain that are looked at."""
+_MOST_IN_ALL = 1000
+"""The number of errors that are looked at for one verdict, all members of groups included."""
+
+_GAVE_UP = frozenset({
+    "google.api_core.exceptions.RetryError", "requests.exceptions.RetryError", "urllib3.exceptions.ResponseError",
+    "tenacity.RetryError", "boto3.exceptions.RetriesExceededError", "s3transfer.exceptions.RetriesExceededError",
+})  # fmt: skip
+"""Errors by which other retry loops say that they gave up."""
+_QUOTES_ITS_CONTEXT = frozenset({"boto3.exceptions.S3UploadFailedError"})
+"""Errors that are raised over the failure that they are about, without naming it as their cause."""
+_FOR_THE_CALLER = ("ASK", "MOVED", "NOSCRIPT", "REDIRECT")
+_WRAPPED = ("orig", "last_exception", "reason")
+"""Attributes in which libraries keep the error that they wrap."""
+
+
+class TransientErrors(Record):
+    """A judge of any client's errors, for `on` of `forbear.retry`; `forbear.transient` is the one to use.
+
+    It reads an error's classes, attributes and codes, and then those of the errors that it wraps. The verdict is
+    TRANSIENT for a failure that may go away, and CONFLICT for one that only a new read cures. All others are PERMANENT,
+    also those that it does not know. The verdict is never NOT_EXECUTED: the function may have sent something before.
+    With `one_transaction` the function is exactly one database transaction, and NOT_EXECUTED says that it was rolled
+    back or never begun. Calling it never raises an Exception.
+    """
+
+    __slots__ = ("one_transaction",)
+
+    one_transaction: bool
+
+    def __init__(self, one_transaction: bool = False) -> None:
+        self._set(one_transaction=one_transaction)
+
+    @property
+    def transaction(self) -> "TransientErrors":
+        """The judge for a function that is exactly one transaction of one database, and does nothing else."""
+        return TransientErrors(one_transaction=True)
+
+    def __call__(self, error: Exception) -> Verdict:
+        """Return the verdict on an error."""
+        try:
+            verdict = _verdict_of(error, _Search())
+            if verdict.kind is Kind.NOT_EXECUTED and not (self.one_transaction and _is_first(error)):
+                return verdict.replace(kind=Kind.TRANSIENT)
+            return verdict
+        except Exception:  # attributes of a foreign error may do anything
+            return PERMANENT
+
+
+class _Search:
+    """The number of errors that may still be looked at for one verdict, so that a search among groups ends."""
+
+    def __init__(self) -> None:
+        self.left = _MOST_IN_ALL
+
+
+def _verdict_of(error: BaseException, search: _Search) -> Verdict:
+    """Return the verdict on an error: that of the first error in its chain which says anything.
+
+    PERMANENT if none does, or if a certificate was not trusted.
+    """
+    chain: list[BaseException] = []
+    for link in _chain(error):
+        search.left -= 1
+        if search.left < 0:
+            return PERMANENT
+        chain.append(link)
+        verdict = _opinion(link, chain, search)
+        if verdict is not None:
+            untrusted = verdict.kind is Kind.TRANSIENT and any(is_untrusted(wrapped) for wrapped in _chain(link))
+            return PERMANENT if untrusted else verdict
+    return PERMANENT
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, then all errors that it wraps, each once, and at most 100."""
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting and len(seen) < _MOST:
+        link = waiting.pop()
+        if isinstance(link, BaseException) and id(link) not in seen:
+            seen.add(id(link))
+            yield link
+            waiting += _wrapped_by(link)
+
+
+def _wrapped_by(error: BaseException) -> list[object]:
+    """Return what an error may wrap, the likeliest last; the items need not be exceptions.
+
+    The context does not count, because it is only what was being handled, except for a few classes.
+    """
+    wrapped: list[object] = list(arguments_of(error)[:1])
+    if names_of(error) & _QUOTES_ITS_CONTEXT:
+        wrapped.append(context_of(error))
+    keywords = read(error, "kwargs")
+    if is_mapping(keywords):
+        wrapped.append(keywords.get("error"))  # of botocore
+    return [*wrapped, cause_of(error), *(read(error, name) for name in reversed(_WRAPPED))]
+
+
+def _opinion(error: BaseException, chain: list[BaseException], search: _Search) -> Verdict | None:
+    """Return the verdict on one error by itself, None if it says nothing; `chain` ends with it."""
+    if isinstance(error, BaseExceptionGroup):
+        return _combined(_verdict_of(member, search) for member in read(error, "exceptions"))  # pyright: ignore[reportUnknownArgumentType]
+    names = names_of(error)
+    if names & _GAVE_UP or ("urllib3.exceptions.MaxRetryError" in names and names_of(read(error, "reason")) & _GAVE_UP):
+        return _EXHAUSTED
+    verdict = database_verdict(error, names, chain) or aws_verdict(error, names) or kafka_verdict(error, names)
+    if verdict is not None:
+        return verdict
+    if is_lost_by_sdk(names) and cause_of(error) is not None:
+        return _lost_by_sdk(error, search)
+    return sdk_verdict(error, names) or _redis_verdict(error, names) or _wire_verdict(error)
+
+
+def _combined(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict on several failures at once: PERMANENT or CONFLICT if any is, else TRANSIENT.
+
+    The longest wait counts, and no delay of a single one.
+    """
+    listed: list[Verdict] = []
+    for verdict in verdicts:
+        if verdict.kind is Kind.PERMANENT:
+            return PERMANENT
+        listed.append(verdict)
+    if any(verdict.kind is Kind.CONFLICT for verdict in listed):
+        return CONFLICT
+    return Verdict(
+        Kind.TRANSIENT,
+        retry_after=max((verdict.retry_after for verdict in listed if verdict.retry_after is not None), default=None),
+        throttled=any(verdict.throttled for verdict in listed),
+        exhausted=any(verdict.exhausted for verdict in listed),
+    )
+
+
+def _lost_by_sdk(error: BaseException, search: _Search) -> Verdict:
+    """Return the verdict on an SDK's error for a request without a response: that on its cause."""
+    cause = cause_of(error)
+    verdict = PERMANENT if cause is None else _verdict_of(cause, search)
+    return verdict.replace(exhausted=retried_by_sdk(error)) if verdict.kind is Kind.TRANSIENT else verdict
+
+
+def _redis_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
+    """Return the verdict on an error of redis-py or valkey-py, None for any other error.
+
+    A response that only a client or its caller can obey, such as MOVED, is permanent here.
+    """
+    if not any(name.partition(".")[0] in ("redis", "valkey") for name in names):
+        return None
+    response = response_of(error)
+    if response is not None and response.startswith(_FOR_THE_CALLER):
+        return PERMANENT
+    verdict = verdict_of_exception(error)
+    return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
+
+
+def _wire_verdict(error: BaseException) -> Verdict | None:
+    """Return the verdict on an error by its HTTP status, its gRPC code or as a transport error; None without these.
+
+    A refused connection and an unknown host are NOT_EXECUTED: the database drivers that raise Python's own errors were
+    still connecting.
+    """
+    status = status_of(error)
+    if status is not None:
+        return http_verdict(status, headers_of(error))
+    code = code_of(error)
+    if code is not None:
+        return grpc_verdict(code, metadata_of(error))
+    verdict = transport_verdict(error)
+    if verdict.kind is Kind.PERMANENT:
+        if "google.auth.exceptions.GoogleAuthError" in names_of(error) and read(error, "retryable") is True:
+            return TRANSIENT
+        return None
+    if type(error) in (ConnectionRefusedError, gaierror):
+        return verdict.replace(kind=Kind.NOT_EXECUTED)
+    return verdict
+
+
+def _is_first(error: BaseException) -> bool:
+    """Return whether no other failure was being handled when `error` or one that it wraps was raised.
+
+    A connection that is refused after another was lost proves nothing about what was sent over the first.
+    """
+    links = list(_chain(error))
+    known = {id(link) for link in links}
+    search = _Search()
+    for link in links:
+        context = context_of(link)
+        while context is not None and id(context) not in known:
+            known.add(id(context))
+            if _verdict_of(context, search).kind is Kind.TRANSIENT or search.left < 0:
+                return False
+            context = context_of(context)
+    return True
+
+
+transient = TransientErrors()
+"""The judge of any client's errors around a function; `transient.transaction` is the one around a transaction."""

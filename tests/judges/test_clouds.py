@@ -1,0 +1,216 @@
+"""Verdicts on the errors of clients that retry by themselves, from servers on real sockets where possible."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import boto3  # type: ignore[import-untyped]
+import boto3.exceptions  # type: ignore[import-untyped]
+import botocore.exceptions
+import pytest
+from botocore.config import Config
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+import forbear
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.policy import Policy
+from forbear.testing import virtual_time
+from tests.support.clients.wire import Answer, Wire, reply
+from tests.support.judges.rows import CLOUDS, EXHAUSTED, THROTTLED, Row
+
+judge = forbear.transient
+AT_ONCE = "retry-after-ms: 1"
+
+
+def _not_at_all(seconds: float) -> None:
+    pass
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """botocore waits between its attempts, for real; here it waits for nothing."""
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=_not_at_all))
+
+
+@pytest.mark.parametrize("row", CLOUDS, ids=lambda row: f"{row.kind}-{row.name}")
+def test_verdicts(row: Row) -> None:
+    """The verdict is the same around a function and around a transaction."""
+    assert judge(row.make()) == row.around
+    assert judge.transaction(row.make()) == row.in_transaction
+
+
+def _boto(url: str, attempts: int, mode: str = "standard") -> Any:
+    settings: Any = {"total_max_attempts": attempts, "mode": mode}
+    return boto3.client(
+        "s3",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="a",
+        aws_secret_access_key="b",
+        config=Config(retries=settings, proxies={}, s3={"addressing_style": "path"}),
+    )
+
+
+@pytest.mark.parametrize(("attempts", "mode", "expected"), [
+    (1, "standard", TRANSIENT), (3, "standard", EXHAUSTED), (2, "legacy", EXHAUSTED),
+])  # fmt: skip
+def test_what_botocore_has_tried(attempts: int, mode: str, expected: Verdict) -> None:
+    """After responses and after lost connections, exhausted are only retries that botocore made."""
+    with Wire(reply(500)) as wire:
+        with pytest.raises(botocore.exceptions.ClientError) as failed:
+            _boto(wire.url, attempts, mode).get_object(Bucket="b", Key="k")
+        assert len(wire.seen) == attempts
+    assert judge(failed.value) == expected
+    with Wire(Answer(end="reset")) as wire:
+        with pytest.raises(botocore.exceptions.ConnectionClosedError) as lost:
+            _boto(wire.url, attempts, mode).get_object(Bucket="b", Key="k")
+        assert len(wire.seen) == attempts
+    assert judge(lost.value) == expected
+
+
+def test_an_upload_that_boto3_reports(tmp_path: Path) -> None:
+    """Its error for a failed upload has the failure in its text only, so what was being handled counts."""
+    (tmp_path / "a").write_bytes(b"a")
+    body = b"<Error><Code>SlowDown</Code></Error>"
+    for status, text, expected in ((503, body, THROTTLED), (403, b"", PERMANENT)):
+        with Wire(reply(status, text)) as wire, pytest.raises(boto3.exceptions.S3UploadFailedError) as caught:
+            _boto(wire.url, 1).upload_file(str(tmp_path / "a"), "b", "k")
+        assert judge(caught.value) == expected
+
+
+def test_other_errors_of_botocore() -> None:
+    """An untrusted certificate and missing credentials will be so the next time."""
+    import ssl
+
+    untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    kinds: Any = botocore.exceptions
+    assert judge(kinds.SSLError(endpoint_url="x", error=untrusted)) is PERMANENT
+    assert judge(kinds.SSLError(endpoint_url="x", error=ssl.SSLEOFError(8, "x"))) == TRANSIENT
+    assert judge(kinds.NoCredentialsError()) is PERMANENT
+    assert judge(boto3.exceptions.RetriesExceededError(ConnectionResetError())) == EXHAUSTED
+
+
+def test_no_broker() -> None:
+    """confluent-kafka's error for a cluster that it cannot reach."""
+    client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
+    with pytest.raises(KafkaException) as caught:
+        client.list_topics(timeout=0.01)
+    assert judge(caught.value) == TRANSIENT
+
+
+@pytest.fixture(params=["openai", pytest.param("anthropic", marks=pytest.mark.soak)])
+def sdk(request: pytest.FixtureRequest) -> Any:
+    """A function that calls a model through an SDK, at a URL and with so many retries of its own."""
+    library: Any = importlib.import_module(request.param)
+
+    def ask(url: str, retries: int, *, stream: bool = False) -> object:
+        messages = [{"role": "user", "content": "x"}]
+        if request.param == "openai":
+            client = library.OpenAI(api_key="a", base_url=url, max_retries=retries)
+            with client:
+                answer = client.chat.completions.create(model="m", messages=messages, stream=stream)
+                return list(answer) if stream else answer
+        client = library.Anthropic(api_key="a", base_url=url, max_retries=retries)
+        with client:
+            answer = client.messages.create(model="m", max_tokens=9, messages=messages, stream=stream)
+            return list(answer) if stream else answer
+
+    ask.error = library.APIError  # type: ignore[attr-defined]
+    return ask
+
+
+def _body(kind: str) -> bytes:
+    return json.dumps({"type": "error", "error": {"type": kind, "code": kind, "message": "x"}}).encode()
+
+
+WAIT = Verdict(Kind.TRANSIENT, retry_after=0.001, throttled=True)
+STATUSES = [
+    (reply(429, _body("rate_limit_error"), AT_ONCE), WAIT),
+    (reply(429, _body("insufficient_quota"), AT_ONCE), PERMANENT),
+    (reply(429, b"", "Retry-After: 7"), WAIT.replace(retry_after=7.0)),
+    (reply(529, b"", AT_ONCE), WAIT),
+    (reply(409, b"", AT_ONCE), WAIT.replace(throttled=False)),
+    (reply(500), TRANSIENT),
+    (reply(500, b"", "x-should-retry: false"), PERMANENT),
+    (reply(400, b"", "x-should-retry: true"), TRANSIENT),
+    (reply(400), PERMANENT),
+    (reply(401), PERMANENT),
+    (Answer(end="reset"), TRANSIENT),
+]
+
+
+@pytest.mark.parametrize(("answer", "expected"), STATUSES, ids=lambda value: str(value)[:50])
+def test_an_sdk_without_retries(sdk: Any, answer: Answer, expected: Verdict) -> None:
+    """The header x-should-retry counts more than the status, and a used-up quota more than either."""
+    with Wire(answer) as wire, pytest.raises(sdk.error) as caught:
+        sdk(wire.url, 0)
+    assert judge(caught.value) == expected
+
+
+def test_an_sdk_that_retried(sdk: Any) -> None:
+    """Retries that the SDK has made are not multiplied by an outer run, unless the policy says so."""
+    policy = forbear.retry(on=forbear.transient, attempts=3)
+    for patient, requests in ((policy, 2), (policy.replace(retry_exhausted=True), 6)):
+        with Wire(reply(500, b"", AT_ONCE)) as wire:
+            caught = _gives_up(patient, sdk, wire.url)
+            assert len(wire.seen) == requests
+        assert judge(caught) == EXHAUSTED.replace(retry_after=0.001)
+        report = forbear.report(caught)
+        assert report is not None
+        assert report.reason is (forbear.Reason.EXHAUSTED if requests == 2 else forbear.Reason.ATTEMPTS)
+
+
+def _gives_up(policy: Policy, sdk: Any, url: str) -> Exception:
+    with virtual_time(seed=1), pytest.raises(sdk.error) as caught:
+        policy.call(sdk, url, 1)
+    error: Exception = caught.value
+    return error
+
+
+@pytest.mark.parametrize(("kind", "expected"), [
+    ("server_error", TRANSIENT), ("overloaded_error", TRANSIENT), ("invalid_request_error", PERMANENT),
+    ("insufficient_quota", PERMANENT),
+])  # fmt: skip
+def test_a_stream_that_breaks_off(sdk: Any, kind: str, expected: Verdict) -> None:
+    """An error within a stream has no status; its type counts."""
+    events = b"event: error\ndata: " + _body(kind) + b"\n\n"
+    with Wire(reply(200, events, "Content-Type: text/event-stream")) as wire, pytest.raises(sdk.error) as caught:
+        sdk(wire.url, 0, stream=True)
+    assert judge(caught.value) == expected
+
+
+def test_an_sdk_misconfigured(sdk: Any) -> None:
+    """A request that could not be sent at all cannot be sent the next time."""
+    with pytest.raises(sdk.error) as caught:
+        sdk("ftp://127.0.0.1", 0)
+    assert judge(caught.value) is PERMANENT
+
+
+FOREIGN = """
+import aiokafka.errors, kafka.errors, psycopg_pool, forbear
+judge = forbear.transient
+for errors in (aiokafka.errors, kafka.errors):
+    assert judge(errors.KafkaConnectionError()) == judge(errors.RequestTimedOutError()) == forbear.TRANSIENT, errors
+    assert judge(errors.TopicAuthorizationFailedError()) == judge(errors.IllegalStateError()) == forbear.PERMANENT
+for error in (psycopg_pool.PoolTimeout(), psycopg_pool.TooManyRequests()):
+    assert judge.transaction(error) == forbear.NOT_EXECUTED
+assert judge(psycopg_pool.PoolTimeout()) == forbear.TRANSIENT
+assert judge(psycopg_pool.PoolClosed()) == forbear.PERMANENT
+"""
+
+
+@pytest.mark.soak
+def test_libraries_of_others(tmp_path: Path) -> None:
+    """kafka-python, aiokafka and psycopg-pool, which are installed into a folder of their own."""
+    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
+    packages = ("kafka-python", "aiokafka", "psycopg-pool", "async-timeout")
+    subprocess.run([*pip, "--target", str(tmp_path), *packages], check=True, timeout=300)
+    subprocess.run(
+        [sys.executable, "-c", FOREIGN], check=True, timeout=60, env=os.environ | {"PYTHONPATH": str(tmp_path)}
+    )
