@@ -1,12 +1,16 @@
 """Every Python example of the README and of docs/ is run, in virtual time and against the embedded cloud."""
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import httpx
 import pytest
 import redis
+import sqlalchemy
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
@@ -49,11 +53,29 @@ def valkey() -> Iterator[str]:
         yield path
 
 
+class _Line(sqlite3.Connection):
+    """A connection that raises an error of the list `lost`, if there is one, after a COMMIT that was executed."""
+
+    lost: ClassVar[list[Exception]] = []
+
+    def commit(self) -> None:
+        super().commit()
+        if self.lost:
+            raise self.lost.pop()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> dict[str, object]:
+    """A SQLite database for the examples: its `dialect`, `connect()`, and the list `lost`."""
+    connect = partial(sqlite3.connect, tmp_path / "database", factory=_Line)
+    return {"dialect": "sqlite://", "connect": connect, "lost": _Line.lost}
+
+
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
-def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str) -> None:
-    """The examples of a page run from top to bottom; its namespace begins with `cloud`, `server` and `valkey`."""
+def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str, database: dict[str, object]) -> None:
+    """The examples of a page run from top to bottom, in one namespace that begins with the servers of the fixtures."""
     document = Document.parse(str(page), PythonCodeBlockParser(), SkipParser())
-    document.namespace |= {"cloud": cloud, "server": server, "valkey": valkey}
+    document.namespace |= {"cloud": cloud, "server": server, "valkey": valkey} | database
     examples = list(document.examples())
     with virtual_time(seed=1):
         for example in examples:
@@ -61,6 +83,8 @@ def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str) -> No
     for value in document.namespace.values():
         if isinstance(value, httpx.Client | redis.Redis):
             value.close()
+        if isinstance(value, sqlalchemy.Engine):
+            value.dispose()
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
