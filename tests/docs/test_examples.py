@@ -10,7 +10,6 @@ from typing import ClassVar
 import httpx
 import pytest
 import redis
-import sqlalchemy
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
@@ -83,8 +82,8 @@ def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str, datab
     for value in document.namespace.values():
         if isinstance(value, httpx.Client | redis.Redis):
             value.close()
-        if isinstance(value, sqlalchemy.Engine):
-            value.dispose()
+    if "engine" in document.namespace:
+        document.namespace["engine"].dispose()
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))

@@ -1,21 +1,15 @@
 """Verdicts on the errors of clients that retry by themselves, from servers on real sockets where possible."""
 
-import importlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
-import boto3.exceptions  # type: ignore[import-untyped]
-import botocore.exceptions
 import pytest
-from botocore.config import Config
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 import forbear
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
@@ -23,6 +17,14 @@ from forbear.policy import Policy
 from forbear.testing import virtual_time
 from tests.support.clients.wire import Answer, Wire, reply
 from tests.support.judges.rows import CLOUDS, EXHAUSTED, THROTTLED, Row
+from tests.support.lazily import Library
+
+boto3: Any = Library("boto3")
+boto3_errors: Any = Library("boto3.exceptions")
+botocore: Any = Library("botocore.exceptions")
+botocore_config: Any = Library("botocore.config")
+kafka: Any = Library("confluent_kafka")
+kafka_admin: Any = Library("confluent_kafka.admin")
 
 judge = forbear.transient
 AT_ONCE = "retry-after-ms: 1"
@@ -53,7 +55,7 @@ def _boto(url: str, attempts: int, mode: str = "standard") -> Any:
         region_name="us-east-1",
         aws_access_key_id="a",
         aws_secret_access_key="b",
-        config=Config(retries=settings, proxies={}, s3={"addressing_style": "path"}),
+        config=botocore_config.Config(retries=settings, proxies={}, s3={"addressing_style": "path"}),
     )
 
 
@@ -63,23 +65,24 @@ def _boto(url: str, attempts: int, mode: str = "standard") -> Any:
 def test_what_botocore_has_tried(attempts: int, mode: str, expected: Verdict) -> None:
     """After responses and after lost connections, exhausted are only retries that botocore made."""
     with Wire(reply(500)) as wire:
-        with pytest.raises(botocore.exceptions.ClientError) as failed:
+        with pytest.raises(botocore.ClientError) as failed:
             _boto(wire.url, attempts, mode).get_object(Bucket="b", Key="k")
         assert len(wire.seen) == attempts
     assert judge(failed.value) == expected
     with Wire(Answer(end="reset")) as wire:
-        with pytest.raises(botocore.exceptions.ConnectionClosedError) as lost:
+        with pytest.raises(botocore.ConnectionClosedError) as lost:
             _boto(wire.url, attempts, mode).get_object(Bucket="b", Key="k")
         assert len(wire.seen) == attempts
     assert judge(lost.value) == expected
 
 
+@pytest.mark.soak
 def test_an_upload_that_boto3_reports(tmp_path: Path) -> None:
     """Its error for a failed upload has the failure in its text only, so what was being handled counts."""
     (tmp_path / "a").write_bytes(b"a")
     body = b"<Error><Code>SlowDown</Code></Error>"
     for status, text, expected in ((503, body, THROTTLED), (403, b"", PERMANENT)):
-        with Wire(reply(status, text)) as wire, pytest.raises(boto3.exceptions.S3UploadFailedError) as caught:
+        with Wire(reply(status, text)) as wire, pytest.raises(boto3_errors.S3UploadFailedError) as caught:
             _boto(wire.url, 1).upload_file(str(tmp_path / "a"), "b", "k")
         assert judge(caught.value) == expected
 
@@ -89,40 +92,42 @@ def test_other_errors_of_botocore() -> None:
     import ssl
 
     untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed")
-    kinds: Any = botocore.exceptions
+    kinds = botocore
     assert judge(kinds.SSLError(endpoint_url="x", error=untrusted)) is PERMANENT
     assert judge(kinds.SSLError(endpoint_url="x", error=ssl.SSLEOFError(8, "x"))) == TRANSIENT
     assert judge(kinds.NoCredentialsError()) is PERMANENT
-    assert judge(boto3.exceptions.RetriesExceededError(ConnectionResetError())) == EXHAUSTED
+    assert judge(boto3_errors.RetriesExceededError(ConnectionResetError())) == EXHAUSTED
 
 
 def test_no_broker() -> None:
     """confluent-kafka's error for a cluster that it cannot reach."""
-    client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
-    with pytest.raises(KafkaException) as caught:
+    client = kafka_admin.AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0})
+    with pytest.raises(kafka.KafkaException) as caught:
         client.list_topics(timeout=0.01)
     assert judge(caught.value) == TRANSIENT
 
 
-@pytest.fixture(params=["openai", pytest.param("anthropic", marks=pytest.mark.soak)])
-def sdk(request: pytest.FixtureRequest) -> Any:
-    """A function that calls a model through an SDK, at a URL and with so many retries of its own."""
-    library: Any = importlib.import_module(request.param)
+@pytest.fixture(scope="module", params=["openai", pytest.param("anthropic", marks=pytest.mark.soak)])
+def sdk(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A client of an SDK."""
+    library = Library(request.param)
+    make = library.OpenAI if request.param == "openai" else library.Anthropic
+    with make(api_key="a", base_url="http://127.0.0.1") as client:
+        yield client
 
-    def ask(url: str, retries: int, *, stream: bool = False) -> object:
-        messages = [{"role": "user", "content": "x"}]
-        if request.param == "openai":
-            client = library.OpenAI(api_key="a", base_url=url, max_retries=retries)
-            with client:
-                answer = client.chat.completions.create(model="m", messages=messages, stream=stream)
-                return list(answer) if stream else answer
-        client = library.Anthropic(api_key="a", base_url=url, max_retries=retries)
-        with client:
-            answer = client.messages.create(model="m", max_tokens=9, messages=messages, stream=stream)
-            return list(answer) if stream else answer
 
-    ask.error = library.APIError  # type: ignore[attr-defined]
-    return ask
+def _ask(sdk: Any, url: str, retries: int, *, stream: bool = False) -> object:
+    """Call a model at a URL, with so many retries of the SDK, and return the response or the events of the stream."""
+    client = sdk.with_options(base_url=url, max_retries=retries)
+    endpoint = client.chat.completions if hasattr(client, "chat") else client.messages
+    response = endpoint.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "x"}], stream=stream)
+    return list(response) if stream else response
+
+
+def _error_of(sdk: Any) -> type[Exception]:
+    """Return the class of all errors of the SDK's API."""
+    kind: type[Exception] = Library(type(sdk).__module__.partition(".")[0]).APIError
+    return kind
 
 
 def _body(kind: str) -> bytes:
@@ -148,8 +153,8 @@ STATUSES = [
 @pytest.mark.parametrize(("answer", "expected"), STATUSES, ids=lambda value: str(value)[:50])
 def test_an_sdk_without_retries(sdk: Any, answer: Answer, expected: Verdict) -> None:
     """The header x-should-retry counts more than the status, and a used-up quota more than either."""
-    with Wire(answer) as wire, pytest.raises(sdk.error) as caught:
-        sdk(wire.url, 0)
+    with Wire(answer) as wire, pytest.raises(_error_of(sdk)) as caught:
+        _ask(sdk, wire.url, 0)
     assert judge(caught.value) == expected
 
 
@@ -167,8 +172,8 @@ def test_an_sdk_that_retried(sdk: Any) -> None:
 
 
 def _gives_up(policy: Policy, sdk: Any, url: str) -> Exception:
-    with virtual_time(seed=1), pytest.raises(sdk.error) as caught:
-        policy.call(sdk, url, 1)
+    with virtual_time(seed=1), pytest.raises(_error_of(sdk)) as caught:
+        policy.call(_ask, sdk, url, 1)
     error: Exception = caught.value
     return error
 
@@ -180,15 +185,15 @@ def _gives_up(policy: Policy, sdk: Any, url: str) -> Exception:
 def test_a_stream_that_breaks_off(sdk: Any, kind: str, expected: Verdict) -> None:
     """An error within a stream has no status; its type counts."""
     events = b"event: error\ndata: " + _body(kind) + b"\n\n"
-    with Wire(reply(200, events, "Content-Type: text/event-stream")) as wire, pytest.raises(sdk.error) as caught:
-        sdk(wire.url, 0, stream=True)
+    with Wire(reply(200, events, "Content-Type: text/event-stream")) as wire, pytest.raises(_error_of(sdk)) as caught:
+        _ask(sdk, wire.url, 0, stream=True)
     assert judge(caught.value) == expected
 
 
 def test_an_sdk_misconfigured(sdk: Any) -> None:
     """A request that could not be sent at all cannot be sent the next time."""
-    with pytest.raises(sdk.error) as caught:
-        sdk("ftp://127.0.0.1", 0)
+    with pytest.raises(_error_of(sdk)) as caught:
+        _ask(sdk, "ftp://127.0.0.1", 0)
     assert judge(caught.value) is PERMANENT
 
 

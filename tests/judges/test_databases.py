@@ -6,21 +6,20 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import asyncpg  # type: ignore[import-untyped]
-import psycopg
-import pymongo
-import pymongo.errors
-import pymysql  # type: ignore[import-untyped]
 import pytest
-import sqlalchemy
-import sqlalchemy.exc
-from sqlalchemy.pool import QueuePool
 
 import forbear
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT
 from forbear.testing import virtual_time
 from tests.support.clients.listen import listening
 from tests.support.judges.rows import DATABASES, Row
+from tests.support.lazily import Library
+
+asyncpg: Any = Library("asyncpg")
+psycopg: Any = Library("psycopg")
+pymongo: Any = Library("pymongo")
+pymysql: Any = Library("pymysql")
+sqlalchemy: Any = Library("sqlalchemy")
 
 judge, in_transaction = forbear.transient, forbear.transient.transaction
 
@@ -98,7 +97,7 @@ def test_pymysql_cleans_up() -> None:
     assert judge(caught.value) is PERMANENT
 
 
-def _roll_back_after(connection: "pymysql.Connection[pymysql.cursors.Cursor]", number: int) -> None:
+def _roll_back_after(connection: Any, number: int) -> None:
     try:
         raise pymysql.err.OperationalError(number, "x")
     except pymysql.err.OperationalError:
@@ -108,7 +107,7 @@ def _roll_back_after(connection: "pymysql.Connection[pymysql.cursors.Cursor]", n
 def test_pymongo_without_a_server(nobody: int) -> None:
     """No server was selected in time."""
     with (
-        pymongo.MongoClient[dict[str, object]](f"mongodb://127.0.0.1:{nobody}", serverSelectionTimeoutMS=1) as client,
+        pymongo.MongoClient(f"mongodb://127.0.0.1:{nobody}", serverSelectionTimeoutMS=1) as client,
         pytest.raises(pymongo.errors.ServerSelectionTimeoutError) as caught,
     ):
         client.admin.command("ping")
@@ -135,7 +134,7 @@ def test_a_busy_sqlite(tmp_path: str) -> None:
 def test_a_pool_without_a_free_connection() -> None:
     """SQLAlchemy's own error for a queue that took too long."""
     connect: Any = partial(sqlite3.connect, ":memory:")
-    pool = QueuePool(connect, pool_size=1, max_overflow=0, timeout=0)
+    pool = sqlalchemy.QueuePool(connect, pool_size=1, max_overflow=0, timeout=0)
     held = pool.connect()
     with pytest.raises(sqlalchemy.exc.TimeoutError) as caught:
         pool.connect()

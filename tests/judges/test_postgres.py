@@ -10,22 +10,23 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self
 
-import asyncpg  # type: ignore[import-untyped]
-import psycopg
 import pytest
-import sqlalchemy
-import sqlalchemy.exc
 
 import forbear
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind
 from forbear.testing import virtual_time
 from forbear.testing.proxy import Proxy
 from tests.support.judges.postgres import Postgres, postgres_server
+from tests.support.lazily import Library
 
 pytestmark = pytest.mark.soak
 
+asyncpg: Any = Library("asyncpg")
+psycopg: Any = Library("psycopg")
+sqlalchemy: Any = Library("sqlalchemy")
+
 judge, in_transaction = forbear.transient, forbear.transient.transaction
-Sync = psycopg.Connection[tuple[Any, ...]]
+Sync = Any
 
 
 @pytest.fixture(scope="module")

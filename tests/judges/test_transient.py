@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ import forbear
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.testing import virtual_time
 from tests.support.clients.wire import Wire, reply
-from tests.support.judges.rows import CLOUDS, DATABASES, EXHAUSTED, Row
+from tests.support.judges.rows import CLOUDS, DATABASES, EXHAUSTED, THROTTLED, Row
 from tests.support.judges.wire_rows import OWN, caused
 from tests.support.services import errors
 
@@ -155,15 +157,18 @@ THINGS = (
     | st.dictionaries(st.sampled_from(["Error", "ResponseMetadata", "error", "headers"]), st.integers(), max_size=2)
     | st.builds(ConnectionResetError) | st.just("40001" * 1_000_000)
 )  # fmt: skip
-KINDS: list[type] = [
-    Exception, *{kind for row in ROWS if not issubclass(kind := type(row.make()), BaseExceptionGroup)},
-]  # fmt: skip
+
+
+@cache
+def kinds() -> list[type]:
+    """Return the classes of all errors above."""
+    return [Exception, *{kind for row in ROWS if not issubclass(kind := type(row.make()), BaseExceptionGroup)}]
 
 
 @given(st.data(), st.dictionaries(st.sampled_from(NAMES[1:-2]), THINGS), st.frozensets(st.sampled_from(NAMES)))
 def test_the_judge_never_raises(data: st.DataObject, attributes: dict[str, object], broken: frozenset[str]) -> None:
     """Whatever an error's class and attributes do, the judge returns a verdict."""
-    kind = data.draw(st.sampled_from(KINDS))
+    kind = data.draw(st.sampled_from(kinds()))
     try:
         mixed: Any = type("Mixed", (Hostile, kind), {})(attributes, broken)
     except Exception:
@@ -173,9 +178,9 @@ def test_the_judge_never_raises(data: st.DataObject, attributes: dict[str, objec
 
 
 def _endless() -> Exception:
-    """A chain of a hundred thousand errors."""
+    """A chain of ten thousand errors."""
     last: Exception = Exception()
-    for _ in range(100_000):
+    for _ in range(10_000):
         last = caused(RuntimeError(), last)
     return last
 
@@ -190,6 +195,23 @@ def _entangled() -> Exception:
             context.__context__ = caused(RuntimeError(), caused(RuntimeError(), RuntimeError()))
             context = context.__context__
     return error
+
+
+class Endless(dict[str, str]):
+    """Headers without an end."""
+
+    def items(self) -> Any:
+        return (("retry-after", "7") for _ in count())
+
+
+def _endless_headers() -> Exception:
+    return Hostile({"status_code": 503, "headers": Endless()}, frozenset())
+
+
+def _endless_metadata() -> Exception:
+    call = errors.OF_GRPC["grpc"](grpc.StatusCode.UNAVAILABLE, ())
+    call.__dict__["trailing_metadata"] = lambda: (("a", "b") for _ in count())
+    return call
 
 
 def _circle() -> Exception:
@@ -208,6 +230,7 @@ def _nest() -> Exception:
 
 @pytest.mark.parametrize(("make", "verdict"), [
     (_endless, PERMANENT), (_circle, PERMANENT), (_nest, PERMANENT), (_entangled, TRANSIENT),
+    (_endless_headers, WAIT), (_endless_metadata, THROTTLED),
     (lambda: redis.ConnectionError("x" * 10_000_000), TRANSIENT),
 ])  # fmt: skip
 def test_it_ends(make: Callable[[], Exception], verdict: Verdict) -> None:

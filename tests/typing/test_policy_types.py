@@ -28,6 +28,12 @@ async def afetch(key: str, *, strict: bool = False) -> bytes:
     return key.encode()
 
 
+@forbear.retry(on=forbear.transient.transaction)
+def transaction(amount: int) -> bool:
+    """A function that a ready-made judge judges."""
+    return amount > 0
+
+
 @forbear.retry(on=(OSError, LookupError), attempts=3)
 def generic(value: T) -> T:
     """A generic function."""
@@ -88,6 +94,8 @@ def test_policies() -> None:
 def test_decorated_functions() -> None:
     """Parameters and results stay as they were, positional-only and keyword-only ones included."""
     assert_type(fetch("a", 5, strict=True), bytes)
+    assert_type(transaction(1), bool)
+    assert_type(forbear.transient(OSError()), forbear.Verdict)
     assert_type(generic(5), int)
     wanted: Callable[[str, int], bytes] = fetch
     assert wanted("a", 5) == b"a"

@@ -8,6 +8,7 @@ import errno
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from forbear.core.backoff import Exponential
@@ -43,10 +44,10 @@ def headers_of(error: object) -> dict[str, str]:
 
 
 def lower_names(headers: Any) -> dict[str, str]:
-    """Return headers with lower-case names and values as strings; an empty dict for anything but a mapping."""
+    """Return headers with lower-case names and values as strings, the first 1000; {} for anything but a mapping."""
     if not is_mapping(headers) and not _is_message(headers):
         return {}
-    return {str(name).lower(): str(value) for name, value in headers.items()}
+    return {str(name).lower(): str(value) for name, value in islice(headers.items(), _MOST_HEADERS)}
 
 
 def body_of(error: object) -> bytes:
@@ -108,7 +109,8 @@ def request_ids_of(error: object, *, resumable: bool = False) -> RequestIds:
 def _metadata(error: object, name: str) -> tuple[tuple[str, str | bytes], ...]:
     for place in (error, read(error, "response")):
         with suppress(Exception):
-            return tuple((str(key), value) for key, value in read(place, name)())
+            listed = islice(read(place, name)(), _MOST_HEADERS)
+            return tuple((str(key), value) for key, value in listed)
     return ()
 
 
@@ -212,6 +214,7 @@ _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, er
 
 
 _MOST_CAUSES = 100
+_MOST_HEADERS = 1000
 
 arguments_of: Callable[[BaseException], tuple[object, ...]] = BaseException.__dict__["args"].__get__
 """The function that returns an exception's `args`, even if its class overrides attribute access."""
