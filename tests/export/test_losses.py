@@ -12,8 +12,11 @@ from forbear.core.budget import Throttle
 from forbear.export.outline import Outline
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
-from forbear.services import cloud_storage
+from forbear.services import cloud_storage, redis
 from tests.support.export.policies import NAMED, Busy, Growing, policies
+
+CALLERS = ("google_api_core", "tenacity", "celery", "temporal")
+"""Targets that call functions, also those that send commands to Redis."""
 
 FULL = retry(
     on=Busy,
@@ -83,6 +86,10 @@ def test_a_policy_without_a_feature_does_not_lose_it() -> None:
 @given(policies, st.sampled_from(sorted(export.TARGETS)))
 def test_any_policy_to_any_target(policy: Policy, target: str) -> None:
     """There is a text, and what no target knows is always among the losses."""
+    if policy.on is redis.policy.on and target not in CALLERS:
+        with pytest.raises(ValueError, match=r"must be for HTTP requests or RPCs, got one for the commands of Redis"):
+            export.source(target, policy)
+        return
     text, losses = export.source(target, policy)
     assert text.strip()
     told = "\n".join(losses)
@@ -114,6 +121,15 @@ def test_clients_of_cloud_storage_take_no_other_service(target: str, name: str) 
     """The error names the service and the cure."""
     with pytest.raises(ValueError, match=r"must be for Cloud Storage .*, got one for \w+; take another target"):
         export.source(target, NAMED[name])
+
+
+@pytest.mark.parametrize("target", sorted(set(export.TARGETS) - set(CALLERS)))
+def test_what_sends_requests_does_not_take_the_waits_of_redis(target: str) -> None:
+    """Its waits of milliseconds would storm a service on the network; the error names both cures, and one works."""
+    cure = r"export the policy of the service that you call .*, or name the errors with `policy.with_on"
+    with pytest.raises(ValueError, match=cure):
+        export.source(target, redis.policy)
+    assert export.source(target, redis.policy.with_on(OSError)).value
 
 
 @pytest.mark.parametrize("target", ["google_api_core", "tenacity", "celery"])

@@ -5,11 +5,11 @@ Every feature of the policy begins as a loss. A target calls `says` for each fea
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.decide import show
+from forbear.export.waits import Waits, difference, full_waits, mean_delays, mean_waits
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
@@ -28,11 +28,10 @@ LEAST = 0.001
 
 _LONGEST = 315_576_000_000  # seconds: ten thousand years, the limit of protobuf's durations
 _MOST_RETRIES = 1_000
-_MEANS = {"full": 0.5, "equal": 0.75}
+_SHOWN = 7  # waits that a loss lists
+_SAME = 0.001
 
 T = TypeVar("T")
-
-Jitter = Literal["full", "equal", "documented", "decorrelated", "spread", "none"]
 
 
 class Exported(NamedTuple, Generic[T]):
@@ -43,53 +42,6 @@ class Exported(NamedTuple, Generic[T]):
 
     value: T
     losses: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Waits:
-    """A backoff in the terms of most systems: steps that grow by a factor up to a maximum, and their jitter.
-
-    Times are in seconds. Steps are the upper ends of the waits. `spread` is the largest random part that is added to
-    them, for the jitters "documented" and "spread"; for others it is 0.
-    """
-
-    initial: float
-    multiplier: float
-    maximum: float
-    jitter: Jitter
-    spread: float = 0.0
-
-    @classmethod
-    def of(cls, backoff: "Backoff") -> "Waits":
-        """Return a backoff in these terms: Exponential and Constant exactly, any other approximately.
-
-        An approximation starts with the medium first wait and doubles up to the longest of the first ten medium waits.
-        It has the jitter "none"; the `spread` of a Sequence is kept apart as the jitter "spread".
-        """
-        if isinstance(backoff, Exponential):
-            spread = backoff.spread if backoff.jitter == "documented" else 0.0
-            return cls(backoff.initial, backoff.multiplier, backoff.maximum, backoff.jitter, spread)
-        if isinstance(backoff, Constant):
-            kind: Jitter = "spread" if backoff.spread else "none"
-            return cls(backoff.seconds, 1.0, backoff.seconds, kind, backoff.spread)
-        spread = backoff.spread if isinstance(backoff, Sequence) else 0.0
-        first, *others = (backoff.delay(n, 0.5, None) - spread / 2 for n in range(10))
-        return cls(first, 2.0, max(first, *others), "spread" if spread else "none", spread)
-
-    @property
-    def mean(self) -> "Waits":
-        """The mean waits, with the jitter "none", for targets that have no jitter or spread it around a middle.
-
-        The steps are halved for the jitter "full" and cut to three quarters for "equal". Half of `spread` is added.
-        """
-        factor = _MEANS.get(self.jitter, 1.0)
-        added = self.spread / 2
-        return Waits(self.initial * factor + added, self.multiplier, self.maximum * factor + added, "none")
-
-    def __str__(self) -> str:
-        if self.multiplier == 1:
-            return f"{self.initial:g} s"
-        return f"{self.initial:g} s, times {self.multiplier:g} up to {self.maximum:g} s"
 
 
 class Outline:
@@ -112,13 +64,29 @@ class Outline:
     def for_storage(cls, policy: Policy) -> "Outline":
         """Return the outline of a policy for a client of Cloud Storage.
 
-        The policy must have the service Cloud Storage or none; raises ValueError for one with another service.
+        The policy must have the service Cloud Storage or none, and must not judge errors of Redis. Raises ValueError
+        for another.
         """
-        outline = cls(policy)
+        outline = cls.for_requests(policy)
         if outline.service not in (None, "cloud_storage"):
             raise ValueError(
                 f"`policy` must be for Cloud Storage or for no service in particular, got one for {outline.service}; "
                 "take another target, or derive one with `policy.replace(service=None)`"
+            )
+        return outline
+
+    @classmethod
+    def for_requests(cls, policy: Policy) -> "Outline":
+        """Return the outline of a policy for a target that sends HTTP requests or RPCs.
+
+        Raises ValueError for a policy that judges errors of Redis, whose waits are for commands on a connection.
+        """
+        outline = cls(policy)
+        if policy.on is verdict_of_exception:
+            raise ValueError(
+                "`policy` must be for HTTP requests or RPCs, got one for the commands of Redis, with waits of "
+                f"{outline.waits}; export the policy of the service that you call (--profile cloud_storage), or name "
+                "the errors with `policy.with_on(...)` if these waits are meant"
             )
         return outline
 
@@ -211,15 +179,54 @@ class Outline:
         self.says("attempts")
         return retries
 
-    def has_full_jitter(self) -> None:
-        """Record that the target draws each wait from zero to the whole step: exact for "full", else a difference."""
+    @property
+    def mean_waits(self) -> Waits:
+        """The mean waits of the policy, as steps; see `waits.mean_waits`."""
+        return mean_waits(self.policy.backoff, self.retries)
+
+    @property
+    def full_waits(self) -> Waits:
+        """The steps for a target with full jitter that keep the policy's mean waits; see `waits.full_waits`."""
+        return full_waits(self.policy.backoff, self.retries)
+
+    @property
+    def shown_waits(self) -> int:
+        """The number of waits that a loss lists, and that approximations are measured by: at most 7."""
+        return _SHOWN if self.retries is None else max(min(self.retries, _SHOWN), 1)
+
+    def means(self) -> list[float]:
+        """Return the mean waits of the policy in seconds, for as many retries as a loss lists."""
+        return mean_delays(self.policy.backoff, self.shown_waits)
+
+    def waits_become(self, theirs: Iterable[float], source: str) -> None:
+        """Record the mean waits of the target in seconds, before the first retries.
+
+        They are exact if none differs from the policy's by a thousandth. Else the loss lists both, and quotes `source`,
+        the target's documentation or source code that says why.
+        """
+        listed = list(theirs)
+        ours = mean_delays(self.policy.backoff, len(listed))
+        if all(difference(one, other) < _SAME for one, other in zip(listed, ours, strict=True)):
+            self.says("backoff", "shape")
+        self.differs(
+            "backoff", f"waits of {self.waits}: on average {_seconds(listed)} instead of {_seconds(ours)} ({source})"
+        )
+
+    def has_full_jitter(self, source: str) -> None:
+        """Record that the target draws each wait from zero to the whole step: exact for "full", else a difference.
+
+        `source` is the line of the target's code that says so.
+        """
         if self.waits.jitter == "full":
             self.says("jitter")
-        self.differs("jitter", f"jitter={self.waits.jitter}: full, so waits may also be much shorter")
+        self.differs("jitter", f"jitter={self.waits.jitter}: full, so waits may also be much shorter ({source})")
 
-    def has_no_jitter(self) -> None:
-        """Record, for a policy with jitter, the difference that the target always waits for the mean wait."""
-        self.differs("jitter", f"jitter={self.waits.jitter}: none; each wait is the policy's mean wait")
+    def has_no_jitter(self, source: str) -> None:
+        """Record, for a policy with jitter, the difference that the target always waits for the mean wait.
+
+        `source` is the line of the target's code that says so.
+        """
+        self.differs("jitter", f"jitter={self.waits.jitter}: none, so each wait is near the policy's mean ({source})")
 
     def has_usual_statuses(self) -> None:
         """Record that the target repeats the usual statuses, and classifies errors without a status by itself.
@@ -254,6 +261,10 @@ class Outline:
             if elapsed > timeout:
                 return n
         return _MOST_RETRIES
+
+
+def _seconds(waits: Iterable[float]) -> str:
+    return f"{', '.join(f'{each:.3g}' for each in waits)} s"
 
 
 def duration(seconds: float) -> str:

@@ -1,13 +1,24 @@
 """Export a policy to configuration files of programs that retry: Envoy, gsutil and gcloud."""
 
 import json
+from itertools import product
 from math import ceil
 from typing import Any
 
 from forbear.core.budget import Ratio
 from forbear.core.decide import show
 from forbear.export.outline import LEAST, MANY, Exported, Outline, duration
+from forbear.export.waits import difference
 from forbear.policy import Policy
+
+_ENVOY_SOURCE = "Envoy, backoff_strategy.cc: `return (random_.random() % backoff)`"
+_APITOOLS_SOURCE = "apitools, util.py: `wait_time = 2 ** retry_attempt`"
+_APITOOLS_JITTER = "apitools, util.py: `wait_time += random.uniform(-max_jitter, max_jitter)`"
+_APITOOLS_STATUSES = (
+    "apitools, http_wrapper.py: `response.status_code >= 500 or response.status_code == TOO_MANY_REQUESTS`"
+)
+_GCLOUD_SOURCE = "gcloud, core/util/retry.py: `wait_time_ms += random.random() * self._jitter_ms`"
+_GCLOUD_STATUSES = "gcloud, api_lib/util/apis.py: `elif response.status_code >= 500:`"
 
 
 def envoy(policy: Policy) -> Exported[str]:
@@ -17,17 +28,20 @@ def envoy(policy: Policy) -> Exported[str]:
     are always safe to repeat are repeated. A policy without a service repeats all methods; if it is not repeatable,
     only requests that never reached the server. The result is an `Exported`, which also lists what is lost.
     """
-    outline = Outline(policy)
-    waits = outline.waits
-    if waits.multiplier == 2 and waits.initial >= LEAST:
-        outline.says("backoff")
-    outline.differs("backoff", f"waits of {waits}: doubled instead, and at least {LEAST:g} s")
-    outline.has_full_jitter()
+    outline = Outline.for_requests(policy)
+    longest = outline.waits.longest
+    base = min(_doubled_from(outline), longest)
+    if base >= LEAST:
+        means = [min(base * 2**n, longest) / 2 for n in range(outline.shown_waits)]
+        outline.waits_become(means, f"always doubled; {_ENVOY_SOURCE}")
+    else:
+        outline.differs("backoff", f"waits of {outline.waits}: doubled instead, and at least {LEAST:g} s")
+    outline.has_full_jitter(_ENVOY_SOURCE)
     outline.differs("errors", "errors: connection errors as Envoy classifies them")
     retry: dict[str, Any] = {
         "retry_on": "connect-failure,refused-stream",
         "num_retries": MANY if outline.attempts is None else outline.attempts - 1,
-        "retry_back_off": {"base_interval": duration(waits.initial), "max_interval": duration(waits.maximum)},
+        "retry_back_off": {"base_interval": duration(base), "max_interval": duration(longest)},
     }
     outline.says("attempts")
     methods = outline.methods
@@ -38,13 +52,13 @@ def envoy(policy: Policy) -> Exported[str]:
         retry["retriable_request_headers"] = [
             {"name": ":method", "string_match": {"exact": method}} for method in sorted(methods)
         ]
-    longest = policy.limits.max_retry_after if outline.timeout is None else outline.timeout
+    longest_told = policy.limits.max_retry_after if outline.timeout is None else outline.timeout
     retry["rate_limited_retry_back_off"] = {
         "reset_headers": [{"name": "Retry-After", "format": "SECONDS"}],
-        "max_interval": duration(longest),
+        "max_interval": duration(longest_told),
     }
     outline.differs(
-        "retry_after", f"Retry-After: seconds only, no dates; a value above {show(longest)} is ignored, not final"
+        "retry_after", f"Retry-After: seconds only, no dates; a value above {show(longest_told)} is ignored, not final"
     )
     outline.says("max_retry_after")
     if outline.attempt_timeout is not None:
@@ -73,10 +87,14 @@ def boto(policy: Policy) -> Exported[str]:
     outline = Outline.for_storage(policy)
     retries = outline.count_retries()
     maximum = ceil(outline.waits.maximum)
-    outline.differs("backoff", f"waits of {outline.waits}: from 1 or 2 s, doubled, up to {maximum} s")
+    means = [max(min(2.0 ** (n + 1), maximum), 1) for n in range(outline.shown_waits)]
+    outline.waits_become(means, f"the XML API from 0.5 s; {_APITOOLS_SOURCE}")
     outline.differs(
-        "jitter", f"jitter={outline.waits.jitter}: plus or minus a quarter below the longest wait (XML API: full)"
+        "jitter",
+        f"jitter={outline.waits.jitter}: plus or minus a quarter below the longest wait; XML API: full, then cut "
+        f"({_APITOOLS_JITTER})",
     )
+    _loses_statuses(outline, (408,), _APITOOLS_STATUSES)
     outline.warns(
         "attempts", "the JSON API counts attempts, so it makes one retry fewer; after progress it counts from zero"
     )
@@ -88,16 +106,32 @@ def boto(policy: Policy) -> Exported[str]:
 def gcloud(policy: Policy) -> Exported[str]:
     """Return lines of a configuration for gcloud storage: its four properties of section [storage], in whole numbers.
 
-    Waits and their factor are rounded up. The result is an `Exported`, which also lists what is lost. Raises ValueError
-    for a policy of a service other than Cloud Storage.
+    gcloud reads them for uploads and downloads only. Other requests have waits and a number of attempts that cannot be
+    set. The result is an `Exported`, which also lists what is lost. Raises ValueError for a policy of a service other
+    than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
-    retries, waits = outline.count_retries(), outline.waits.mean
-    exact = [waits.initial, waits.multiplier, waits.maximum]
-    base, multiplier, maximum = whole = [max(ceil(value), 1) for value in exact]
-    if whole == exact:
-        outline.says("backoff")
-    outline.differs("backoff", f"waits of {outline.waits}: {base} s, times {multiplier} up to {maximum} s")
+    retries, means = outline.count_retries(), outline.means()
+    maximum = max(round(outline.mean_waits.maximum), 1)
+
+    def waits(base: int, multiplier: int) -> list[float]:
+        return [_gcloud_mean(base * multiplier**n, maximum) for n in range(len(means))]
+
+    def error(pair: tuple[int, int]) -> float:
+        return sum(difference(one, other) for one, other in zip(waits(*pair), means, strict=True))
+
+    whole = product(range(1, ceil(means[0]) + 2), range(1, ceil(outline.mean_waits.multiplier) + 1))
+    base, multiplier = min(whole, key=error)
+    outline.waits_become(waits(base, multiplier), _GCLOUD_SOURCE)
+    if outline.waits.jitter == "documented" and outline.waits.spread == 1:
+        outline.says("jitter")
+    outline.differs("jitter", f"jitter={outline.waits.jitter}: up to 1 s more, none at the longest ({_GCLOUD_SOURCE})")
+    _loses_statuses(outline, (408, 429), _GCLOUD_STATUSES)
+    outline.warns(
+        "other requests",
+        "only uploads and downloads read these properties; all others make 5 attempts, with waits of 2, 4, 8 and 16 s, "
+        f"each plus or minus a quarter ({_APITOOLS_SOURCE})",
+    )
     return outline.text(
         "[storage]",
         f"base_retry_delay = {base}",
@@ -105,3 +139,27 @@ def gcloud(policy: Policy) -> Exported[str]:
         f"max_retries = {retries}",
         f"max_retry_delay = {maximum}",
     )
+
+
+def _doubled_from(outline: Outline) -> float:
+    """Return the first step in seconds that, doubled each time and drawn from zero, has the policy's mean waits.
+
+    If the policy does not double, it is the one that differs least.
+    """
+    waits = outline.full_waits
+    if waits.multiplier == 2 or waits.initial <= 0:
+        return waits.initial
+    below = [step / 2**n for n, step in enumerate(waits.steps(outline.shown_waits)) if step < waits.maximum]
+    return float(f"{(min(below) * max(below)) ** 0.5:.4g}") if below else waits.initial
+
+
+def _gcloud_mean(step: float, maximum: float) -> float:
+    """Return the mean wait in seconds of a step to which gcloud adds up to a second, cut to the maximum."""
+    return sum(min(step + (draw + 0.5) / 100, maximum) for draw in range(100)) / 100
+
+
+def _loses_statuses(outline: Outline, lost: tuple[int, ...], source: str) -> None:
+    """Record which of the policy's transient statuses the program does not repeat."""
+    missing = " and ".join(str(status) for status in lost if status in outline.statuses)
+    known = f"; {missing} {'is' if ' ' not in missing else 'are'} final" if missing else ""
+    outline.differs("errors", f"errors: every 5xx and the connection errors that the program knows{known} ({source})")

@@ -12,6 +12,7 @@ from forbear.core.budget import Throttle
 from forbear.core.decide import show
 from forbear.core.verdict import Safety
 from forbear.export.outline import LEAST, Exported, Outline, duration
+from forbear.export.waits import mean_waits
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall, is_rpc_service
 from forbear.policy import Policy
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 _MOST_ATTEMPTS = 5  # every implementation cuts larger numbers to this
 _MOST_TOKENS = 1000
+_LONGEST_SHARE = 1.2  # of a step: its longest wait
+_ATTEMPTS_SOURCE = "gRPC core, retry_service_config.cc: `#define MAX_MAX_RETRY_ATTEMPTS 5`"
+_WAITS_SOURCE = "gRFC A6: `min(initialBackoff*backoffMultiplier**(n-1), maxBackoff)`"
+_JITTER_SOURCE = "gRPC core, retry_filter.h: `#define RETRY_BACKOFF_JITTER 0.2`"
 _UNARY = "unary"
 
 Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
@@ -36,7 +41,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service. The result is an
     `Exported`, which also lists what is lost. Raises ValueError for a name that the policy's service does not have.
     """
-    outline = Outline(policy)
+    outline = Outline.for_requests(policy)
     names = None if methods is None else _checked(methods)
     judge: object = policy.service
     service = judge if is_rpc_service(judge) else None
@@ -115,17 +120,21 @@ def _known(service: str) -> list[Method]:
 
 
 def _retry(outline: Outline, retried: list[str]) -> dict[str, Any] | None:
-    waits = outline.waits.mean
-    if waits.initial >= LEAST:
-        outline.says("backoff")
-    outline.differs("backoff", f"waits of {outline.waits}: at least {LEAST:g} s")
-    outline.differs("jitter", f"jitter={outline.waits.jitter}: 0.8 to 1.2 times the mean wait instead")
     attempts = outline.attempts
     if attempts is None or attempts > _MOST_ATTEMPTS:
-        outline.warns("attempts", f"gRPC makes at most {_MOST_ATTEMPTS} attempts")
+        outline.warns("attempts", f"gRPC makes at most {_MOST_ATTEMPTS} attempts ({_ATTEMPTS_SOURCE})")
         attempts = _MOST_ATTEMPTS
     else:
         outline.says("attempts")
+    retries = max(attempts - 1, 1)
+    waits = mean_waits(outline.policy.backoff, retries).capped(outline.waits.longest / _LONGEST_SHARE)
+    if waits.initial >= LEAST:
+        outline.waits_become(waits.steps(retries), _WAITS_SOURCE)
+    else:
+        outline.differs("backoff", f"waits of {outline.waits}: at least {LEAST:g} s")
+    outline.differs(
+        "jitter", f"jitter={outline.waits.jitter}: 0.8 to 1.2 times the mean wait instead ({_JITTER_SOURCE})"
+    )
     if attempts == 1:
         return None
     return {

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from botocore.config import Config
     from urllib3.util import Retry
 
+_URLLIB3_SOURCE = "urllib3, util/retry.py: `if consecutive_errors_len <= 1: return 0`"
+_URLLIB3_JITTER = "urllib3, util/retry.py: `backoff_value += random.random() * self.backoff_jitter`"
+_BOTOCORE_SOURCE = (
+    "botocore, retries/standard.py: `'throttling_base_scale': 1, 'non_throttling_base_scale': 0.05`, and "
+    "`t_i = self._random() * min(self._get_base_scale(context) * (self._base ** (context.attempt_number - 1)), ...)`"
+)
 _QUOTA = TokenBucket(capacity=500, deposit=1, cost=5, refund=True)
 
 
@@ -23,7 +29,7 @@ def urllib3(policy: Policy) -> "Exported[Retry]":
     with needed("urllib3", "urllib3"):
         from urllib3.util import Retry
 
-    outline = Outline(policy)
+    outline = Outline.for_requests(policy)
     parameters = _urllib3_parameters(outline)
     if not hasattr(Retry, "DEFAULT_RETRY_AFTER_MAX"):
         del parameters["retry_after_max"]
@@ -36,7 +42,7 @@ def urllib3_source(policy: Policy) -> Exported[str]:
 
     The result is an `Exported`, which also lists what is lost.
     """
-    outline = Outline(policy)
+    outline = Outline.for_requests(policy)
     parameters = assignments(_urllib3_parameters(outline).items())
     return outline.text("from urllib3.util import Retry  # 2.6.3 or newer", "", "RETRY = Retry(", *parameters, ")")
 
@@ -44,15 +50,15 @@ def urllib3_source(policy: Policy) -> Exported[str]:
 def _urllib3_parameters(outline: Outline) -> dict[str, Any]:
     policy, waits = outline.policy, outline.waits
     retries = outline.count_retries()
-    outline.differs(
-        "backoff", f"waits of {waits}: the first retry comes at once, then doubled from {2 * waits.initial:g} s"
-    )
-    spread = (
-        waits.spread if waits.jitter in ("documented", "spread") else 0 if waits.jitter == "none" else waits.initial
-    )
-    if waits.jitter == "documented":
+    factor, spread, longest = _urllib3_waits(outline)
+    means = [_urllib3_mean(n, factor, spread, longest) for n in range(outline.shown_waits)]
+    outline.waits_become(means, f"the first retry comes at once; {_URLLIB3_SOURCE}")
+    if waits.jitter == "documented" and spread == waits.spread:
         outline.says("jitter")
-    outline.differs("jitter", f"jitter={waits.jitter}: up to {spread:g} s more for each wait, none at the longest")
+    outline.differs(
+        "jitter",
+        f"jitter={waits.jitter}: up to {spread:g} s more for each wait, none at the longest ({_URLLIB3_JITTER})",
+    )
     outline.differs("retry_after", "Retry-After: obeyed without jitter")
     if outline.timeout is None:
         outline.says("max_retry_after")
@@ -71,12 +77,37 @@ def _urllib3_parameters(outline: Outline) -> dict[str, Any]:
         "other": repeated,
         "allowed_methods": tuple(sorted(methods)) if methods else None,
         "status_forcelist": outline.statuses if repeated else (),
-        "backoff_factor": waits.initial,
-        "backoff_max": waits.maximum,
+        "backoff_factor": factor,
+        "backoff_max": longest,
         "backoff_jitter": spread,
         "retry_after_max": round(policy.limits.max_retry_after if outline.timeout is None else outline.timeout),
         "raise_on_status": False,
     }
+
+
+def _urllib3_waits(outline: Outline) -> tuple[float, float, float]:
+    """Return `backoff_factor`, `backoff_jitter` and `backoff_max` whose mean waits differ least from the policy's.
+
+    Exact but for the first wait if the policy doubles with the jitter "documented" or "none". Other jitters become an
+    added one as large as keeps each mean wait within a twentieth.
+    """
+    waits, mean = outline.waits, outline.mean_waits
+    if mean.multiplier == 1:
+        return mean.initial, 0, mean.initial
+    if waits.multiplier == 2 and waits.jitter in ("documented", "none") and not waits.spread > waits.initial:
+        return waits.initial, waits.spread, waits.maximum
+    shares = [each / 2**n for n, each in enumerate(outline.means()) if n and each < mean.maximum] or [mean.initial]
+    factor = (min(shares) * max(shares)) ** 0.5
+    if waits.jitter == "none":
+        return float(f"{factor:.4g}"), 0, mean.maximum
+    return float(f"{0.95 * factor:.4g}"), float(f"{0.4 * factor:.4g}"), mean.maximum
+
+
+def _urllib3_mean(n: int, factor: float, spread: float, longest: float) -> float:
+    """Return the mean wait in seconds before retry `n`, counted from 0, the way urllib3 computes it."""
+    if n == 0:
+        return 0.0
+    return sum(min(factor * 2.0**n + spread * (draw + 0.5) / 100, longest) for draw in range(100)) / 100
 
 
 def botocore(policy: Policy) -> "Exported[Config]":
@@ -88,7 +119,7 @@ def botocore(policy: Policy) -> "Exported[Config]":
     with needed("botocore", "botocore"):
         from botocore.config import Config
 
-    outline = Outline(policy)
+    outline = Outline.for_requests(policy)
     return Exported(Config(**_botocore_parameters(outline)), outline.losses)
 
 
@@ -97,14 +128,18 @@ def botocore_source(policy: Policy) -> Exported[str]:
 
     The result is an `Exported`, which also lists what is lost.
     """
-    outline = Outline(policy)
+    outline = Outline.for_requests(policy)
     parameters = assignments(_botocore_parameters(outline).items())
     return outline.text("from botocore.config import Config", "", "CONFIG = Config(", *parameters, ")")
 
 
 def _botocore_parameters(outline: Outline) -> dict[str, Any]:
     retries = outline.count_retries()
-    outline.differs("backoff", f"waits of {outline.waits}: up to 1 s, doubled up to 20 s")
+    outline.differs(
+        "backoff",
+        f"waits of {outline.waits}: up to 0.05 s, doubled up to 20 s; from 1 s if throttled, and in older "
+        f"versions for every error ({_BOTOCORE_SOURCE})",
+    )
     if outline.waits.jitter == "full":
         outline.says("jitter")
     outline.differs("jitter", f"jitter={outline.waits.jitter}: full")

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.decide import show
-from forbear.export.outline import Exported, Outline, Waits, assignments
+from forbear.export.outline import Exported, Outline, assignments
 from forbear.export.python import Retryable, needed, source_errors, warn_about_safety
+from forbear.export.waits import Waits
 from forbear.policy import Policy
 
 if TYPE_CHECKING:
     from google.api_core.retry import Retry
     from tenacity import RetryCallState, Retrying
 
+_API_CORE_SOURCE = "google-api-core, retry/retry_base.py: `yield random.uniform(0.0, max_delay)`"
 _REQUESTS_ERRORS = tuple(
     f"requests.exceptions.{name}" for name in ("ChunkedEncodingError", "ConnectionError", "Timeout")
 )
@@ -177,9 +179,10 @@ def google_api_core_source(policy: Policy) -> Exported[str]:
 
 
 def _api_core_parameters(outline: Outline) -> dict[str, Any]:
-    waits, timeout = outline.waits, outline.timeout
-    outline.says("backoff", "timeout")
-    outline.has_full_jitter()
+    waits, timeout = outline.full_waits, outline.timeout
+    outline.says("timeout")
+    outline.waits_become([step / 2 for step in waits.steps(outline.shown_waits)], _API_CORE_SOURCE)
+    outline.has_full_jitter(_API_CORE_SOURCE)
     if timeout is None and outline.longest is not None:
         timeout = outline.longest
         outline.differs(

@@ -1,9 +1,13 @@
 """Export a policy as source code for the Cloud Storage clients of dynamic languages: Node.js, PHP and Ruby."""
 
-from forbear.export.outline import MANY, Exported, Outline, Waits
+from forbear.export.outline import MANY, Exported, Outline
+from forbear.export.waits import Waits
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 
+_NODEJS_SOURCE = "retry-request, index.js: `Math.pow(retryDelayMultiplier, retryNumber) * 1000 + jitter`"
+_RUBY_SOURCE = "retriable, exponential_backoff.rb: `rand(min..max)`, `delta = rand_factor * interval * 1.0`"
+_RUBY_SHARE = 1.5  # of a step: its longest wait
 _NO_TIMEOUT = 86_400 * 365  # seconds
 _SHORTEST_MAXIMUM = 1.0
 """The least `maxRetryDelay` in seconds that Node.js gets; uploads fail if it is below their first wait."""
@@ -30,12 +34,12 @@ def nodejs(policy: Policy) -> Exported[str]:
         "totalTimeout": f"{_NO_TIMEOUT if outline.timeout is None else outline.timeout:g}",
     }
     outline.says("attempts", "timeout")
-    first = "1 s" if waits.multiplier == 1 else f"{min(waits.multiplier, maximum):g} s (uploads from 1 s)"
-    outline.differs("backoff", f"waits of {waits}: from {first}, times {waits.multiplier:g} up to {maximum:g} s")
+    means = [_nodejs_mean(waits.multiplier ** (n + 1), maximum) for n in range(outline.shown_waits)]
+    outline.waits_become(means, f"uploads one step sooner, from 1 s; {_NODEJS_SOURCE}, where the first is 1")
     outline.differs(
         "jitter",
         f"jitter={waits.jitter}: up to 1 s more for each wait, up to twice the wait for uploads in one request, "
-        "none at the longest",
+        f"none at the longest ({_NODEJS_SOURCE})",
     )
     if policy.service is not None and frozenset(outline.statuses) != TRANSIENT_STATUSES:
         codes = [*map(str, outline.statuses), "'ECONNRESET'", "'EPIPE'", "'EAI_AGAIN'", "'ETIMEDOUT'"]
@@ -58,6 +62,11 @@ def nodejs(policy: Policy) -> Exported[str]:
         "  },",
         "});",
     )
+
+
+def _nodejs_mean(step: float, maximum: float) -> float:
+    """Return the mean wait in seconds of a step to which the client adds up to a second, cut to the maximum."""
+    return sum(min(step + (draw + 0.5) / 100, maximum) for draw in range(100)) / 100
 
 
 def php(policy: Policy) -> Exported[str]:
@@ -121,19 +130,23 @@ def ruby(policy: Policy) -> Exported[str]:
     Cloud Storage.
     """
     outline = Outline.for_storage(policy)
-    waits = outline.waits.mean
+    waits = outline.mean_waits.capped(outline.waits.longest / _RUBY_SHARE)
     retries = outline.count_retries()
     if outline.attempts is None and outline.timeout is not None:
         retries *= 2  # the timeout is the limit, but the client makes a list of this many waits
-    outline.says("backoff", "timeout")
-    outline.differs("jitter", f"jitter={outline.waits.jitter}: from half to one and a half of the mean wait instead")
+    outline.says("timeout")
+    outline.waits_become(waits.steps(outline.shown_waits), _RUBY_SOURCE)
+    outline.differs(
+        "jitter",
+        f"jitter={outline.waits.jitter}: from half to one and a half of the mean wait instead ({_RUBY_SOURCE})",
+    )
     outline.differs("errors", "errors: the client's own list")
     outline.knows_idempotent_calls()
     arguments = {
         "retries": retries,
         "max_elapsed_time": _NO_TIMEOUT if outline.timeout is None else f"{outline.timeout:g}",
         "base_interval": f"{waits.initial:g}",
-        "max_interval": f"{waits.maximum:g}",
+        "max_interval": f"{waits.maximum:.6g}",
         "multiplier": f"{waits.multiplier:g}",
     }
     if outline.attempt_timeout is not None:

@@ -6,6 +6,10 @@ from forbear.policy import Policy
 
 _GO_LEAST = 1e-6  # seconds
 _GO_STATUSES = (408, 429, *range(500, 600))
+_GO_SOURCE = "gax-go, call_option.go: `d := time.Duration(1 + rand.Int63n(int64(bo.cur)))`"
+_JAVA_SOURCE = "gax-java, ExponentialRetryAlgorithm.java: `ThreadLocalRandom.current().nextLong(bound)`"
+_CPP_SOURCE = "google-cloud-cpp, backoff_policy.cc: `current_delay_end_ *= scaling_`"
+_CSHARP_SOURCE = "RetryTiming.cs: `InitialBackoff.TotalSeconds * Math.Pow(BackoffMultiplier, failureCount - 1)`"
 
 
 def go(policy: Policy) -> Exported[str]:
@@ -15,7 +19,7 @@ def go(policy: Policy) -> Exported[str]:
     Cloud Storage.
     """
     outline = Outline.for_storage(policy)
-    waits = outline.waits
+    waits = outline.full_waits
     standard, others = ['"time"'], ['"cloud.google.com/go/storage"', '"github.com/googleapis/gax-go/v2"']
     options = [
         "storage.WithPolicy(storage.RetryIdempotent),",
@@ -25,10 +29,13 @@ def go(policy: Policy) -> Exported[str]:
         f"\tMultiplier: {waits.multiplier:g},",
         "}),",
     ]
-    if waits.initial >= _GO_LEAST:
-        outline.says("backoff")
-    outline.differs("backoff", f"waits of {waits}: at least {_GO_LEAST:g} s, because 0 means the client's own")
-    outline.has_full_jitter()
+    if waits.initial < _GO_LEAST:
+        outline.differs(
+            "backoff", f"waits of {outline.waits}: at least {_GO_LEAST:g} s, because 0 means the client's own"
+        )
+    else:
+        outline.waits_become([step / 2 for step in waits.steps(outline.shown_waits)], _GO_SOURCE)
+    outline.has_full_jitter(_GO_SOURCE)
     if outline.attempts is not None:
         options.append(f"storage.WithMaxAttempts({outline.attempts}),")
         outline.says("attempts")
@@ -73,7 +80,7 @@ def java(policy: Policy) -> Exported[str]:
     Cloud Storage.
     """
     outline = Outline.for_storage(policy)
-    waits = outline.waits
+    waits = outline.full_waits
     attempts = outline.attempts or (MANY if outline.timeout is None else 0)  # without any limit it would not retry
     calls = [
         f"setInitialRetryDelayDuration({_java_duration(waits.initial)})",
@@ -82,8 +89,9 @@ def java(policy: Policy) -> Exported[str]:
         f"setMaxAttempts({attempts})",
         f"setTotalTimeoutDuration({_java_duration(outline.timeout or 0)})",
     ]
-    outline.says("backoff", "attempts", "timeout")
-    outline.has_full_jitter()
+    outline.says("attempts", "timeout")
+    outline.waits_become([step / 2 for step in waits.steps(outline.shown_waits)], _JAVA_SOURCE)
+    outline.has_full_jitter(_JAVA_SOURCE)
     if outline.attempt_timeout is not None:
         limit = _java_duration(outline.attempt_timeout)
         calls += [f"setInitialRpcTimeoutDuration({limit})", f"setMaxRpcTimeoutDuration({limit})"]
@@ -121,16 +129,20 @@ def cpp(policy: Policy) -> Exported[str]:
     also lists what is lost. Raises ValueError for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
-    waits = outline.waits
-    # The client draws a wait between a lower end and that end times the multiplier.
-    shortest = waits.initial / 2 if waits.jitter in ("full", "equal", "decorrelated") else waits.initial
-    longest, factor = max(waits.maximum, shortest), max(waits.multiplier, 1.01)
-    outline.says("backoff")
-    if waits.jitter == "equal" and waits.multiplier == 2:
+    waits = outline.mean_waits
+    # The client draws a wait between a lower end and that end times the factor; both grow by the factor.
+    factor = max(waits.multiplier, 1.01)
+    shortest = 2 * waits.initial / (1 + factor)
+    longest = max(outline.waits.longest, shortest)
+    outline.waits_become(
+        [_cpp_mean(shortest * factor**n, factor, longest) for n in range(outline.shown_waits)], _CPP_SOURCE
+    )
+    if outline.waits.jitter == "equal" and factor == 2:
         outline.says("jitter")
     outline.differs(
         "jitter",
-        f"jitter={waits.jitter}: a wait is drawn from {show(shortest)} to {show(shortest * factor)}, and so on",
+        f"jitter={outline.waits.jitter}: a wait is drawn from {show(round(shortest, 3))} to "
+        f"{show(round(shortest * factor, 3))}, and so on ({_CPP_SOURCE})",
     )
     if outline.timeout is not None:
         limit = f"gcs::LimitedTimeRetryPolicy({_milliseconds(outline.timeout)})"
@@ -161,6 +173,13 @@ def cpp(policy: Policy) -> Exported[str]:
     )
 
 
+def _cpp_mean(lower: float, factor: float, longest: float) -> float:
+    """Return the mean wait in seconds that the client draws from a window; the last one ends at the longest wait."""
+    if lower * factor >= longest:
+        return longest * (1 + 1 / factor) / 2
+    return lower * (1 + factor) / 2
+
+
 def _milliseconds(seconds: float) -> str:
     return f"std::chrono::milliseconds({max(round(seconds * 1000), 1)})"
 
@@ -172,9 +191,9 @@ def csharp(policy: Policy) -> Exported[str]:
     Raises ValueError for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
-    waits = outline.waits.mean
-    outline.says("backoff")
-    outline.has_no_jitter()
+    waits = outline.mean_waits
+    outline.waits_become(waits.steps(outline.shown_waits), _CSHARP_SOURCE)
+    outline.has_no_jitter(_CSHARP_SOURCE)
     outline.differs("errors", "errors: by status alone; lost connections are not repeated")
     outline.warns(
         "safety", "pass these options only to calls that are safe to execute twice, such as one with its precondition"

@@ -7,9 +7,16 @@ from typing import Any
 from forbear.core.decide import show
 from forbear.export.outline import Exported, Outline
 from forbear.export.python import error_types, needed, source_errors, warn_about_safety
+from forbear.export.waits import difference
 from forbear.policy import Policy
 
 Options = dict[str, Any]
+
+_CELERY_SOURCE = "celery, utils/time.py: `countdown = min(maximum, factor * (2 ** retries))`"
+_CELERY_JITTER = "celery, utils/time.py: `countdown = random.randrange(countdown + 1)`"
+_TEMPORAL_SOURCE = (
+    "temporal, workflow/retry.go: `interval := intervalCalculator(initInterval, backoffCoefficient, currentAttempt)`"
+)
 
 
 def celery(policy: Policy) -> Exported[Options]:
@@ -46,22 +53,38 @@ def _celery_options(outline: Outline) -> Options:
     warn_about_safety(outline)
     retries = None if outline.retries is None else outline.count_retries()
     if waits.multiplier == 1:
-        seconds = max(ceil(waits.initial), 1)
-        if seconds == waits.initial:
-            outline.says("backoff")
-        outline.differs("backoff", f"waits of {waits}: {seconds} s, because Celery waits whole seconds")
+        seconds = max(round(outline.mean_waits.initial), 1)
+        outline.waits_become([seconds] * outline.shown_waits, "Celery waits whole seconds")
         return {"max_retries": retries, "default_retry_delay": seconds}
-    initial, maximum = max(ceil(waits.initial), 1), max(ceil(waits.maximum), 1)
-    if (initial, 2, maximum) == (waits.initial, waits.multiplier, waits.maximum):
-        outline.says("backoff")
-    outline.differs("backoff", f"waits of {waits}: whole seconds from {initial} s, doubled up to {maximum} s")
-    outline.differs("jitter", f"jitter={waits.jitter}: full, in whole seconds, so a wait may be zero")
+    share = 1 if waits.jitter == "none" else 0.5
+    maximum = max(ceil(waits.longest), 1)
+    factor = _celery_factor(outline.means(), share, maximum)
+    outline.waits_become([share * min(factor * 2**n, maximum) for n in range(outline.shown_waits)], _CELERY_SOURCE)
+    if waits.jitter == "full" and waits.initial == factor and waits.maximum == maximum:
+        outline.warns("whole seconds", f"waits are whole seconds, so a wait may be zero ({_CELERY_JITTER})")
+        outline.says("jitter")
+    outline.differs(
+        "jitter", f"jitter={waits.jitter}: full, in whole seconds, so a wait may be zero ({_CELERY_JITTER})"
+    )
     return {
         "max_retries": retries,
-        "retry_backoff": initial,
+        "retry_backoff": factor,
         "retry_backoff_max": maximum,
         "retry_jitter": waits.jitter != "none",
     }
+
+
+def _celery_factor(means: list[float], share: float, maximum: int) -> int:
+    """Return the whole number of seconds, doubled before each retry, whose mean waits differ least from `means`.
+
+    Celery waits the share of a step on average: 0.5 with jitter, else 1.
+    """
+
+    def error(factor: int) -> float:
+        waits = (share * min(factor * 2**n, maximum) for n in range(len(means)))
+        return sum(difference(one, other) for one, other in zip(waits, means, strict=True))
+
+    return min(range(1, max(ceil(2 * means[0] / share), 1) + 1), key=error)
 
 
 def temporal(policy: Policy) -> Exported[Options]:
@@ -106,12 +129,13 @@ def temporal_source(policy: Policy) -> Exported[str]:
 
 
 def _temporal_options(outline: Outline) -> tuple[Options, dict[str, float]]:
-    waits = outline.waits.mean
+    waits = outline.mean_waits
     outline.differs(
         "errors", "errors: all are repeated; raise ApplicationError(..., non_retryable=True) for permanent ones"
     )
-    outline.says("backoff", "attempts")
-    outline.has_no_jitter()
+    outline.says("attempts")
+    outline.waits_become(waits.steps(outline.shown_waits), _TEMPORAL_SOURCE)
+    outline.has_no_jitter(_TEMPORAL_SOURCE)
     outline.differs("retry_after", "Retry-After: raise ApplicationError(..., next_retry_delay=...) to obey it")
     attempts = outline.attempts or 0
     if not outline.policy.repeats_calls:

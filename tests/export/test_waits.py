@@ -1,0 +1,271 @@
+"""Exported waits mean what the policy means: computed by the algorithm of each target, read in its source."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear import export
+from forbear.core.backoff import Exponential
+from forbear.export.waits import Waits, difference, full_waits, mean_delays, mean_waits
+from forbear.policy import Policy
+from forbear.services import cloud_storage, iam
+from tests.support.export.policies import backoffs
+
+DOCUMENTED, POLICY = cloud_storage.documented, cloud_storage.policy
+MEANS = {"documented": [1.5, 2.5, 4.5, 8.5, 16.5, 32.5, 64, 64], "policy": [1.5, 3, 6, 12, 24, 48, 48, 48]}
+FIVE_PERCENT = 0.05
+Window = tuple[float, float]
+_KNOWN: dict[tuple[str, Policy], list[Window]] = {}
+
+
+def numbers(target: str, policy: Policy, *names: str) -> list[float]:
+    """Return the numbers that follow these names in the text for a target."""
+    text = export.source(target, policy).value
+    matches = [re.search(rf"{name}[^0-9]*([0-9][0-9.]*)( \* time.Microsecond)?", text) for name in names]
+    return [float(each[1]) * (1e-6 if each[2] else 1) for each in matches if each is not None]
+
+
+def windows(target: str, policy: Policy) -> list[Window]:
+    """Return the shortest and longest waits before the first eight retries, by the target's own algorithm."""
+    if (target, policy) not in _KNOWN:
+        _KNOWN[target, policy] = [WINDOWS[target](policy, n) for n in range(8)]
+    return _KNOWN[target, policy]
+
+
+def full(*names: str, scale: float = 1) -> Callable[[str, Policy, int], Window]:
+    """A target that draws from zero to the step."""
+
+    def window(target: str, policy: Policy, n: int) -> Window:
+        initial, multiplier, maximum = numbers(target, policy, *names)
+        return 0, min(initial * scale * multiplier**n, maximum)
+
+    return window
+
+
+def go(policy: Policy, n: int) -> Window:
+    """gax.Backoff.Pause: from 1 ns to the current step."""
+    return full("Initial:", "Multiplier:", "Max:")("go", policy, n)
+
+
+def java(policy: Policy, n: int) -> Window:
+    """ExponentialRetryAlgorithm.createNextAttempt: nextRandomLong of the step, in milliseconds."""
+    text = export.java(policy).value
+    initial, maximum = (
+        float(value) / (1000 if unit == "Millis" else 1)
+        for unit, value in re.findall(r"RetryDelayDuration\(Duration.of(Millis|Seconds)\((\d+)", text)
+    )
+    (multiplier,) = numbers("java", policy, "setRetryDelayMultiplier")
+    return 0, min(initial * multiplier**n, maximum)
+
+
+def google_api_core(policy: Policy, n: int) -> Window:
+    """exponential_sleep_generator: random.uniform(0.0, max_delay)."""
+    made: Any = export.google_api_core(policy).value
+    return 0, min(made._initial * made._multiplier**n, made._maximum)
+
+
+def envoy(policy: Policy, n: int) -> Window:
+    """JitteredExponentialBackOffStrategy::nextBackOffMs: random % backoff, doubled up to the largest."""
+    back_off = json.loads(export.envoy(policy).value)["retry_policy"]["retry_back_off"]
+    base, maximum = (float(back_off[name].rstrip("s")) for name in ("base_interval", "max_interval"))
+    return 0, min(base * 2**n, maximum)
+
+
+def celery(policy: Policy, n: int) -> Window:
+    """get_exponential_backoff_interval: randrange(min(maximum, factor * 2 ** retries) + 1)."""
+    options = export.celery(policy).value
+    return 0, min(options["retry_backoff_max"], options["retry_backoff"] * 2**n)
+
+
+def csharp(policy: Policy, n: int) -> Window:
+    """RetryTiming.GetDelay: initial times multiplier to the power of failures, no longer than the largest."""
+    initial, maximum, multiplier = numbers("csharp", policy, "initialBackoff", "maxBackoff", "backoffMultiplier:")
+    wait = min(initial * multiplier**n, maximum)
+    return wait, wait
+
+
+def temporal(policy: Policy, n: int) -> Window:
+    """nextBackoffInterval: the same without jitter."""
+    made = export.temporal(policy).value["retry_policy"]
+    step = made.initial_interval.total_seconds() * made.backoff_coefficient**n
+    wait = min(step, made.maximum_interval.total_seconds())
+    return wait, wait
+
+
+def cpp(policy: Policy, n: int) -> Window:
+    """ExponentialBackoffPolicy::OnCompletion: windows that follow each other, the last from a factor below the end."""
+    text = export.cpp(policy).value
+    *_, lower, maximum = (float(value) / 1000 for value in re.findall(r"milliseconds\((\d+)\)", text))
+    scaling = float(re.findall(r"^ +([0-9.]+)\)$", text, re.MULTILINE)[0])
+    start, end = lower, lower * scaling
+    for retry in range(n + 1):
+        if end >= maximum:
+            start, end = max(maximum / scaling, lower), maximum
+        if retry < n:
+            start, end = end, end * scaling
+    return start, end
+
+
+def ruby(policy: Policy, n: int) -> Window:
+    """Retriable::ExponentialBackoff: the smaller of step and maximum, plus or minus a half."""
+    base, maximum, multiplier = numbers("ruby", policy, "base_interval", "max_interval", "multiplier")
+    step = min(base * multiplier**n, maximum)
+    return step / 2, step * 1.5
+
+
+def grpc(policy: Policy, n: int) -> Window:
+    """gRPC core: the smaller of step and maximum, plus or minus a fifth; four retries."""
+    retry = json.loads(export.grpc(policy).value)["methodConfig"][0]["retryPolicy"]
+    initial, maximum = (float(retry[name].rstrip("s")) for name in ("initialBackoff", "maxBackoff"))
+    step = min(initial * retry["backoffMultiplier"] ** n, maximum)
+    return step * 0.8, step * 1.2
+
+
+def nodejs(policy: Policy, n: int) -> Window:
+    """getNextRetryDelay of retry-request: the multiplier to the power of retryNumber, which is 1 first, and jitter."""
+    multiplier, maximum = numbers("nodejs", policy, "retryDelayMultiplier", "maxRetryDelay")
+    return min(multiplier ** (n + 1), maximum), min(multiplier ** (n + 1) + 1, maximum)
+
+
+def gcloud(policy: Policy, n: int) -> Window:
+    """Retryer._GetTimeToWait: the step, plus up to 1000 ms, no longer than the ceiling."""
+    base, multiplier, maximum = numbers("gcloud", policy, "base_retry_delay", "multiplier", "max_retry_delay")
+    return min(base * multiplier**n, maximum), min(base * multiplier**n + 1, maximum)
+
+
+def boto(policy: Policy, n: int) -> Window:
+    """CalculateWaitForRetry of apitools: 2 to the power of the attempt, from 1, plus or minus a quarter."""
+    (maximum,) = numbers("boto", policy, "max_retry_delay")
+    return min(0.75 * 2 ** (n + 1), maximum), min(1.25 * 2 ** (n + 1), maximum)
+
+
+def urllib3(policy: Policy, n: int) -> Window:
+    """Retry.get_backoff_time: none at first, then a doubled factor, plus jitter, no longer than the largest."""
+    made = export.urllib3(policy).value
+    step = made.backoff_factor * 2**n
+    return (0, 0) if n == 0 else (min(step, made.backoff_max), min(step + made.backoff_jitter, made.backoff_max))
+
+
+WINDOWS: dict[str, Callable[[Policy, int], Window]] = {
+    one.__name__: one
+    for one in (
+        boto, celery, cpp, csharp, envoy, gcloud, go, google_api_core, grpc, java, nodejs, ruby, temporal, urllib3
+    )
+}  # fmt: skip
+
+
+def means(target: str, policy: Policy) -> list[float]:
+    """Return the mean waits; a window that the maximum cuts short is flat there, so its ends do not say its mean."""
+    return [(low + high) / 2 for low, high in windows(target, policy)]
+
+
+@pytest.mark.parametrize("target", WINDOWS)
+@pytest.mark.parametrize("policy", [DOCUMENTED, POLICY, cloud_storage.gsutil], ids=["documented", "policy", "gsutil"])
+def test_no_wait_is_above_the_maximum(target: str, policy: Policy) -> None:
+    """Not even by half a second, as the mean of the documented waits once was, nor by the target's own jitter."""
+    longest = max(high for _, high in windows(target, policy))
+    assert longest <= Waits.of(policy.backoff).longest + 1e-9
+
+
+@pytest.mark.parametrize("name", ["documented", "policy"])
+@pytest.mark.parametrize(
+    ("target", "compared", "within"),
+    [
+        ("go", 5, FIVE_PERCENT),
+        ("java", 5, FIVE_PERCENT),
+        ("google_api_core", 5, FIVE_PERCENT),
+        ("grpc", 4, FIVE_PERCENT),
+        ("csharp", 8, 0.08),
+        ("temporal", 8, 0.08),
+        ("cpp", 6, 0.08),
+        ("ruby", 5, 0.08),
+        ("envoy", 5, 0.26),
+    ],
+)
+def test_mean_waits_are_those_of_the_policy(target: str, compared: int, within: float, name: str) -> None:
+    """Until a target reaches its maximum; no geometric steps come nearer to those of the pages than 7 %."""
+    policy = DOCUMENTED if name == "documented" else POLICY
+    theirs = means(target, policy.with_repeatable(True))
+    for mean, ours in zip(theirs[:compared], MEANS[name][:compared], strict=True):
+        assert round(difference(mean, ours), 3) <= within, (theirs, MEANS[name])
+
+
+@pytest.mark.parametrize("target", ["gcloud", "urllib3"])
+def test_the_documented_formula_is_exact_where_the_target_has_it(target: str) -> None:
+    """gcloud's uploads and downloads wait as the pages say, and so does urllib3 after its first retry."""
+    skipped = 1 if target == "urllib3" else 0
+    assert means(target, DOCUMENTED)[skipped:] == MEANS["documented"][skipped:]
+
+
+def test_nodejs_waits_one_step_late() -> None:
+    """The page's client library waits 2 to 3, 4 to 5, 8 to 9 s where the page says 1 to 2, 2 to 3, 4 to 5 s."""
+    assert windows("nodejs", DOCUMENTED)[:3] == [(2, 3), (4, 5), (8, 9)]
+    (loss,) = [loss for loss in export.nodejs(DOCUMENTED).losses if loss.startswith("waits")]
+    assert "on average 2.5, 4.5, 8.5, " in loss
+    assert "`Math.pow(retryDelayMultiplier, retryNumber) * 1000 + jitter`" in loss
+
+
+@pytest.mark.parametrize("target", WINDOWS)
+@pytest.mark.parametrize("name", ["documented", "policy"])
+def test_a_difference_in_waits_is_a_loss_that_quotes_its_reason(target: str, name: str) -> None:
+    """If any of the first seven mean waits differs by 5 %, the loss says so and quotes the line that is the reason."""
+    policy = (DOCUMENTED if name == "documented" else POLICY).with_repeatable(True)
+    compared = 4 if target == "grpc" else 7
+    differs = [
+        mean for mean, ours in zip(means(target, policy)[:compared], MEANS[name], strict=False)
+        if difference(mean, ours) > FIVE_PERCENT
+    ]  # fmt: skip
+    losses = [loss for loss in export.source(target, policy).losses if loss.startswith("waits of ")]
+    assert len(losses) >= bool(differs)
+    for loss in losses:
+        assert re.search(r"on average .* instead of .* s \(.*`.+`.*\)$", loss), loss
+
+
+@pytest.mark.parametrize(("target", "lost"), [("boto", "408 is final"), ("gcloud", "408 and 429 are final")])
+@pytest.mark.parametrize("policy", [DOCUMENTED, POLICY], ids=["documented", "policy"])
+def test_statuses_that_a_program_does_not_repeat_are_a_loss(target: str, lost: str, policy: Policy) -> None:
+    """The page repeats both; the loss quotes the line of apitools, or of gcloud, that does not."""
+    (loss,) = [loss for loss in export.source(target, policy).losses if loss.startswith("errors")]
+    assert lost in loss
+    assert "status_code >= 500" in loss
+
+
+def test_statuses_that_the_policy_does_not_repeat_are_no_loss() -> None:
+    """The page of IAM repeats neither 408 nor 429."""
+    policy = iam.documented.replace(service=None)
+    assert "408" in "".join(export.gcloud(policy).losses)
+    assert "408" not in "".join(export.gcloud(DOCUMENTED.replace(service=Only500())).losses)
+
+
+class Only500:
+    """A service that repeats 500 alone."""
+
+    name = "cloud_storage"
+    statuses = (500,)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(DOCUMENTED.service, name)
+
+
+@given(backoffs, st.none() | st.integers(1, 12))
+def test_steps_never_exceed_the_longest_wait(backoff: Any, retries: int | None) -> None:
+    """Of any backoff: neither the mean waits nor the steps for full jitter, and both grow."""
+    longest = max(Waits.of(backoff).longest, *(backoff.delay(n, 1, 64) for n in range(10)))
+    for waits in (mean_waits(backoff, retries), full_waits(backoff, retries)):
+        steps = waits.steps(10)
+        assert steps == sorted(steps)
+        assert max(steps) <= longest * 1.001
+        assert min(steps) > 0
+
+
+@pytest.mark.parametrize("jitter", ["full", "equal", "none"])
+def test_the_means_of_most_jitters_are_exact(jitter: Any) -> None:
+    """A factor of the steps, so mean waits keep the policy's own multiplier and reach the cut maximum."""
+    backoff = Exponential(0.5, 3, 20, jitter)
+    assert mean_waits(backoff).steps(8) == pytest.approx(mean_delays(backoff, 8))
+    assert mean_waits(backoff).multiplier == 3
