@@ -5,15 +5,16 @@ import json
 import pytest
 
 from forbear import export
-from forbear.services import cloud_storage
+from forbear.services import cloud_storage, iam
 from tests.cli.conftest import Invoke
 
 
 @pytest.mark.parametrize("target", export.TARGETS)
 def test_every_target(target: str, invoke: Invoke) -> None:
     """The command prints the text of the function, and each loss on a line of its own."""
-    done = invoke("export", target, "--profile", "cloud_storage")
-    value, losses = export.source(target, cloud_storage.policy)
+    profile, policy = ("iam", iam.policy) if target.startswith("gax") else ("cloud_storage", cloud_storage.policy)
+    done = invoke("export", target, "--profile", profile)
+    value, losses = export.source(target, policy)
     assert (done.exit_code, done.stdout) == (0, value.rstrip("\n") + "\n")
     assert done.stderr.splitlines() == [f"not the same: {loss}" for loss in losses]
 
@@ -37,6 +38,11 @@ def test_repeatable(invoke: Invoke) -> None:
     [
         (("perl",), "error: no such target: perl\nhint: the targets are grpc, boto, "),
         (("boto", "--profile", "perl"), "error: no such profile: perl\nhint: the profiles are default, "),
+        (
+            ("boto", "--profile", "redis"),
+            "error: `--profile` must be for HTTP requests or RPCs, got one for the commands",
+        ),
+        (("gax_go", "--profile", "cloud_storage"), "error: `--profile` must be for IAM or Memorystore, got one for "),
         (("boto", "--profile", "iam"), "error: `--profile` must be for Cloud Storage or for no service in particular"),
         (
             ("boto", "--attempts", "none", "--timeout", "none"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from forbear.export.outline import Exported
 from forbear.export.targets.configs import boto, envoy, gcloud
+from forbear.export.targets.gax import gax_go, gax_java, gax_nodejs
 from forbear.export.targets.grpc import grpc
 from forbear.export.targets.http_clients import botocore, botocore_source, urllib3, urllib3_source
 from forbear.export.targets.retry_libraries import (
@@ -37,6 +38,9 @@ __all__ = [
     "cpp",
     "csharp",
     "envoy",
+    "gax_go",
+    "gax_java",
+    "gax_nodejs",
     "gcloud",
     "go",
     "google_api_core",
@@ -69,6 +73,9 @@ _REGISTRY: "dict[str, tuple[str, Callable[[Policy], Exported[str]]]]" = {
     "csharp": ("the Cloud Storage client of C#", csharp),
     "php": ("the Cloud Storage client of PHP", php),
     "ruby": ("the Cloud Storage client of Ruby", ruby),
+    "gax_nodejs": ("the clients of IAM and Memorystore of Node.js", gax_nodejs),
+    "gax_java": ("the clients of IAM and Memorystore of Java", gax_java),
+    "gax_go": ("the clients of IAM and Memorystore of Go", gax_go),
 }
 """The targets by name, each with a description of what is exported, and the function that returns it as text."""
 

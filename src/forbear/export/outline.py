@@ -17,9 +17,6 @@ from forbear.run.endings import RAISE
 from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 
-if TYPE_CHECKING:
-    from forbear.core.protocols import Backoff
-
 MANY = 1_000_000
 """The number of retries for targets that require one, if the policy has no limit."""
 

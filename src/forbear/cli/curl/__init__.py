@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from forbear.cli.explain.curl import CurlLine, is_curl, takes_next
-from forbear.cli.options import KINDS, PolicyOptions, policy_options
+from forbear.cli.options import PolicyOptions, policy_options
 from forbear.cli.output import BadInput, tell
 from forbear.http.request import Request
 from forbear.http.vouch import Vouch
@@ -72,6 +72,7 @@ class CurlOptions(PolicyOptions):
 
     service: str | None
     profile: str
+    retry_not_found: bool
     safe: tuple[str, ...]
     not_executed: tuple[str, ...]
     idempotency_header: str | None
@@ -86,7 +87,8 @@ class CurlOptions(PolicyOptions):
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[METHOD] URL [CURL OPTIONS] | curl ...")
 @policy_options
 @click.option("--service", metavar="NAME", help="Judge by this service, as for emulators. Default: by the host.")
-@click.option("--profile", type=click.Choice(KINDS), default=KINDS[0], help="Default: policy.")
+@profile_option(RECOMMENDED, "A profile of the service, such as documented; any name of `forbear schedule`.")
+@retry_not_found_option
 @click.option(
     "--safe",
     multiple=True,
@@ -188,7 +190,7 @@ def _rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
     if header is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", header):
         raise BadInput("`--idempotency-header` must be the name of a header", "such as Idempotency-Key")
     return Rules(
-        options["service"], options["profile"], limits, options["safe"], refusals or None, header, options["report"]
+        options["service"], choice, limits, options["safe"], refusals or None, header, options["report"]
     )
 
 

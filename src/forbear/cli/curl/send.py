@@ -36,7 +36,7 @@ class Rules:
     """
 
     service: str | None
-    profile: str
+    profile: ProfileChoice
     policy: PolicyOptions
     safe: tuple[str, ...] = ()
     not_executed: Mapping[str, frozenset[int]] | None = None

@@ -46,7 +46,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     judge: object = policy.service
     service = judge if is_rpc_service(judge) else None
     if service is not None:
-        listed = _safe(outline, service, names)
+        listed = safe_methods(outline, service, names)
         retried = [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
         outline.says("errors")
     else:
@@ -73,7 +73,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     return Exported(json.dumps(document, indent=2), outline.losses)
 
 
-def _safe(outline: Outline, service: "RpcService", only: frozenset[str] | None) -> list[Method]:
+def safe_methods(outline: Outline, service: "RpcService", only: frozenset[str] | None) -> list[Method]:
     """Return the RPCs of a service that are always safe to execute twice, each with True if it is unary.
 
     `only` limits them to these RPCs and gRPC services. Records as losses those that are safe only under a condition.
