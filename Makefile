@@ -113,6 +113,11 @@ unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
 soak: $(DEV) ## the tests marked soak too, with many more generated examples
 	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o faulthandler_timeout=7200
 
+.PHONY: waits
+waits: $(DEV) ## measure how long the export targets wait, and write the tables in docs/export.md
+	@FORBEAR_WAITS=write $(PY) -m pytest -m soak tests/export/test_measured.py -o faulthandler_timeout=7200
+	@$(PY) -m docs.generate
+
 .PHONY: mutants
 mutants: $(DEV) ## mutation testing of core and http
 	@$(BIN)/mutmut run

@@ -1,21 +1,28 @@
-"""`python -m docs.generate` writes the reference pages; with `--check` it only reports pages that are out of date."""
+"""`python -m docs.generate` writes the reference pages, and the tables of measured waits in the page on exports.
+
+With `--check` it only reports pages that are out of date.
+"""
 
 import sys
 from pathlib import Path
 
 from docs.generate.pages import PAGES
+from docs.generate.waits import filled
 
 FOLDER = Path(__file__).parents[1] / "reference"
+EXPORTS = Path(__file__).parents[1] / "export.md"
 
 
 def page(name: str) -> str:
-    """Return the text of a page, made from the tables and profiles of today."""
+    """Return the text of a page, made from the tables and profiles of today; for "export" its tables alone are made."""
+    if name == EXPORTS.stem:
+        return filled(EXPORTS.read_text(encoding="utf-8"))
     return "\n".join(PAGES[name]()).rstrip("\n") + "\n"
 
 
 def outdated() -> list[Path]:
     """Return the files that are missing or differ from the text of their page."""
-    files = {FOLDER / f"{name}.md": page(name) for name in PAGES}
+    files = {FOLDER / f"{name}.md": page(name) for name in PAGES} | {EXPORTS: page(EXPORTS.stem)}
     return [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 

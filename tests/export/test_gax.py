@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from forbear.core.decide import Limits
 from forbear.export.waits import difference, mean_delays
 from forbear.policy import Policy, retry
 from forbear.services import cloud_storage, iam, memorystore
+from tests.support.export.runners import program, run
 
 TARGETS = ("gax_nodejs", "gax_java", "gax_go")
 REDIS = "google.cloud.redis.v1.CloudRedis"
@@ -118,3 +120,26 @@ def test_every_bracket_is_closed(target: str, policy: Policy) -> None:
     for opening, closing in ("()", "{}", "[]"):
         assert text.count(opening) == text.count(closing)
     assert text.count("newBuilder();" if target == "gax_java" else "func set") == len(config(policy))
+
+
+@pytest.mark.soak
+def test_gos_compiler_takes_the_text(tmp_path: Path) -> None:
+    """With the client of Memorystore for Redis that Debian has, and the methods that this old version knows."""
+    compiler = program("go", "apt install golang-go golang-google-cloud-dev")
+    client = Path("/usr/share/gocode/src/cloud.google.com/go/redis/apiv1/cloud_redis_client.go").read_text()
+    known = client.partition("type CloudRedisCallOptions struct {")[2].partition("}")[0].split()
+    lines = []
+    for block in export.gax_go(memorystore.documented).value.split("\n\n"):
+        if block.startswith("func ") and "*redis.CloudRedisClient" not in block:
+            continue
+        lines += [
+            line
+            for line in [*block.splitlines(), ""]
+            if not re.search(r"go/(memorystore|redis/cluster)/", line)
+            and ("client.CallOptions." not in line or line.partition("CallOptions.")[2].split()[0] in known)
+        ]
+    main = "func main() { setCloudRedisRetries(&redis.CloudRedisClient{CallOptions: &redis.CloudRedisCallOptions{}}) }"
+    (tmp_path / "main.go").write_text("\n".join(["package main", "", *lines, main, ""]))
+    env = {"GO111MODULE": "off", "GOPATH": "/usr/share/gocode", "GOCACHE": str(tmp_path / "cache")}
+    run(compiler, "run", "main.go", cwd=tmp_path, **env)
+    assert "GetInstance" in known

@@ -1,13 +1,19 @@
 """Exported waits mean what the policy means: computed by the algorithm of each target, read in its source."""
 
 import json
+import random
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import pytest
+import tenacity
+from celery.utils.time import get_exponential_backoff_interval
+from google.api_core.retry import exponential_sleep_generator
 from hypothesis import given
 from hypothesis import strategies as st
+from urllib3.util.retry import RequestHistory
 
 from forbear import export
 from forbear.core.backoff import Exponential
@@ -252,6 +258,43 @@ class Only500:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(DOCUMENTED.service, name)
+
+
+def draw(target: str, policy: Policy) -> Callable[[int], float]:
+    """Return what draws a wait before retry `n`, counted from 0, by the target's own library."""
+    if target == "google_api_core":
+        made: Any = export.google_api_core(policy).value
+        settings = (made._initial, made._maximum, made._multiplier)
+        return lambda n: next(islice(exponential_sleep_generator(*settings), n, None))
+    if target == "celery":
+        options = export.celery(policy).value
+        factor, longest = options["retry_backoff"], options["retry_backoff_max"]
+        return lambda n: get_exponential_backoff_interval(factor, n, longest, options["retry_jitter"])
+    if target == "urllib3":
+        failed = RequestHistory("GET", "/", None, 503, None)
+        retries = [export.urllib3(policy).value.new(history=(failed,) * (n + 1)) for n in range(5)]
+        return lambda n: retries[n].get_backoff_time()
+    wait: Any = export.tenacity(policy).value.wait
+    state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
+
+    def after(n: int) -> float:
+        state.attempt_number = n + 1
+        return float(wait(state))
+
+    return after
+
+
+@pytest.mark.parametrize("target", ["celery", "google_api_core", "tenacity", "urllib3"])
+@pytest.mark.parametrize("policy", [DOCUMENTED, POLICY], ids=["documented", "policy"])
+def test_the_libraries_draw_these_waits(target: str, policy: Policy) -> None:
+    """A sample of what `make soak` measures in real time: the means of 600 draws by the library's own function."""
+    random.seed(7)
+    wait = draw(target, policy.with_repeatable(True))
+    expected = MEANS["documented" if policy.backoff == DOCUMENTED.backoff else "policy"]
+    if target in WINDOWS:
+        expected = means(target, policy.with_repeatable(True))
+    for n in range(5):
+        assert difference(sum(wait(n) for _ in range(600)) / 600, expected[n]) <= 0.1, n
 
 
 @given(backoffs, st.none() | st.integers(1, 12))
