@@ -9,7 +9,7 @@ from docs.generate.markdown import code, table
 from forbear import export
 from forbear.export.waits import mean_delays
 from forbear.policy import Policy
-from forbear.services import cloud_storage
+from forbear.services import cloud_storage, memorystore
 
 PROFILES = {"documented": cloud_storage.documented, "policy": cloud_storage.policy}
 UNMEASURED = {
@@ -48,7 +48,7 @@ def _rows(name: str) -> Iterator[tuple[str, ...]]:
     policy = PROFILES[name]
     measured = {row[0]: row[1:] for row in csv.reader((_HERE / f"waits.{name}.csv").read_text().splitlines())}
     for target in sorted({*measured, *UNMEASURED}):
-        exported = policy.with_repeatable(True)
+        exported = memorystore.documented if target.startswith("gax") else policy.with_repeatable(True)
         reason = _reason(target, exported)
         if target in measured:
             versions, calls, *figures = measured[target]

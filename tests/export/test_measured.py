@@ -32,7 +32,7 @@ RUNNERS: dict[str, tuple[Callable[[Policy, Cloud, int, Path], str], int, int]] =
     "java": (runners.java, 240, 4),
     "nodejs": (runners.nodejs, 100, 4),
     "php": (runners.php, 60, 4),
-    "ruby": (runners.ruby, 200, 4),
+    "ruby": (runners.ruby, 100, 4),
     "google_api_core": (runners.google_api_core, 200, 4),
     "tenacity": (runners.tenacity_, 80, 4),
     "urllib3": (runners.urllib3_, 80, 4),

@@ -190,19 +190,19 @@ def test_no_wait_is_above_the_maximum(target: str, policy: Policy) -> None:
         ("java", 5, FIVE_PERCENT),
         ("google_api_core", 5, FIVE_PERCENT),
         ("grpc", 4, FIVE_PERCENT),
-        ("csharp", 8, 0.08),
-        ("temporal", 8, 0.08),
-        ("cpp", 6, 0.08),
-        ("ruby", 5, 0.08),
+        ("csharp", 5, FIVE_PERCENT),
+        ("temporal", 5, FIVE_PERCENT),
+        ("cpp", 5, FIVE_PERCENT),
+        ("ruby", 5, FIVE_PERCENT),
         ("envoy", 5, 0.26),
     ],
 )
 def test_mean_waits_are_those_of_the_policy(target: str, compared: int, within: float, name: str) -> None:
-    """Until a target reaches its maximum; no geometric steps come nearer to those of the pages than 7 %."""
+    """The first five, which is as near as steps that grow by a factor come to those of the pages; gRPC makes four."""
     policy = DOCUMENTED if name == "documented" else POLICY
     theirs = means(target, policy.with_repeatable(True))
     for mean, ours in zip(theirs[:compared], MEANS[name][:compared], strict=True):
-        assert round(difference(mean, ours), 3) <= within, (theirs, MEANS[name])
+        assert round(difference(mean, ours), 2) <= within, (theirs, MEANS[name])
 
 
 def test_urllib3_waits_as_the_pages_say_after_its_first_retry() -> None:

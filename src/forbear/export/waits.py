@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _MEANS = {"full": 0.5, "equal": 0.75, "none": 1.0}
 _COUNTED = 10  # retries after which a backoff is taken to grow no more
+_COMPARED = 5
 _DRAWS = 200
 _STEEPEST = 10.0
 
@@ -128,16 +129,18 @@ def _counted(retries: int | None) -> int:
 
 
 def _fitted(means: "Many[float]", maximum: float, jitter: Jitter = "none") -> Waits:
-    """Return the steps up to `maximum` whose largest relative difference from `means` is least.
+    """Return the steps up to `maximum` whose largest relative difference from the first five of `means` is least.
 
-    The steps are compared until the means reach the maximum, with and without the first one there.
+    Most calls need no more retries. Of several such steps, those are returned that follow the means furthest.
     """
     if means[0] <= 0:
         floor = [max(each, 0.001) for each in means]
         return Waits(0.0, 1.0, 0.0, jitter) if max(means) <= 0 else _fitted(floor, maximum, jitter)
     growing = next((n for n, each in enumerate(means) if each >= maximum * (1 - 1e-9)), len(means))
-    candidates = [_chord(means[:size], maximum, jitter) for size in {max(growing, 1), min(growing + 1, len(means))}]
-    return min(candidates, key=lambda waits: max(difference(waits.step(n), each) for n, each in enumerate(means)))
+    sizes = (min(growing + 1, len(means)), max(growing, 1), min(_COMPARED, len(means)))
+    candidates = [_chord(means[:size], maximum, jitter) for size in sizes]
+    first = means[:_COMPARED]
+    return min(candidates, key=lambda waits: max(difference(waits.step(n), each) for n, each in enumerate(first)))
 
 
 def _chord(means: "Many[float]", maximum: float, jitter: Jitter) -> Waits:

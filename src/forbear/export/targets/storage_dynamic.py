@@ -6,7 +6,8 @@ from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 
 _NODEJS_SOURCE = "retry-request, index.js: `Math.pow(retryDelayMultiplier, retryNumber) * 1000 + jitter`"
-_RUBY_SOURCE = "retriable, exponential_backoff.rb: `rand(min..max)`, `delta = rand_factor * interval * 1.0`"
+_RUBY_SOURCE = "retriable, exponential_backoff.rb: `[base_interval * multiplier**iteration, max_interval].min`"
+_RUBY_JITTER = "retriable, exponential_backoff.rb: `delta = rand_factor * interval * 1.0`"
 _RUBY_SHARE = 1.5  # of a step: its longest wait
 _NO_TIMEOUT = 86_400 * 365  # seconds
 _SHORTEST_MAXIMUM = 1.0
@@ -138,7 +139,7 @@ def ruby(policy: Policy) -> Exported[str]:
     outline.waits_become(waits.steps(outline.shown_waits), _RUBY_SOURCE)
     outline.differs(
         "jitter",
-        f"jitter={outline.waits.jitter}: from half to one and a half of the mean wait instead ({_RUBY_SOURCE})",
+        f"jitter={outline.waits.jitter}: from half to one and a half of the mean wait instead ({_RUBY_JITTER})",
     )
     outline.differs("errors", "errors: the client's own list")
     outline.knows_idempotent_calls()
