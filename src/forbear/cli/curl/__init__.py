@@ -10,6 +10,7 @@ import click
 from forbear.cli.explain.curl import CurlLine, is_curl, takes_next
 from forbear.cli.options import PolicyOptions, policy_options
 from forbear.cli.output import BadInput, tell
+from forbear.cli.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
 from forbear.http.request import Request
 from forbear.http.vouch import Vouch
 
@@ -183,15 +184,14 @@ def _rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
         limits["constant"] = settings.retry_delay
     refusals = dict(map(_refusals, options["not_executed"]))
     header = options["idempotency_header"]
+    choice = ProfileChoice(options["profile"], options["retry_not_found"])
     try:
         Vouch(options["safe"], refusals)
     except (TypeError, ValueError) as error:
         raise BadInput(str(error)) from None
     if header is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", header):
         raise BadInput("`--idempotency-header` must be the name of a header", "such as Idempotency-Key")
-    return Rules(
-        options["service"], choice, limits, options["safe"], refusals or None, header, options["report"]
-    )
+    return Rules(options["service"], choice, limits, options["safe"], refusals or None, header, options["report"])
 
 
 def _refusals(text: str) -> tuple[str, frozenset[int]]:

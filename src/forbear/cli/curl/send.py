@@ -21,6 +21,7 @@ from forbear.cli.events import EventPrinter
 from forbear.cli.explain.http import policy_for
 from forbear.cli.options import PolicyOptions, apply_options
 from forbear.cli.output import Problem, tell
+from forbear.cli.profiles import ProfileChoice
 from forbear.clients.httpx import RetryTransport
 from forbear.core.service import Judgement
 from forbear.http.vouch import Vouch, vouched

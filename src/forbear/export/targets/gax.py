@@ -9,7 +9,7 @@ from typing import Any
 
 from forbear.core.decide import show
 from forbear.export.outline import Exported, Outline
-from forbear.export.targets.grpc import safe_methods
+from forbear.export.rpcs import safe_methods
 from forbear.grpc import codes
 from forbear.grpc.call import is_rpc_service
 from forbear.policy import Policy

@@ -5,22 +5,16 @@ A config applies to a method, whatever the request: a method that is safe only u
 
 import json
 from collections.abc import Iterable
-from itertools import chain
 from typing import Any
 
 from forbear.core.budget import Throttle
 from forbear.core.decide import show
-from forbear.core.verdict import Safety
 from forbear.export.outline import LEAST, Exported, Outline, duration
+from forbear.export.rpcs import Method, safe_methods
 from forbear.export.waits import mean_waits
 from forbear.grpc import codes
-from forbear.grpc.call import GrpcCall, is_rpc_service
+from forbear.grpc.call import is_rpc_service
 from forbear.policy import Policy
-from forbear.services import registry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from forbear.grpc.call import RpcService
 
 _MOST_ATTEMPTS = 5  # every implementation cuts larger numbers to this
 _MOST_TOKENS = 1000
@@ -28,9 +22,6 @@ _LONGEST_SHARE = 1.2  # of a step: its longest wait
 _ATTEMPTS_SOURCE = "gRPC core, retry_service_config.cc: `#define MAX_MAX_RETRY_ATTEMPTS 5`"
 _WAITS_SOURCE = "gRFC A6: `min(initialBackoff*backoffMultiplier**(n-1), maxBackoff)`"
 _JITTER_SOURCE = "gRPC core, retry_filter.h: `#define RETRY_BACKOFF_JITTER 0.2`"
-_UNARY = "unary"
-
-Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
 
 
 def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
@@ -73,36 +64,6 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     return Exported(json.dumps(document, indent=2), outline.losses)
 
 
-def safe_methods(outline: Outline, service: "RpcService", only: frozenset[str] | None) -> list[Method]:
-    """Return the RPCs of a service that are always safe to execute twice, each with True if it is unary.
-
-    `only` limits them to these RPCs and gRPC services. Records as losses those that are safe only under a condition.
-    Raises ValueError for a name in `only` that the service does not have.
-    """
-    safe: list[Method] = []
-    conditional: list[str] = []
-    known = _known(service.name)
-    if only is not None:
-        unknown = only - {part for name, _ in known for part in (name, name.partition("/")[0])}
-        if unknown:
-            raise ValueError(f"`methods` must be RPCs or services that {service.name} has, got {min(unknown)!r}")
-    for name, unary in known:
-        if only is not None and name not in only and name.partition("/")[0] not in only:
-            continue
-        judgement = service.classify_call(GrpcCall(name))
-        if judgement.repeatable:
-            safe.append((name, unary))
-        elif judgement.safety is Safety.CONDITIONAL:
-            conditional.append(name.rpartition("/")[2])
-    if not conditional:
-        outline.says("safety")
-    outline.differs(
-        "safety",
-        f"safety: a config sees no conditions, so these are never retried: {', '.join(sorted(set(conditional)))}",
-    )
-    return safe
-
-
 def _checked(methods: Iterable[str]) -> frozenset[str]:
     if isinstance(methods, str):
         raise TypeError(f"`methods` must be a collection of full names of RPCs or services, got the string {methods!r}")
@@ -110,13 +71,6 @@ def _checked(methods: Iterable[str]) -> frozenset[str]:
     if not names:
         raise ValueError("`methods` must name at least one RPC or service, or be None (all of them), got none")
     return names
-
-
-def _known(service: str) -> list[Method]:
-    """Return the RPCs in the tables of the service with this name, each with True if it is unary (has no stream)."""
-    entries = chain.from_iterable(registry.service(service).tables().values())
-    named = [(entry.rpc or (entry.id if "stream" in entry.columns else ""), entry) for entry in entries]
-    return [(name, entry.columns.get("stream", _UNARY) == _UNARY) for name, entry in dict(named).items() if name]
 
 
 def _retry(outline: Outline, retried: list[str]) -> dict[str, Any] | None:
