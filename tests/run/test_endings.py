@@ -1,5 +1,6 @@
 """The ends of runs: values in place of errors, `Unsatisfied`, `TryAgain`, delays by the error, events of successes."""
 
+import copy
 import gc
 import pickle
 import weakref
@@ -301,7 +302,8 @@ def test_blocks_have_no_value(form: Any) -> None:
 
 def test_raise_is_a_value() -> None:
     """The default pickles, prints and compares."""
-    assert pickle.loads(pickle.dumps(RAISE)) == RAISE
+    assert pickle.loads(pickle.dumps(RAISE)) is copy.copy(RAISE) is copy.deepcopy(RAISE) is RAISE
+    assert pickle.loads(pickle.dumps(retry(Busy))).on_give_up is RAISE
     assert repr(RAISE) == "RAISE"
     policy = retry(Busy, on_give_up=None, on_success=print, delay=hint)
     assert pickle.loads(pickle.dumps(policy)) == policy != retry(Busy)

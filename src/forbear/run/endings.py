@@ -25,6 +25,9 @@ class _Raise(Record):
     def __repr__(self) -> str:
         return "RAISE"
 
+    def __reduce__(self) -> str:  # type: ignore[override] # the name of the global: it stays the same object
+        return "RAISE"
+
 
 RAISE = _Raise()
 """The default of `on_give_up`: raise the last error, or return the last value. None would be a value."""
