@@ -19,17 +19,17 @@ from forbear.update import aupdate, update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.core.protocols import Backoff, On
     from forbear.http.idempotency import IdempotencyKey
     from forbear.judges.transient import transient
+    from forbear.protocols import Backoff, On
     from forbear.run.decorated import policy_of, with_policy
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
 else:
     _LAZY = {
-        "Backoff": "core.protocols",
+        "Backoff": "protocols",
         "IdempotencyKey": "http.idempotency",
-        "On": "core.protocols",
+        "On": "protocols",
         "policy_of": "run.decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",

@@ -8,7 +8,7 @@ from forbear.core.decide import Limits, Stop, decide, show
 from forbear.core.verdict import TRANSIENT
 
 if TYPE_CHECKING:
-    from forbear.core.protocols import Backoff
+    from forbear.protocols import Backoff
 
 
 MOST = 1000

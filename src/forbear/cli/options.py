@@ -11,7 +11,7 @@ from forbear.core.backoff import JITTERS, Constant, Exponential
 
 if TYPE_CHECKING:
     from forbear.core.decide import Limits
-    from forbear.core.protocols import Backoff
+    from forbear.protocols import Backoff
 
 _EXPONENTIAL = ("initial", "maximum", "multiplier", "jitter")
 

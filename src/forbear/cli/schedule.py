@@ -18,7 +18,7 @@ from forbear.core.presets import PRESETS
 from forbear.core.record import Record
 
 if TYPE_CHECKING:
-    from forbear.core.protocols import Backoff
+    from forbear.protocols import Backoff
 
 
 @click.command(epilog=EXIT_CODES)

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from forbear.core.protocols import Backoff
+    from forbear.protocols import Backoff
 
     Seconds = float | timedelta
 

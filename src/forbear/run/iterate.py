@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from forbear.run.plan import RetryPlan
+    from forbear.protocols import RetryPlan
 
 
 _READY, _STARTED, _ENTERED, _DONE = "ready", "started", "entered", "done"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from forbear.run.plan import RetryPlan
+    from forbear.protocols import RetryPlan
 
 
 def call(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Protocol, Self
 
-    from forbear.run.plan import RetryPlan
+    from forbear.protocols import RetryPlan
 
     Failure = tuple[Verdict, Exception | None, str, str, float, Details]
     """A failed attempt: its verdict, its error if there is one, its name and text, the seconds elapsed, its details."""

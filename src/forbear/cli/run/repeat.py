@@ -18,7 +18,7 @@ from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.state import Run
 
 if TYPE_CHECKING:
-    from forbear.core.protocols import Backoff
+    from forbear.protocols import Backoff
 
 
 class CommandFailed(Exception):

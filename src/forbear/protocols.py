@@ -1,4 +1,4 @@
-"""`RetryPlan`, the protocol of a policy as a run sees it; it is loaded for type checkers only."""
+"""Types for annotations: `Backoff`, `On`, the answers of `on`, and `RetryPlan`; loaded only when a user names one."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -6,9 +6,25 @@ from typing import Any, Protocol
 
 from forbear.core.decide import Limits
 from forbear.core.events import Event, Failed, Succeeded
-from forbear.core.protocols import Backoff
 from forbear.core.verdict import Verdict
 from forbear.run.budget import Budget
+
+Answer = bool | float | timedelta | Verdict
+"""The answer of a function in `on` or `on_result`: whether to retry, the exact wait in seconds, or a verdict."""
+
+On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
+"""The type of `on`: an exception type, a tuple of them, or a function of the error."""
+
+
+class Backoff(Protocol):
+    """The protocol of a backoff: any object whose `delay` method returns the seconds to wait before each retry."""
+
+    def delay(self, n: int, u: float, previous: float | None, /) -> float:
+        """Return the seconds to wait before retry `n`, counted from 0.
+
+        `u` is a random number, uniform in [0, 1). `previous` is the delay before the last retry, None before the first.
+        """
+        ...
 
 
 class RetryPlan(Protocol):
