@@ -9,11 +9,12 @@ from forbear.core.decide import Limits, Reason, Stop
 from forbear.core.report import Report, text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
+from forbear.run.budget import granted
 from forbear.run.endings import RAISE
 from forbear.run.functions import name_of, refuse_async
 from forbear.run.nesting import inner_report
 from forbear.run.runtime import AttemptTimeout, current
-from forbear.run.state import Run, granted
+from forbear.run.state import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ import pytest
 
 from forbear.core.report import report
 from forbear.core.verdict import TRANSIENT
-from forbear.run.budget import Budget
+from forbear.run.budget import Budget, PendingDelay, granted
 from forbear.run.runtime import current
-from forbear.run.state import PendingDelay, Run, granted
+from forbear.run.state import Run
 from forbear.testing.virtual_time import virtual_time
 from tests.support.run.cases import BUSY, Busy
 from tests.support.run.drivers import ASYNC, SYNC, Driver

@@ -19,8 +19,8 @@ from forbear.core.backoff import Exponential
 from forbear.exchange.grpc import Rpc
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
+from forbear.run.budget import granted
 from forbear.run.functions import refuse_awaitable
-from forbear.run.state import granted
 
 if TYPE_CHECKING:
     from forbear.grpc.call import GrpcCall

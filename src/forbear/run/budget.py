@@ -8,7 +8,7 @@ from forbear.run.runtime import current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import ClassVar, Protocol, Self, TypeVar
 
     T = TypeVar("T")
@@ -134,3 +134,33 @@ class Budget:
 
     def __repr__(self) -> str:
         return f"Budget({self._rule!r})"
+
+
+class PendingDelay(float):
+    """A delay in seconds that a blocking budget has not granted yet.
+
+    `ask` asks the budget and returns an awaitable of its answer. `settle` takes the answer, and returns the delay or,
+    if the budget refused, None.
+    """
+
+    __slots__ = ("ask", "settle")
+
+    ask: "Callable[[], Awaitable[bool]]"
+    settle: "Callable[[bool], float | None]"
+
+    def __new__(
+        cls, delay: float, ask: "Callable[[], Awaitable[bool]]", settle: "Callable[[bool], float | None]"
+    ) -> "Self":
+        """Make a pending delay of `delay` seconds, with its functions `ask` and `settle`."""
+        pending = super().__new__(cls, delay)
+        pending.ask, pending.settle = ask, settle
+        return pending
+
+
+async def granted(delay: float | None) -> float | None:
+    """Return `delay` once the budget of its run has granted the retry, None if the budget refuses it.
+
+    Async loops whose `Run` was made with `awaits=True` call it between the decision and the wait. A delay that needs no
+    grant is returned as it is, and so is None.
+    """
+    return delay.settle(await delay.ask()) if isinstance(delay, PendingDelay) else delay

@@ -1,8 +1,9 @@
 """The iterator forms, `for attempt in policy` and `async for`; one object is both the iterator and the attempt."""
 
+from forbear.run.budget import PendingDelay, granted
 from forbear.run.endings import RAISE
 from forbear.run.runtime import AttemptTimeout, current_runtime
-from forbear.run.state import PendingDelay, Run, granted
+from forbear.run.state import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
 from forbear.core.report import Attempt, Details, Report, RequestIds, attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.run import listeners
+from forbear.run.budget import PendingDelay
 from forbear.run.judges import delayed, why_stopped
 from forbear.run.nesting import RunOrigin, ended_within, gave_up
 from forbear.run.runtime import AttemptTimeout, Runtime
@@ -19,8 +20,7 @@ from forbear.run.switch import ever_off, ever_stopping, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import Protocol, Self
+    from typing import Protocol
 
     from forbear.protocols import RetryPlan
 
@@ -50,36 +50,6 @@ _KEPT = 16
 """Number of failures kept from the beginning of a run, and from its end: a run may never end."""
 _LONGEST_TEXT = 4096
 """Characters of an error's text that are kept until a listener or a report reads it."""
-
-
-class PendingDelay(float):
-    """A delay in seconds that a blocking budget has not granted yet.
-
-    `ask` asks the budget and returns an awaitable of its answer. `settle` takes the answer, and returns the delay or,
-    if the budget refused, None.
-    """
-
-    __slots__ = ("ask", "settle")
-
-    ask: "Callable[[], Awaitable[bool]]"
-    settle: "Callable[[bool], float | None]"
-
-    def __new__(
-        cls, delay: float, ask: "Callable[[], Awaitable[bool]]", settle: "Callable[[bool], float | None]"
-    ) -> "Self":
-        """Make a pending delay of `delay` seconds, with its functions `ask` and `settle`."""
-        pending = super().__new__(cls, delay)
-        pending.ask, pending.settle = ask, settle
-        return pending
-
-
-async def granted(delay: float | None) -> float | None:
-    """Return `delay` once the budget of its run has granted the retry, None if the budget refuses it.
-
-    Async loops whose `Run` was made with `awaits=True` call it between the decision and the wait. A delay that needs no
-    grant is returned as it is, and so is None.
-    """
-    return delay.settle(await delay.ask()) if isinstance(delay, PendingDelay) else delay
 
 
 def refusal_of(value: object) -> tuple[str, str]:

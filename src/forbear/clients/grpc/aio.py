@@ -11,7 +11,7 @@ from forbear.clients.grpc.sync import comes_again, first_of, name_of, timed
 from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
-from forbear.run.state import granted
+from forbear.run.budget import granted
 
 if TYPE_CHECKING:
     from forbear.grpc.vouch import SafeRpcs

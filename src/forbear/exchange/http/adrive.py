@@ -14,7 +14,7 @@ from forbear.exchange.http.download import Download, HandedOut, Refused
 from forbear.exchange.http.exchange import begun
 from forbear.exchange.http.port import AsyncPort, AsyncSender
 from forbear.exchange.http.responses import is_continued
-from forbear.run.state import granted
+from forbear.run.budget import granted
 
 R = TypeVar("R")
 

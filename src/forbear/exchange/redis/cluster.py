@@ -20,7 +20,7 @@ from forbear.exchange.redis.loops import CommandRun
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together, pipeline, scattered_pipeline, single
-from forbear.run.state import granted
+from forbear.run.budget import granted
 from forbear.services.redis.vouch import Safe
 from forbear.services.redis.words import Command
 

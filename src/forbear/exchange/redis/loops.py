@@ -10,8 +10,9 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
 from forbear.policy import Policy
+from forbear.run.budget import granted
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
-from forbear.run.state import Run, granted, refusal_of, succeeded
+from forbear.run.state import Run, refusal_of, succeeded
 from forbear.services.redis.vouch import Safe
 
 S = TypeVar("S")
@@ -229,6 +230,7 @@ class CommandRun(Run):
             repeatable=work.repeatable and self._settings.may_repeat,
             maybe_done=work.scripted or work.is_maybe_done(text),
             unsafe=self._unsafe(work),
+            vouched=work.vouched and verdict.kind is not Kind.NOT_EXECUTED,
         )
 
     def returned(self, value: object) -> float | None:
@@ -248,6 +250,7 @@ class CommandRun(Run):
             *refusal_of(value),
             repeatable=self._work.repeatable and self._settings.may_repeat,
             unsafe=self._unsafe(self._work),
+            vouched=self._work.vouched,
         )
 
     def _unsafe(self, work: Work) -> str | None:

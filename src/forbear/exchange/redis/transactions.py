@@ -17,7 +17,7 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together
 from forbear.policy import Policy
-from forbear.run.state import granted
+from forbear.run.budget import granted
 from forbear.services.redis.table import CommandJudgement
 from forbear.services.redis.vouch import Safe
 from forbear.services.redis.words import Command

@@ -18,8 +18,9 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import failure_of, is_watch_error, verdict_of
 from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
+from forbear.run.budget import granted
 from forbear.run.runtime import current_runtime
-from forbear.run.state import granted, succeeded
+from forbear.run.state import succeeded
 from forbear.run.switch import is_off
 from forbear.services.redis.errors import BEGIN_AGAIN
 from forbear.services.redis.vouch import Safe

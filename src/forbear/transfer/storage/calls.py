@@ -12,8 +12,9 @@ from forbear.exchange.http.send import Body as HttpBody
 from forbear.exchange.http.send import Fixed, Send
 from forbear.http.request_ids import request_ids
 from forbear.policy import Policy
+from forbear.run.budget import granted
 from forbear.run.runtime import current
-from forbear.run.state import Run, granted, succeeded
+from forbear.run.state import Run, succeeded
 from forbear.run.switch import is_off
 from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.storage.bodies import Deadline, RequestBody, read_whole
