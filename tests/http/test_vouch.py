@@ -1,5 +1,6 @@
 """Vouching: what the user's word changes, and what it never does."""
 
+import pickle
 from collections.abc import Mapping
 
 import pytest
@@ -56,6 +57,13 @@ def test_refusals_are_of_one_origin(origin: str, request_: Request, expected: bo
     assert vouch.is_refusal(STRICT, request_, 429, {}) is expected
     assert not vouch.is_refusal(STRICT, request_, 503, {})
     assert not NO_VOUCH.is_refusal(STRICT, request_, 429, {})
+
+
+def test_it_is_a_value() -> None:
+    """It compares by what the user said, and pickles."""
+    vouch = Vouch([SEARCH], {ORIGIN: [429]})
+    assert pickle.loads(pickle.dumps(vouch)) == vouch == Vouch((SEARCH,), {ORIGIN: [429]}) != NO_VOUCH
+    assert pickle.loads(pickle.dumps(vouch)).is_refusal(STRICT, post("/a"), 429, {})
 
 
 def test_no_refusal_for_what_has_parts() -> None:

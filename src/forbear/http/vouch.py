@@ -29,24 +29,32 @@ class Vouch(Record):
     - `not_executed`: the responses by which an origin refuses requests before it executes them, by origin. Statuses, or
       a function that takes the status and the headers (lower-case names): {"https://api.example.com": [429]}.
 
-    TypeError or ValueError for wrong ones.
+    `patterns` and `refusals` follow from them. TypeError or ValueError for wrong ones.
     """
 
-    __slots__ = ("safe", "not_executed")
+    __slots__ = ("safe", "not_executed", "patterns", "refusals")
 
-    safe: "tuple[Pattern, ...] | Callable[[Request], bool]"
-    not_executed: "Mapping[Origin, frozenset[int] | Callable[[int, Mapping[str, str]], bool]]"
+    safe: "tuple[str, ...] | Callable[[Request], bool]"
+    not_executed: "NotExecuted"
+    patterns: "tuple[Pattern, ...]"
+    refusals: "Mapping[Origin, frozenset[int] | Callable[[int, Mapping[str, str]], bool]]"
 
     def __init__(self, safe: "Safe" = (), not_executed: "NotExecuted | None" = None) -> None:
-        self._set(safe=safe if callable(safe) else patterns(safe))
-        self._set(not_executed={} if not_executed is None else _refusals_by_origin(not_executed))
+        listed = () if callable(safe) else patterns(safe)
+        refusals = {} if not_executed is None else _refusals_by_origin(not_executed)
+        self._set(safe=safe if callable(safe) else tuple(pattern.text for pattern in listed))
+        self._set(not_executed=not_executed or {}, patterns=listed, refusals=refusals)
+
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return ("safe", "not_executed")
 
     def is_refusal(self, judgement: "Judgement", request: Request, status: int, headers: "Mapping[str, str]") -> bool:
         """Return whether a response (status of 400 or more) means that the request was not executed.
 
         Never for batches, of which a part may have been executed, and for requests of upload sessions.
         """
-        refusals = self.not_executed.get(request.origin) if self.not_executed else None
+        refusals = self.refusals.get(request.origin) if self.refusals else None
         if refusals is None or judgement.refused is not None or judgement.session or not is_for_its_host(request):
             return False
         if not callable(refusals):
@@ -63,7 +71,7 @@ def vouched(judgement: "Judgement", request: Request, vouch: Vouch) -> "Judgemen
     safe = vouch.safe
     if safe == () or judgement.repeatable or judgement.refused is not None or judgement.session:
         return judgement
-    covered = covers(safe, request) if isinstance(safe, tuple) else _flag("safe", safe(request))
+    covered = covers(vouch.patterns, request) if isinstance(safe, tuple) else _flag("safe", safe(request))
     return judgement.replace(repeatable=True, vouched=True) if covered else judgement
 
 

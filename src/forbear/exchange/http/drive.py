@@ -9,7 +9,6 @@ from forbear.exchange.http.download import Download, HandedOut, Refused
 from forbear.exchange.http.exchange import begun
 from forbear.exchange.http.port import Port, Sender
 from forbear.exchange.http.responses import is_continued
-from forbear.run.budget import granted
 
 R = TypeVar("R")
 
