@@ -230,27 +230,6 @@ def test_wrong_options(flavour: Flavour, option: str) -> None:
         kind(**{option: 7})
 
 
-@pytest.mark.parametrize(
-    ("header", "hosts", "add", "words"),
-    [
-        ("a b", "h.example", False, "`header` must be the name of a header"),
-        (None, "h.example", False, "`header` must"),
-        ("Key", [], False, "`hosts` must .*; got none"),
-        ("Key", 7, False, "`hosts` must .*; got 7"),
-        ("Key", [7], False, "`hosts` must .*; got 7"),
-        ("Key", "https://h.example", False, "`hosts` must .* without scheme and port; got 'https://h.example'"),
-        ("Key", "h.example:443", False, "`hosts` must .*; got 'h.example:443'"),
-        ("Key", "*.example", False, r"`hosts` must .*; got '\*.example'"),
-        ("Key", "", False, "`hosts` must .*; got ''"),
-        ("Key", "h.example", 1, "`add` must be True .* or False, got 1"),
-    ],
-)
-def test_wrong_keys(header: Any, hosts: Any, add: Any, words: str) -> None:
-    """The error names the parameter, the rule and the value."""
-    with pytest.raises((TypeError, ValueError), match=words):
-        forbear.IdempotencyKey(header, hosts, add)
-
-
 @EVERY
 def test_keys_and_known_services(flavour: Flavour) -> None:
     """A key for a service that forbear knows is refused, and so are two keys."""

@@ -204,3 +204,8 @@ def test_a_suggestion_covers_its_request(target: str, host: str) -> None:
     request = post(f"/{target}", host=host)
     found = suggested(request)
     assert not found or covers(patterns(found), request)
+
+
+def test_every_piece_between_stars_is_needed() -> None:
+    """A segment without the middle piece is not covered."""
+    assert not covers(patterns("POST https://api.example.com/a*b*c"), post("/axxc"))

@@ -8,7 +8,7 @@ import pytest
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.http.request import Request
-from forbear.http.vouch import NO_VOUCH, Vouch, vouched
+from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
 
 SEARCH = "POST https://api.example.com/v1/search*"
 STRICT = Judgement("rfc9110", None, Safety.NEVER)
@@ -107,3 +107,11 @@ def test_wrong_refusals(wrong: object, kind: type[Exception], words: str) -> Non
     """The error names the option, the rule and the value."""
     with pytest.raises(kind, match=f"`not_executed` must .*{words}"):
         Vouch(not_executed=wrong)  # type: ignore[arg-type]
+
+
+def test_the_cure() -> None:
+    """It is the option as it is written, with each pattern that is needed, or a function where no pattern helps."""
+    assert cure(post("/a")).endswith('vouch for it with safe="POST https://api.example.com/a"')
+    both = post("/a").replace(headers={"x-http-method": "PUT"})
+    assert cure(both).endswith('safe=["POST https://api.example.com/a", "PUT https://api.example.com/a"]')
+    assert cure(post("/a/../b")).endswith("with a function of the request as `safe`")
