@@ -13,7 +13,7 @@ UV := $(BIN)/uv
 # Trust what the machine trusts, as pip does; uv by itself would trust its own list only.
 export UV_SYSTEM_CERTS ?= true
 
-CODE := $(wildcard src tests benchmarks docs tools)
+CODE := $(wildcard src tests benchmarks docs tools examples)
 
 # A developer who works with retries off still wants to see and test them.
 unexport FORBEAR_DISABLED

@@ -19,7 +19,7 @@ from forbear.testing.valkey import valkey_server
 from tests.support.clients.wire import Answer, Wire, reply
 
 _ROOT = Path(__file__).parents[2]
-_PAGES = [_ROOT / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
+_PAGES = [_ROOT / "README.md", _ROOT / "examples" / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.fixture
