@@ -4,6 +4,8 @@ import subprocess
 import sys
 from typing import Any
 
+import httpx
+import httpx2
 import pytest
 
 from forbear.services import cloud_storage
@@ -35,6 +37,20 @@ def test_a_transport_of_the_other_style_is_refused(flavour: Flavour) -> None:
     other = flavour.library.HTTPTransport if flavour.is_async else flavour.library.AsyncHTTPTransport
     with pytest.raises(TypeError, match="`transport` must be an "):
         flavour.transport(transport=other(verify=False))
+
+
+def test_a_client_of_the_other_library_is_refused(flavour: Flavour) -> None:
+    """The first request says which module to import from; otherwise only a retry would fail."""
+    own, other = flavour.library, httpx2 if flavour.library is httpx else httpx
+    request = other.Request("GET", "http://localhost/")
+    transport = flavour.transport()
+    with pytest.raises(TypeError) as caught:
+        transport._options_for(request)
+    name = "AsyncRetryTransport" if flavour.is_async else "RetryTransport"
+    assert str(caught.value) == (
+        f"`transport` of a client of {other.__name__} must not be forbear's {name} for {own.__name__}; "
+        f"import {name} from forbear.clients.{other.__name__}"
+    )
 
 
 def test_without_a_transport_a_plain_one_sends(flavour: Flavour) -> None:

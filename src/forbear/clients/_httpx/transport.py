@@ -84,8 +84,16 @@ class _Retrying(Generic[Transport, Req, Resp]):
         """Return the options for a request, None to send it once and unchanged.
 
         It is None while retries are off, and if the request's extension "forbear" is None. A policy in that extension
-        replaces the transport's policy.
+        replaces the transport's policy. TypeError for a request of the other library, httpx or httpx2: the transport
+        could send it once, but would fail when it retries.
         """
+        if not isinstance(request, self._library.Request):
+            name, own = type(self).__name__, self._library.module.__name__
+            other = type(request).__module__.partition(".")[0]
+            raise TypeError(
+                f"`transport` of a client of {other} must not be forbear's {name} for {own}; "
+                f"import {name} from forbear.clients.{other}"
+            )
         if is_off():
             return None
         if OVERRIDE not in request.extensions:
