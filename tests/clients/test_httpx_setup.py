@@ -39,6 +39,33 @@ def test_a_transport_of_the_other_style_is_refused(flavour: Flavour) -> None:
         flavour.transport(transport=other(verify=False))
 
 
+async def test_a_client_of_the_other_style_names_the_transport_that_it_needs(flavour: Flavour) -> None:
+    """The error at the first request, or at `with`, says which transport to use."""
+    make: Any = flavour.library.Client if flavour.is_async else flavour.library.AsyncClient
+    transports = ["AsyncRetryTransport", "RetryTransport"]
+    got, needed = transports if flavour.is_async else reversed(transports)
+
+    async def send() -> None:
+        sent = make(transport=flavour.transport()).get("http://localhost/")
+        await sent
+
+    async def enter() -> None:
+        client = make(transport=flavour.transport())
+        await (client.__enter__() if flavour.is_async else client.__aenter__())
+
+    for use in (send, enter):
+        with pytest.raises(AttributeError) as caught:
+            await use()
+        assert str(caught.value) == f"`transport` of {make.__module__}.{make.__name__} must be {needed}(), got {got}()"
+
+
+def test_other_attributes_are_missing_as_ever(flavour: Flavour) -> None:
+    """A name that no transport has is missing with Python's own text."""
+    name = "AsyncRetryTransport" if flavour.is_async else "RetryTransport"
+    with pytest.raises(AttributeError, match=f"^'{name}' object has no attribute 'retries'$"):
+        _ = flavour.transport().retries
+
+
 def test_a_client_of_the_other_library_is_refused(flavour: Flavour) -> None:
     """The first request says which module to import from; otherwise only a retry would fail."""
     own, other = flavour.library, httpx2 if flavour.library is httpx else httpx

@@ -54,6 +54,13 @@ Req = TypeVar("Req")
 Resp = TypeVar("Resp")
 
 
+_OF_THE_OTHER_STYLE = frozenset({
+    "handle_request", "close", "__enter__", "__exit__",
+    "handle_async_request", "aclose", "__aenter__", "__aexit__",
+})  # fmt: skip
+"""The methods of a transport that only a sync client calls, and those that only an async one does."""
+
+
 class _Retrying(Generic[Transport, Req, Resp]):
     """The base of both transports: the options, and the wrapped transport that sends each attempt."""
 
@@ -79,6 +86,18 @@ class _Retrying(Generic[Transport, Req, Resp]):
         if transport is not None and not isinstance(transport, getattr(module, base)):
             raise TypeError(f"`transport` must be an {module.__name__}.{base} or None (a plain one), got {transport!r}")
         self._transport: Any = getattr(module, plain)() if transport is None else transport
+
+    if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError; for a method that a client of the other style calls, its text has the cure."""
+            if name not in _OF_THE_OTHER_STYLE:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            kinds = ("AsyncClient", "AsyncRetryTransport"), ("Client", "RetryTransport")
+            (client, needed), (_, own) = kinds if isinstance(self, SyncRetrying) else reversed(kinds)
+            raise AttributeError(
+                f"`transport` of {self._library.module.__name__}.{client} must be {needed}(), got {own}()"
+            )
 
     def _options_for(self, request: Any) -> HttpOptions | None:
         """Return the options for a request, None to send it once and unchanged.
