@@ -9,14 +9,12 @@ from collections.abc import Iterator
 
 import anthropic
 
-from forbear.clients.httpx2 import RetryTransport
+from forbear.clients.httpx2 import install
 
 
 def connect(api: str = "https://api.anthropic.com") -> anthropic.Anthropic:
     """Return a client of the service at this URL. Its key is in the environment: `ANTHROPIC_API_KEY`."""
-    transport = RetryTransport(safe=f"POST {api}/v1/messages")
-    http_client = anthropic.DefaultHttpxClient(transport=transport)
-    return anthropic.Anthropic(base_url=api, max_retries=0, http_client=http_client)
+    return install(anthropic.Anthropic(base_url=api, max_retries=0), safe=f"POST {api}/v1/messages")
 
 
 def answer(client: anthropic.Anthropic, question: str) -> Iterator[str]:

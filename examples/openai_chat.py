@@ -8,14 +8,12 @@ import os
 
 import openai
 
-from forbear.clients.httpx2 import RetryTransport
+from forbear.clients.httpx2 import install
 
 
 def connect(api: str = "https://api.openai.com/v1") -> openai.OpenAI:
     """Return a client of the service at this URL. Its key is in the environment: `OPENAI_API_KEY`."""
-    transport = RetryTransport(safe=f"POST {api}/chat/completions")
-    http_client = openai.DefaultHttpxClient(transport=transport)
-    return openai.OpenAI(base_url=api, max_retries=0, http_client=http_client)
+    return install(openai.OpenAI(base_url=api, max_retries=0), safe=f"POST {api}/chat/completions")
 
 
 def answer(client: openai.OpenAI, question: str) -> str:
