@@ -46,8 +46,9 @@ def test_openai_answers_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(service.seen) == 4
 
 
+@pytest.mark.soak  # its import takes seconds; it sends by the same library as openai
 def test_anthropic_streams_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question is sent again after 529, 500 and a lost response; every piece of the answer arrives once."""
+    """A question is sent again after 429, 500 and a lost response; every piece of the answer arrives once."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
     monkeypatch.setenv("ANTHROPIC_MODEL", "m")
     program = load("anthropic_messages")
