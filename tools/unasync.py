@@ -27,7 +27,7 @@ BLOCKS = {
     "import AsyncPort, AsyncSender\n": "import Port, Sender\n",
     "Callable[[], Awaitable[object]]": "Callable[[], object]",
     "_Nothing()": "iter(())",
-    "from forbear.run.state import granted\n": "",
+    "from forbear.run.budget import granted\n": "",
 }
 RULES = (
     (r"await granted\((.*)\)\n", r"\1\n"),
