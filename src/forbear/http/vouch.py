@@ -119,7 +119,8 @@ def _statuses(listed: object, rule: str) -> frozenset[int]:
     if isinstance(listed, str) or not isinstance(listed, Iterable):
         raise TypeError(f"{rule}; got the statuses {listed!r}")
     statuses = set[int]()
-    for status in listed:
+    values: list[object] = [*listed]
+    for status in values:
         if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
             raise ValueError(f"{rule} from 400 to 599; got {status!r}")
         statuses.add(status)

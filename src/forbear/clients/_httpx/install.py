@@ -80,7 +80,7 @@ def installer(module: Any, transports: "tuple[Callable[..., Any], Callable[..., 
         transport: Any = getattr(inner, "_transport", None)
         mounts: Any = getattr(inner, "_mounts", None)
         bases = module.BaseTransport, module.AsyncBaseTransport
-        if not isinstance(transport, bases) or not isinstance(mounts, dict):
+        if not isinstance(transport, bases) or not hasattr(mounts, "update"):
             raise RuntimeError(
                 f"install cannot find the transports of this version of {name} ({module.__version__}); "
                 f"make the client with transport=RetryTransport() instead"
