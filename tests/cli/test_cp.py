@@ -172,6 +172,24 @@ def test_no_server(invoke: Invoke) -> None:
     assert "hint: check the network; --endpoint or STORAGE_EMULATOR_HOST selects another service" in done.stderr
 
 
+def test_no_proxy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a proxy cannot be reached, error and hint name the proxy: only the user can correct its address."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    for name in ("https_proxy", "all_proxy", "no_proxy", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", f"http://me:secret@127.0.0.1:{port}")
+    with virtual_time():
+        done = invoke("cp", "--attempts", "2", "--endpoint", "https://gcs.invalid", "photos/1.jpg", "gs://bkt/")
+    assert done.exit_code == 1
+    assert f"photos/1.jpg: cannot connect to the proxy 127.0.0.1:{port}: " in done.stderr
+    assert (
+        "hint: check the proxy; the variables HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment choose it"
+        in done.stderr
+    )
+    assert "secret" not in done.stderr
+
+
 def test_no_credentials(invoke: Invoke, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are no credentials the error says how to get some, in the words of the command line."""
     for name in ("STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS"):

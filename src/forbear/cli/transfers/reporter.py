@@ -17,6 +17,7 @@ from forbear.core.redact import printable, redact
 from forbear.core.report import Report
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status, Summary
 from forbear.transfer.progress import Finished, Retried, TransferEvent, Warned
+from forbear.transfer.wire.response import NotConnected
 
 Record = dict[str, object]
 
@@ -27,7 +28,6 @@ _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
 """The smallest transfer, in bytes and in seconds, for which a speed is printed."""
 _STANDSTILL = 30.0
 """Seconds without progress after which retries are reported, if there are no live lines."""
-_CANNOT_CONNECT = "cannot connect to"
 UNREACHABLE = "check the network; --endpoint or STORAGE_EMULATOR_HOST selects another service"
 
 
@@ -122,7 +122,7 @@ def _failure(outcome: Outcome) -> None:
     report(error if _names(error, name) else f"{name}: {error}")
     if outcome.report is not None:
         tell(f"tried: {_tried(outcome.report, error)}")
-    hint = UNREACHABLE if error.startswith(_CANNOT_CONNECT) else outcome.hint
+    hint = UNREACHABLE if outcome.hint == NotConnected.hint else outcome.hint
     if hint is not None:
         advise(in_options(hint))
 

@@ -80,7 +80,7 @@ def run_transfers(
             except NoCredentials as error:
                 raise Problem(str(error), _NO_CREDENTIALS) from None
             except NotConnected as error:
-                raise Problem(str(error), UNREACHABLE) from None
+                raise Problem(str(error), UNREACHABLE if error.hint == NotConnected.hint else error.hint) from None
             except TransferError as error:
                 raise Problem(str(error), None if error.hint is None else in_options(error.hint)) from None
             except ValueError as error:

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.connection import Connection, Payload
-from forbear.transfer.wire.response import NotConnected, ProxyRefused, Response, Untrusted, WireError
+from forbear.transfer.wire.response import NotConnected, ProxyFailed, ProxyRefused, Response, Untrusted, WireError
 
 CONNECT_TIMEOUT = 30.0
 """Seconds for opening a connection, including the TLS handshake and the proxy's tunnel."""
@@ -120,7 +120,7 @@ class Pool:
         """Open a connection to an origin, through the proxy if there is one, and return it.
 
         NotConnected if that fails or takes over 30 seconds, its subclasses for a certificate that is not valid and for
-        a proxy that refuses. RuntimeError if the pool is closed.
+        a proxy that refuses or cannot be reached. RuntimeError if the pool is closed.
         """
         if self.closed:
             raise RuntimeError(_CLOSED)
@@ -137,12 +137,16 @@ class Pool:
             if connection is not None:
                 connection.abort()
             if isinstance(error, ssl.SSLCertVerificationError):
-                peer = at if connection is None else origin  # a proxy may have a certificate as well
-                raise Untrusted(f"the certificate of {peer.netloc} is not valid: {error.verify_message}") from error
+                owner = at if connection is None else origin  # a proxy may have a certificate as well
+                raise Untrusted(f"the certificate of {owner.netloc} is not valid: {error.verify_message}") from error
+            failure, peer = (NotConnected, origin.netloc)
+            if at is not origin:
+                through = f"the proxy {at.netloc}"
+                failure, peer = ProxyFailed, through if connection is None else f"{peer} through {through}"
             if isinstance(error, TimeoutError):
-                raise NotConnected(f"no connection to {at.netloc} within {CONNECT_TIMEOUT:g} s") from error
+                raise failure(f"no connection to {peer} within {CONNECT_TIMEOUT:g} s") from error
             if isinstance(error, OSError):
-                raise NotConnected(f"cannot connect to {at.netloc}: {_why(error)}") from error
+                raise failure(f"cannot connect to {peer}: {_why(error)}") from error
             raise
         self._open[connection] = origin
         return connection
@@ -164,7 +168,7 @@ class Pool:
     async def _tunnel(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
         """Ask the proxy for a tunnel to the origin, and start TLS through it.
 
-        NotConnected if the proxy does not respond, ProxyRefused if its status is not 2xx. Errors of TLS are raised
+        ProxyFailed if the proxy does not respond, ProxyRefused if its status is not 2xx. Errors of TLS are raised
         unchanged.
         """
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
@@ -172,7 +176,7 @@ class Pool:
         try:
             status = await connection.tunnel(_head_bytes("CONNECT", target, target, self._proxy_headers))
         except (WireError, Stalled) as error:
-            raise NotConnected(f"the proxy {proxy.netloc} opened no tunnel: {error}") from error
+            raise ProxyFailed(f"the proxy {proxy.netloc} opened no tunnel: {error}") from error
         if not 200 <= status < 300:
             raise ProxyRefused(proxy.netloc, status)
         transport = await asyncio.get_running_loop().start_tls(

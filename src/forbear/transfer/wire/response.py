@@ -150,7 +150,13 @@ class Untrusted(NotConnected):
     verdict = PERMANENT
 
 
-class ProxyRefused(NotConnected):
+class ProxyFailed(NotConnected):
+    """No connection to the proxy could be opened, or it opened no tunnel: no byte of the request was sent."""
+
+    hint = "check the proxy; the variables HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment choose it"
+
+
+class ProxyRefused(ProxyFailed):
     """The proxy opened no tunnel, but responded with `status`. Only a transient status, such as 503, allows a retry."""
 
     def __init__(self, proxy: str, status: int) -> None:
