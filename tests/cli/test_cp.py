@@ -173,7 +173,7 @@ def test_no_server(invoke: Invoke) -> None:
 
 
 def test_no_proxy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a proxy cannot be reached, error and hint name the proxy: only the user can correct its address."""
+    """If a proxy cannot be reached, error and hint name the proxy: only the user can correct its address."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     for name in ("https_proxy", "all_proxy", "no_proxy", "ALL_PROXY", "NO_PROXY"):
