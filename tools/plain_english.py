@@ -11,6 +11,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,9 +82,14 @@ def broken(paths: Iterable[Path], rules: frozenset[str] = HARD) -> list[str]:
     return [str(finding) for finding in find(paths) if finding.rule in rules]
 
 
+@lru_cache(1)  # for the two functions that ask for the nodes of the same file
+def _nodes(source: str) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(source))]
+
+
 def docstrings(source: str) -> Iterator[Passage]:
     """Yield the docstrings of a Python file, and the strings that stand below variables, one paragraph at a time."""
-    for node in ast.walk(ast.parse(source)):
+    for node in _nodes(source):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             is_first, line = True, node.lineno
             for paragraph in re.split(r"(\n\s*\n)", node.value.value):
@@ -113,7 +119,7 @@ def comments(source: str) -> Iterator[Passage]:
 
 def names(source: str) -> Iterator[tuple[int, str]]:
     """Yield the variables and parameters of a Python file that are called by a participle, and their lines."""
-    for node in ast.walk(ast.parse(source)):
+    for node in _nodes(source):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _NAMES:
             yield node.lineno, node.id
         elif isinstance(node, ast.arg) and node.arg in _NAMES:

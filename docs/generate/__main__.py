@@ -4,6 +4,7 @@ With `--check` it only reports pages that are out of date.
 """
 
 import sys
+from functools import cache
 from pathlib import Path
 
 from docs.generate.pages import PAGES
@@ -15,8 +16,11 @@ EXPORTS = Path(__file__).parents[1] / "export.md"
 
 def page(name: str) -> str:
     """Return the text of a page, made from the tables and profiles of today; for "export" its tables alone are made."""
-    if name == EXPORTS.stem:
-        return filled(EXPORTS.read_text(encoding="utf-8"))
+    return filled(EXPORTS.read_text(encoding="utf-8")) if name == EXPORTS.stem else _reference(name)
+
+
+@cache
+def _reference(name: str) -> str:
     return "\n".join(PAGES[name]()).rstrip("\n") + "\n"
 
 
