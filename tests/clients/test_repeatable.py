@@ -24,7 +24,7 @@ from forbear.transfer import Settings
 from tests.support.clients.flavours import Flavour
 from tests.support.clients.google.rpc_server import running
 from tests.support.clients.others import BLIND_TOO
-from tests.support.clients.wire import Wire, reply
+from tests.support.clients.wire import Answer, Wire, reply
 
 RPC = "google.iam.admin.v1.IAM/GetRole"
 HTTP = 'safe="POST https://api.example.com/v1/search*" in the adapter'
@@ -70,7 +70,8 @@ def _storage() -> Any:
 def test_true_is_refused_with_the_cure(make: Callable[[Policy], object], cure: str) -> None:
     """At construction, for a policy of one's own and for one of a service."""
     base = redis.policy if cure is COMMAND else iam.policy if cure is NAMES else cloud_storage.policy
-    for policy in (base.with_repeatable(True), forbear.retry(on=OSError, repeatable=True)):
+    plain, blunt = forbear.retry(on=OSError), forbear.retry(on=KeyError, repeatable=True)
+    for policy in (base.with_repeatable(True), blunt.with_on(OSError), plain | blunt):
         with pytest.raises(ValueError, match="`policy` must not have repeatable=True") as caught:
             make(policy)
         assert cure in str(caught.value)
@@ -105,6 +106,24 @@ def test_none_leaves_it_to_the_table(flavour: Flavour) -> None:
             with Wire(reply(503), reply(200)) as wire:
                 flavour.call(flavour.transport(policy), method, wire.url)
                 assert len(wire.seen) == requests_sent
+
+
+@BLIND_TOO
+def test_joined_policies_repeat_no_post(flavour: Flavour) -> None:
+    """Whichever of them retries the error: what they do with functions does not count."""
+    policy = forbear.retry(on=KeyError) | forbear.retry(on=Exception, attempts=2)
+    with Wire(Answer(end="reset")) as wire:
+        result = flavour.call(flavour.transport(policy), "POST", wire.url, content=b"x")
+        assert (result.report.reason, len(wire.seen)) == (Reason.UNSAFE, 1)
+
+
+@BLIND_TOO
+def test_a_joined_policy_repeats_no_get_in_doubt(flavour: Flavour) -> None:
+    """`repeatable=False` counts for the errors of its own policy."""
+    policy = forbear.retry(on=KeyError) | forbear.retry(on=Exception, repeatable=False)
+    with Wire(Answer(end="reset")) as wire:
+        result = flavour.call(flavour.transport(policy), "GET", wire.url)
+        assert (result.report.reason, len(wire.seen)) == (Reason.UNSAFE, 1)
 
 
 def test_retry_objects_of_google(cloud: Cloud, bucket: Any) -> None:

@@ -119,7 +119,7 @@ class RetriedCall:
 
 
 def refuse_for_clients(policy: Policy, vouch: str) -> None:
-    """Raise ValueError for a policy with `repeatable=True`, which would cover all that a client sends.
+    """Raise ValueError for a policy with `repeatable=True`, also a joined one: it would cover all that a client sends.
 
     The text ends with `vouch`, which says what to write instead. Also raises it for what only functions have:
     `on_give_up`, `raise_unsatisfied` and `on_success`.
@@ -131,7 +131,7 @@ def refuse_for_clients(policy: Policy, vouch: str) -> None:
     ):
         if is_set:
             raise ValueError(f"`policy` must not have {name}, which is for functions: decorate the one that calls")
-    if policy.repeatable is True:
+    if any(each.repeatable is True for each in (policy, *policy.others)):
         raise ValueError(
             f"`policy` must not have repeatable=True, which would hold for all requests of a client; {vouch}"
         )

@@ -123,7 +123,8 @@ class Run:
         plan = self.plan
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         name, text = type(error).__qualname__, text_of(error)
-        return self.after(verdict, error, name, text, repeatable=plan.repeats_calls, unsafe=_UNSAFE)
+        rule: RetryPlan = plan.rule_of(error) if plan.others else plan
+        return self.after(verdict, error, name, text, repeatable=rule.repeats_calls, unsafe=_UNSAFE)
 
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait before the next attempt, None to return `value`: a success, or the last value.
@@ -211,7 +212,9 @@ class Run:
         elapsed = self.runtime.monotonic() - self.started
         number, previous = self.attempt, self.previous
         if plan.others:
-            plan, number, previous, repeatable = self._joined(error, repeatable)
+            plan, number, previous = self._joined(error)
+            if plan.repeatable is False:
+                repeatable, unsafe = False, None
         if plan.delay is not None and verdict.delay is None:
             verdict = delayed(verdict, plan.delay(outcome))
         step = decide(
@@ -247,16 +250,16 @@ class Run:
         self._give_up(stop, failure, outcome, maybe_done)
         return None
 
-    def _joined(self, error: Exception | None, repeatable: bool) -> "tuple[RetryPlan, int, float | None, bool]":
+    def _joined(self, error: Exception | None) -> "tuple[RetryPlan, int, float | None]":
         """Return the policy that counts for `error` among joined ones, the number of its failures and its last delay.
 
-        The last item is whether it repeats; for an outcome without an error the left policy counts.
+        For an outcome without an error the left policy counts.
         """
         plan = self.plan
         rule: RetryPlan = plan if error is None else plan.rule_of(error)
         self.counts = counts = {} if self.counts is None else self.counts
         failures, previous = counts.get(id(rule), (0, None))
-        return rule, failures + 1, previous, repeatable if rule is plan else rule.repeats_calls
+        return rule, failures + 1, previous
 
     def _stopped(self, failure: "Failure", plan: "RetryPlan") -> Stop | None:
         """Return the caller's stop, by the policy's `stop` or an event of `stop_on`; None to go on."""
