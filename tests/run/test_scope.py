@@ -211,3 +211,42 @@ def test_context_managers_of_async_generators(kind: Kind) -> None:
         return [own, await kind.aseen(), *[flag async for each in inner() for flag in (each, await kind.aseen())]]
 
     assert asyncio.run(main()) == [True, False, True, False]
+
+
+class Holder:
+    """A context manager of the user's own that opens a scope, for sync and async code."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def __enter__(self) -> None:
+        self.scope.__enter__()
+
+    def __exit__(self, *_: object) -> None:
+        self.scope.__exit__(None, None, None)
+
+    async def __aenter__(self) -> None:
+        self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.__exit__()
+
+
+def test_context_managers_of_classes(kind: Kind) -> None:
+    """A scope that a class opens as it is entered covers no consumer of a generator either."""
+
+    def inner() -> Iterator[bool]:
+        with Holder(kind.opened()):
+            yield kind.seen()
+
+    async def ainner() -> AsyncIterator[bool]:
+        async with Holder(kind.opened()):
+            yield kind.seen()
+
+    async def main() -> list[tuple[bool, bool]]:
+        return [(own, kind.seen()) async for own in ainner()]
+
+    assert [(own, kind.seen()) for own in inner()] == asyncio.run(main()) == [(True, False)]
+    with Holder(kind.opened()):
+        assert kind.seen()
+    assert not kind.seen()

@@ -5,7 +5,7 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from typing import Any
@@ -245,6 +245,20 @@ def test_a_scope_ends() -> None:
         assert seen == ["done"]
     with virtual_time():
         assert context.run(BUSY.with_backoff(Constant(0)).call, passing()) == "done"
+
+
+def test_consumers_of_generators_go_on() -> None:
+    """An event stops what its generator calls, not the loop that consumes the generator."""
+    event = threading.Event()
+    event.set()
+
+    def inner() -> Iterator[None]:
+        with stop_on(event):
+            yield
+
+    for _ in inner():
+        with virtual_time():
+            assert BUSY.with_backoff(Constant(0)).call(passing()) == "done"
 
 
 def passing() -> Callable[[], str]:

@@ -1,5 +1,7 @@
 """`safe_to_repeat`: which requests its scope covers."""
 
+from collections.abc import Generator
+
 import pytest
 
 from forbear.http.request import Request
@@ -34,3 +36,18 @@ def test_at_least_one_pattern() -> None:
         safe_to_repeat()
     with pytest.raises(ValueError, match="`safe_to_repeat` must hold patterns of a method"):
         safe_to_repeat("*")
+
+
+def test_a_generator_closed_within_another_scope() -> None:
+    """The end of its scope leaves the other one open, and that one's end brings nothing back."""
+
+    def inner() -> Generator[None]:
+        with safe_to_repeat(PATTERN):
+            yield
+
+    generator = inner()
+    next(generator)
+    with safe_to_repeat("POST https://b.example/search"):
+        generator.close()
+        assert is_vouched(OTHER)
+    assert not is_vouched(OTHER)

@@ -1,13 +1,11 @@
 """`Scope`, the base of `with` blocks in which the user vouches for something; they end for everybody at their exit."""
 
-from contextlib import suppress
 from contextvars import ContextVar
 from sys import _getframe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from contextvars import Token
     from types import FrameType, TracebackType
     from typing import Self, TypeVar
 
@@ -25,9 +23,7 @@ class Scope:
     generator itself calls, not to its consumer. RuntimeError if it is entered while it is open.
     """
 
-    __slots__ = ("_frame", "_is_open", "_token")
-
-    _token: "Token[tuple[Scope, ...]]"
+    __slots__ = ("_frame", "_is_open")
 
     def __init__(self) -> None:
         self._is_open = False
@@ -39,7 +35,7 @@ class Scope:
         opener = _opener(_getframe(1))
         if opener is not None and opener.f_code.co_flags & _GENERATOR:
             self._frame = opener
-        self._token = _scopes.set((*_scopes.get(), self))
+        _scopes.set((*_scopes.get(), self))
         self._is_open = True
         return self
 
@@ -48,8 +44,8 @@ class Scope:
     ) -> None:
         self._is_open = False
         self._frame = None
-        with suppress(ValueError):  # a generator that is closed in another context
-            _scopes.reset(self._token)
+        # The value from before would lack scopes that were opened since, as around a generator that is closed later.
+        _scopes.set(tuple(scope for scope in _scopes.get() if scope is not self))
 
     @property
     def _applies(self) -> bool:
@@ -64,9 +60,14 @@ def open_scopes(kind: "type[S]") -> "Iterator[S]":
 def _opener(frame: "FrameType | None") -> "FrameType | None":
     """Return the frame whose block a scope covers.
 
-    That is the first one which is neither part of contextlib, nor a generator that contextlib makes a context manager.
+    That is the first one which is neither part of contextlib, nor a generator that contextlib makes a context manager,
+    nor the method by which a context manager of the user's own is entered.
     """
-    while frame is not None and (_is_contextlib(frame) or (frame.f_back is not None and _is_contextlib(frame.f_back))):
+    while frame is not None and (
+        frame.f_code.co_name in ("__enter__", "__aenter__")
+        or _is_contextlib(frame)
+        or (frame.f_back is not None and _is_contextlib(frame.f_back))
+    ):
         frame = frame.f_back
     return frame
 

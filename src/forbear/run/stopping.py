@@ -1,14 +1,10 @@
 """`stop_on`, the scope in which an event of the caller ends runs and interrupts their waits."""
 
-import contextlib
-from contextvars import ContextVar
-
+from forbear.run.scope import Scope, open_scopes
 from forbear.run.switch import ever_stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextvars import Token
-    from types import TracebackType
     from typing import Protocol, Self
 
     from forbear.run.runtime import Runtime
@@ -25,13 +21,12 @@ if TYPE_CHECKING:
             ...
 
 
-_scopes: "ContextVar[tuple[stop_on, ...]]" = ContextVar("forbear_stop_on", default=())
 WAITED = float("0")
 """The delay that is left after a wait within `stop_on`; virtual time knows it by its identity."""
 WHY = "the event of stop_on is set"
 
 
-class stop_on:  # noqa: N801 - used like a function
+class stop_on(Scope):  # noqa: N801 - used like a function
     """`with stop_on(event):` ends the runs in the block once `event` is set, and interrupts their sync waits at once.
 
     The event has `is_set()` and `wait(timeout)`, as a threading.Event has. It is looked at after each failure, and
@@ -41,13 +36,11 @@ class stop_on:  # noqa: N801 - used like a function
     the event after each failure only.
 
     Scopes can be nested: each of their events counts, and with several of them a wait ends within 0.05 seconds. A scope
-    applies to this thread or task, and to the tasks that it starts, until the block ends. Raises TypeError for an
-    object without these methods.
+    applies to this thread or task, and to the tasks that it starts, until the block ends. In a generator it applies to
+    what the generator itself calls, not to its consumer. Raises TypeError for an object without these methods.
     """
 
-    __slots__ = ("_is_open", "_token", "event")
-
-    _token: "Token[tuple[stop_on, ...]]"
+    __slots__ = ("event",)
 
     def __init__(self, event: "StopEvent") -> None:
         if isinstance(event, type) or not all(callable(getattr(event, name, None)) for name in ("is_set", "wait")):
@@ -58,32 +51,17 @@ class stop_on:  # noqa: N801 - used like a function
             raise TypeError(
                 f"`event` must not be async, because sync code waits for it; cancel tasks instead: {event!r}"
             )
+        super().__init__()
         self.event = event
-        self._is_open = False
 
     def __enter__(self) -> "Self":
-        if self._is_open:
-            raise RuntimeError("a stop_on is open already; make one for each block")
-        ever_stopping[0] = self._is_open = True
-        self._token = _scopes.set((*_scopes.get(), self))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
-    ) -> None:
-        self._is_open = False
-        with contextlib.suppress(ValueError):  # a generator that is closed in another context
-            _scopes.reset(self._token)
-
-    @property
-    def is_open(self) -> bool:
-        """True until the block ends; copies of its context may live longer."""
-        return self._is_open
+        ever_stopping[0] = True
+        return super().__enter__()
 
 
 def events() -> "tuple[StopEvent, ...]":
     """Return the events of the open scopes around the caller, outermost first."""
-    return tuple(scope.event for scope in _scopes.get() if scope.is_open)
+    return tuple(scope.event for scope in open_scopes(stop_on))
 
 
 def is_stopped() -> bool:
