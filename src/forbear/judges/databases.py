@@ -72,6 +72,8 @@ _REFUSED_FOR_GOOD = re.compile(
     r"(?:password|Peer|Ident) authentication failed|no pg_hba\.conf entry|certificate verify failed"
     r'|(?:database|role) "[^"]*" does not exist'
 )
+_COMMITS = re.compile(r"\bCALL\b|\bDO\b(?!\s+(?:NOTHING|UPDATE)\b)", re.IGNORECASE)
+"""CALL, and DO but for ON CONFLICT DO NOTHING and DO UPDATE; comments may stand before them."""
 _CLOSED = ("connection is closed", "connection already closed")
 _LONGEST = 10_000
 """The number of characters of a text that are read."""
@@ -168,11 +170,11 @@ def _mongodb(error: BaseException, names: frozenset[str]) -> Verdict:
 def _may_commit_inside(error: BaseException) -> bool:
     """Return whether the statement of an error calls a procedure or runs a block, which may commit inside.
 
-    SQLAlchemy and asyncpg keep the statement; False for an error of another client.
+    SQLAlchemy and asyncpg keep the statement; False for an error of another client. A very long statement may.
     """
     statements = (read(error, "statement"), read(error, "query"))
     return any(
-        isinstance(statement, str) and re.search(r"\bCALL\b|\A\s*DO\b", statement[:_LONGEST], re.IGNORECASE) is not None
+        isinstance(statement, str) and (len(statement) > _LONGEST or _COMMITS.search(statement) is not None)
         for statement in statements
     )
 

@@ -96,6 +96,8 @@ STATES = [
 POSTGRESQL = [
     Row("40001 from CALL", "asyncpg", _asyncpg("40001", "CALL move(1)"), TRANSIENT),
     Row("40001 from CALL", "DO", _asyncpg("40001", " do $$ BEGIN COMMIT; END $$"), TRANSIENT),
+    Row("40001 from CALL", "a comment", _asyncpg("40001", "-- move\nDO $$ BEGIN COMMIT; END $$"), TRANSIENT),
+    Row("40001 from CALL", "a long statement", _asyncpg("40001", "SELECT 1;" * 2000 + "CALL move(1)"), TRANSIENT),
     Row("40001 from CALL", "sqlalchemy", _sqlalchemy(_psycopg("40001"), "call move(1)"), TRANSIENT),
     Row(
         "SQLSTATE 40001, 40P01, 55P03, 57P03",
