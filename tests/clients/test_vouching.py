@@ -134,6 +134,27 @@ def test_a_batch_is_beyond_any_word(flavour: Flavour, cloud: Cloud) -> None:
 
 
 @EVERY
+def test_a_batch_that_succeeded_is_beyond_any_word(flavour: Flavour) -> None:
+    """A verdict of `on_result` does not make a batch repeatable either."""
+    policy = cloud_storage.policy.with_on_result(lambda _: forbear.NOT_EXECUTED)
+    headers = {"Content-Type": "multipart/mixed; boundary=b"}
+    with Wire(FINE) as wire:
+        transport = flavour.transport(policy)
+        flavour.call(transport, "POST", wire.url + BATCH, content=b"--b--", headers=headers)
+        assert len(wire.seen) == 1
+
+
+@EVERY
+def test_a_refusal_within_a_success(flavour: Flavour) -> None:
+    """A response 200 that `on_result` calls NOT_EXECUTED is repeated by the user's word, and the report says so."""
+    policy = TWICE.with_on_result(lambda _: forbear.NOT_EXECUTED)
+    with Wire(FINE) as wire:
+        report = flavour.call(flavour.transport(policy), "POST", f"{wire.url}/", content=b"x").report
+        assert len(wire.seen) == 2
+    assert (report.vouched, report.reason) == (True, Reason.ATTEMPTS)
+
+
+@EVERY
 def test_a_spent_body_is_beyond_any_word(flavour: Flavour) -> None:
     """It cannot be sent again."""
     with Wire(BUSY) as wire:

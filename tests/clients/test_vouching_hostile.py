@@ -33,6 +33,17 @@ def follow(flavour: Flavour) -> dict[str, Any]:
 
 
 @EVERY
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1:x"])
+def test_another_host_header(flavour: Flavour, host: str) -> None:
+    """It may decide who answers, so neither a pattern nor a key covers the request, and a wrong port is no error."""
+    with Wire(BUSY) as wire:
+        key = forbear.IdempotencyKey("X-Key", "127.0.0.1")
+        transport = flavour.transport(safe=f"POST {wire.url}/", not_executed={wire.url: [503]}, idempotency=key)
+        result = flavour.call(transport, "POST", f"{wire.url}/", content=b"x", headers={"Host": host, "X-Key": "k"})
+        assert (result.report.reason, posts(wire)) == (Reason.UNSAFE, 1)
+
+
+@EVERY
 @pytest.mark.parametrize("word", ["safe", "scope"])
 @pytest.mark.parametrize("path", ["/delete", "/search"])
 def test_a_redirect_to_another_origin(flavour: Flavour, word: str, path: str) -> None:
@@ -119,6 +130,20 @@ class TokenFlow(httpx.Auth):
         """Post for a token, then send the request."""
         yield httpx.Request("POST", self.url)
         yield request
+
+
+def test_an_international_host() -> None:
+    """It is compared as it goes over the wire, in xn-- form, by httpx as by the other clients."""
+    sent: list[httpx.Request] = []
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(503)
+
+    transport = RetryTransport(transport=httpx.MockTransport(fail), safe="POST https://xn--bcher-kva.example/search")
+    with virtual_time(), httpx.Client(transport=transport) as client:
+        client.post("https://b\u00fccher.example/search")
+    assert len(sent) == 5
 
 
 def test_an_auth_flow() -> None:

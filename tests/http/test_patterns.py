@@ -37,6 +37,8 @@ def post(
         ("POST https://api.example.com/a?x=*&y=2", post("/a?x=1&y=2")),
         ("POST https://api.example.com/%C3%A4", post("/%C3%A4")),
         (SEARCH, post("/v1/search", x_http_method_override="POST")),
+        ("POST http://http/a", post("/a", host="http", scheme="http")),
+        ("POST https://s/a?x", post("/a?x", host="s")),
     ],
 )
 def test_covered(pattern: str, request_: Request) -> None:
@@ -56,6 +58,9 @@ def test_covered(pattern: str, request_: Request) -> None:
         post("/v1/search", host="api.example.com@evil.example"),
         post("/v1/search", host_="evil.example"),
         post("/v1/search", host_="api.example.com:8443"),
+        post("/v1/search", host_="api.example.com:https"),
+        post("/v1/search", host_="api.example.com:\u0664\u0664\u0663"),
+        post("/v1/search", host_="api.example.com:" + "4" * 5000),
         post("/v1/search/delete"),
         post("/v1/search?delete=1"),
         post("/v1/search?"),

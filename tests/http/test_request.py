@@ -46,6 +46,9 @@ def test_a_request_can_be_pickled() -> None:
         ("https", "xn--bcher-kva.example", None, ("https", "xn--bcher-kva.example", 443)),
         ("https", "b\u00fccher.example", None, ("https", "b\u00fccher.example", 443)),
         ("https", "", None, ("https", "", 443)),
+        ("https", "example.com:https", None, ("https", "example.com:https", 443)),
+        ("https", "example.com:-1", None, ("https", "example.com:-1", 443)),
+        ("https", "example.com:" + "4" * 5000, None, ("https", "example.com:" + "4" * 5000, 443)),
     ],
 )
 def test_the_origin(scheme: str, host: str, port: int | None, origin: tuple[str, str, int]) -> None:

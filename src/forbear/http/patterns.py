@@ -157,7 +157,7 @@ def parts(text: str, url: str, parameter: str) -> tuple[tuple[str, str, int], st
         raise wrong('with a path; "/" is the root')
     if "**" in url:
         raise wrong("in which `*` stands for one segment of the path; write one pattern for each depth")
-    path, mark, query = url[url.index(split.netloc) + len(split.netloc) :].partition("?")
+    path, mark, query = url[url.index("//") + 2 + len(split.netloc) :].partition("?")
     if any(map(_is_ambiguous, path.split("/"))):
         raise wrong("without dot segments, encoded slashes and backslashes in the path")
     return Request("", host, "", scheme=split.scheme, port=port).origin, path, query if mark else None

@@ -83,11 +83,12 @@ class Request(Record):
 
         Scheme and host are in lower case. An IPv6 address has no brackets, and an international name is as the client
         wrote it. The field `port` counts before a port in `host`. Without both, it is 80 for http and 443 for any other
-        scheme.
+        scheme. What is no port number stays a part of the host, which then equals no other.
         """
         scheme, host, port = self.scheme.lower(), self.host.lower(), self.port
         name, colon, digits = host.rpartition(":")
-        if colon and (":" not in name or name.endswith("]")):  # a port, not the end of an IPv6 address
+        is_port = not digits or (digits.isascii() and digits.isdecimal() and len(digits) <= _LONGEST_PORT)
+        if colon and is_port and (":" not in name or name.endswith("]")):  # not the end of an IPv6 address
             host = name
             port = int(digits) if port is None and digits else port
         if port is None:
@@ -106,6 +107,8 @@ class Request(Record):
             authority = f"{authority}:{port}"
         return f"{scheme}://{authority}{self.target.partition('?')[0]}"
 
+
+_LONGEST_PORT = 5
 
 READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods that change nothing; RFC 9110 §9.2.1 calls them safe."""

@@ -28,7 +28,7 @@ class _Port(HttpCall):
 
     def _target(self) -> tuple[str, str]:
         raw: bytes = self._request.extensions.get("target") or self._url.raw_path
-        return self._url.host, raw.decode("latin-1")
+        return self._url.raw_host.decode("ascii"), raw.decode("latin-1")
 
     def _scheme_and_port(self) -> tuple[str, int | None]:
         return self._url.scheme, self._url.port

@@ -11,6 +11,7 @@ from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
 from forbear.exchange.http.responses import is_read_at_once, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Send
+from forbear.http.patterns import is_for_its_host
 from forbear.http.request import READS, Request
 
 
@@ -111,6 +112,8 @@ class HttpCall(ABC):
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
         describe = partial(_described, method, host, target, headers, content, *self._scheme_and_port())
+        if key is not None and key.hosts is not None and not is_for_its_host(describe()):
+            key = None
         return Exchange(policy, service, describe, body, self.start, key=key, vouch=options.vouch)
 
 

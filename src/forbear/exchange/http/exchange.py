@@ -132,7 +132,7 @@ class Exchange:
                 self.send = rest
                 return 0.0
         if status < 400 and policy.checks_values:
-            verdict = policy.verdict_of_value(response)
+            verdict = word = self._within_rules(policy.verdict_of_value(response))
         if verdict is not None:
             if verdict.retry_after is None:  # as `on_result` judged it
                 verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
@@ -263,20 +263,29 @@ class Exchange:
         """Return the user's verdict on a failed response, None if the user has none.
 
         The verdict of `on_result` counts first. NOT_EXECUTED follows from a status in `not_executed`. A 409 may say
-        that the key of this request is in use, and is then TRANSIENT. A part of a batch or of an upload may have been
-        executed, so for their requests NOT_EXECUTED becomes TRANSIENT.
+        that the key of this request is in use, and is then TRANSIENT.
         """
         judgement = self.judgement
-        verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
+        verdict = self._within_rules(
+            self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
+        )
         if verdict is not None:
-            is_one = judgement.refused is None and not judgement.session
-            return verdict if is_one else begun(verdict)
+            return verdict
         if self._vouch.is_refusal(judgement, self.request, status, headers):
             return NOT_EXECUTED
         if self._key is not None and status == IN_USE and judgement.refused is None:
             in_doubt = self._run is not None and self._run.in_doubt
             return TRANSIENT if in_doubt or self._key.hosts is not None else None
         return None
+
+    def _within_rules(self, verdict: Verdict | None) -> Verdict | None:
+        """Return a verdict of `on_result`, with NOT_EXECUTED turned into TRANSIENT for a batch or an upload session.
+
+        A part of them may have been executed.
+        """
+        if verdict is None or (self.judgement.refused is None and not self.judgement.session):
+            return verdict
+        return begun(verdict)
 
     def _begun(self, started: float) -> Run:
         runtime, request = self.runtime, self.request
