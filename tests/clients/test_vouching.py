@@ -3,13 +3,16 @@
 import re
 from typing import Any
 
+import httpx
 import pytest
 
 import forbear
+from forbear.clients.httpx import RetryTransport
 from forbear.clients.urllib3 import Retry
 from forbear.core.decide import Reason
 from forbear.http.request import Request
 from forbear.services import cloud_storage
+from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.support.clients.flavours import Flavour
 from tests.support.clients.others import BLIND_TOO, EVERY
@@ -131,6 +134,30 @@ def test_a_batch_is_beyond_any_word(flavour: Flavour, cloud: Cloud) -> None:
         result = flavour.call(transport, "POST", cloud.url + BATCH, content=b"--b--", headers=headers)
     assert (result.status, len(cloud.requests)) == (503, 1)
     assert "safe=" not in result.report.note
+
+
+@EVERY
+def test_an_error_that_the_policy_calls_harmless(flavour: Flavour) -> None:
+    """A verdict NOT_EXECUTED of `on` is the user's word, too: reports say so."""
+    policy = forbear.retry(on=lambda _: forbear.NOT_EXECUTED, attempts=2)
+    with Wire(Answer(end="reset")) as wire:
+        report = flavour.call(flavour.transport(policy), "POST", f"{wire.url}/", content=b"x").report
+        assert (report.vouched, report.reason, len(wire.seen)) == (True, Reason.ATTEMPTS, 2)
+
+
+def test_a_batch_whose_response_is_lost() -> None:
+    """It is sent once, though `on` says that nothing was executed."""
+    policy = forbear.retry(on=lambda _: forbear.NOT_EXECUTED, attempts=2)
+    sent: list[httpx.Request] = []
+
+    def lose(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        raise httpx.ReadTimeout("lost", request=request)
+
+    transport = RetryTransport(policy, transport=httpx.MockTransport(lose))
+    with virtual_time(), httpx.Client(transport=transport) as client, pytest.raises(httpx.ReadTimeout):
+        client.post("https://storage.googleapis.com" + BATCH)
+    assert len(sent) == 1
 
 
 @EVERY

@@ -70,6 +70,7 @@ class RetriedCall:
         option: str | None = None,
         subject: "Subject | None" = None,
         cure: str | None = None,
+        by_word: bool = False,
     ) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`.
 
@@ -77,7 +78,7 @@ class RetriedCall:
         code; None without a response. `stuck` says why another attempt is impossible, although the operation would
         allow it; None if it is possible. `option` is the one by which the user may vouch for the call, and `cure` says
         what else makes it repeatable, both for the reason; None for nothing. `subject` is the request, for the report;
-        None if it is not known.
+        None if it is not known. `by_word` says that only the user calls the failure NOT_EXECUTED.
         """
         policy, start = self._policy, self._start
         may_repeat = policy.repeatable is not False
@@ -97,7 +98,7 @@ class RetriedCall:
             if may_repeat
             else f"{judgement.operation or 'the call'} {FORBIDDEN}",
             details=_details(error, start.runtime.now(), subject),
-            vouched=judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED,
+            vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
         )
 
     def succeeded(self) -> None:
@@ -151,6 +152,16 @@ def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:
     """Return `ruled`, a policy's verdict, but as NOT_EXECUTED if it is TRANSIENT and `verdict` is NOT_EXECUTED."""
     proven = ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED
     return ruled.replace(kind=Kind.NOT_EXECUTED) if proven else ruled
+
+
+def within_rules(verdict: Verdict, judgement: Judgement) -> Verdict:
+    """Return the user's verdict, but TRANSIENT for NOT_EXECUTED of what is refused or belongs to a session.
+
+    A part of a batch or of an upload may have been executed, whatever the user says.
+    """
+    if verdict.kind is Kind.NOT_EXECUTED and (judgement.refused is not None or judgement.session):
+        return verdict.replace(kind=Kind.TRANSIENT)
+    return verdict
 
 
 def why_not(judgement: Judgement, unknown: str) -> str:

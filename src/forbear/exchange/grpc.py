@@ -13,7 +13,7 @@ from typing import NamedTuple
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
-from forbear.exchange.call import RetriedCall, Start, with_proof
+from forbear.exchange.call import RetriedCall, Start, with_proof, within_rules
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
@@ -124,8 +124,9 @@ class Rpc:
         verdict = self.verdict(error, judgement)
         if on_error is not None and verdict.kind in _WORTH_IT:
             on_error(error)
+        by_word = verdict.kind is Kind.NOT_EXECUTED and self._by_tables(error, judgement).kind is not Kind.NOT_EXECUTED
         subject = RpcSubject(self.method.removeprefix("/"), self._resource(message))
-        return call.failed(error, verdict, judgement, code, stuck, self.option, subject)
+        return call.failed(error, verdict, judgement, code, stuck, self.option, subject, by_word=by_word)
 
     def _resource(self, message: object) -> str | None:
         """Return the name of the resource that a request `message` to a known service has, None without one.
@@ -166,16 +167,26 @@ class Rpc:
             return served
         ruled = self.policy.verdict_of_error(error)
         if ruled.kind is not Kind.TRANSIENT:
-            return ruled
+            return ruled if served.kind is Kind.NOT_EXECUTED else within_rules(ruled, judgement)
         wait = _wait(error) if ruled.retry_after is None else ruled.retry_after
         return with_proof(ruled.replace(retry_after=wait), served)
 
     def _served(self, error: Exception, judgement: Judgement) -> Verdict:
+        """Return the verdict on a failure, by the user's word or by the tables.
+
+        A code by which the server refuses calls, as the user vouches, is NOT_EXECUTED.
+        """
+        code = errors.code_of(error) if errors.status_of(error) is None else None
+        if code is None or not self.vouch.is_refusal(judgement, code, text_of(error)):
+            return self._by_tables(error, judgement)
+        refused = grpc_status.verdict(code, list(errors.metadata_of(error)), (code,), read=True) or PERMANENT
+        return refused.replace(kind=Kind.NOT_EXECUTED)
+
+    def _by_tables(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failure by its HTTP status, else by its gRPC code, else by the kind of the error.
 
         The RPC's service judges a status or a code; for an RPC without a service RFC 9110 judges the status, and the
-        general rules of gRPC the code. PERMANENT where they have no verdict. A code by which the server refuses calls,
-        as the user vouches, is NOT_EXECUTED.
+        general rules of gRPC the code. PERMANENT where they have no verdict.
         """
         service, status, code = self.service, errors.status_of(error), errors.code_of(error)
         if status is not None:
@@ -183,9 +194,6 @@ class Rpc:
         if code is None:
             return verdict_of_one_request(error)
         metadata = list(errors.metadata_of(error))
-        if self.vouch.is_refusal(judgement, code, text_of(error)):
-            refused = grpc_status.verdict(code, metadata, (code,), read=True) or PERMANENT
-            return refused.replace(kind=Kind.NOT_EXECUTED)
         if service is not None:
             return service.call_verdict(judgement, code, metadata) or PERMANENT
         return grpc_status.verdict(code, metadata, read=not judgement.mutation) or PERMANENT

@@ -66,6 +66,28 @@ def test_a_status_that_refuses(server: Server, send: Callable[..., list[bytes]],
     assert len(server.calls) == 4
 
 
+def harmless(error: Exception) -> forbear.Verdict:
+    """Return that nothing was executed, whatever the error is."""
+    return forbear.NOT_EXECUTED
+
+
+@pytest.mark.parametrize("word", ["not_executed", "on"])
+def test_reports_of_refusals(server: Server, send: Callable[..., list[bytes]], word: str) -> None:
+    """They say that only the user's word allowed the retry."""
+    refused = [grpc.StatusCode.ABORTED] if word == "not_executed" else ()
+    on = grpc.RpcError if refused else harmless
+    events: list[forbear.Event] = []
+    policy = forbear.retry(on=on, attempts=2, on_event=events.append)
+    for _ in range(2):
+        server.fail(grpc.StatusCode.ABORTED)
+    with virtual_time(), pytest.raises(grpc.RpcError) as caught:
+        send(server, "Say", safe=(), not_executed=refused, policy=policy)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.vouched
+    assert [event.vouched for event in events if isinstance(event, forbear.Scheduled)] == [True]
+
+
 def test_a_response_that_is_too_large_was_executed(server: Server, send: Callable[..., list[bytes]]) -> None:
     """gRPC ends such a call with RESOURCE_EXHAUSTED; it is not sent again."""
     server.replies = [b"x" * 1000]

@@ -8,7 +8,7 @@ from forbear.core.events import Operation
 from forbear.core.report import Details, Report, attach, text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import FORBIDDEN, Start, why_not, with_proof
+from forbear.exchange.call import FORBIDDEN, Start, why_not, with_proof, within_rules
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.idempotency import IN_USE, IdempotencyKey
@@ -97,20 +97,27 @@ class Exchange:
         `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one,
         and `headers` are its headers. With it, or if the caller's own body stream raised, the request counts as begun.
         """
+        proven = verdict.kind is Kind.NOT_EXECUTED
         verdict = self.verdict_of(error, verdict)
         if done is not None or self._body.failed:
             verdict = begun(verdict)
+        by_word = verdict.kind is Kind.NOT_EXECUTED and not proven
         details = self.details(done, headers)
-        return self._after(verdict, error, type(error).__qualname__, text_of(error), details, done=done)
+        name, text = type(error).__qualname__, text_of(error)
+        return self._after(verdict, error, name, text, details, done=done, by_word=by_word)
 
     def verdict_of(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the verdict on an error: the adapter's `verdict` under a policy of a service, else that of the policy.
 
-        If the policy calls the error transient and `verdict` is NOT_EXECUTED, the result is NOT_EXECUTED.
+        If the policy calls the error transient and `verdict` is NOT_EXECUTED, the result is NOT_EXECUTED. If only the
+        policy calls it NOT_EXECUTED, that holds for no batch and no request of an upload session.
         """
         if self.policy.service is not None:
             return verdict
-        return with_proof(self.policy.verdict_of_error(error), verdict)
+        ruled = self.policy.verdict_of_error(error)
+        if ruled.kind is Kind.NOT_EXECUTED and verdict.kind is not Kind.NOT_EXECUTED:
+            return within_rules(ruled, self.judgement)
+        return with_proof(ruled, verdict)
 
     def answered(self, status: int, headers: Mapping[str, str], response: object) -> float | None:
         """Return the seconds to wait before sending `send` after a response, None to give the response to the caller.
@@ -132,7 +139,8 @@ class Exchange:
                 self.send = rest
                 return 0.0
         if status < 400 and policy.checks_values:
-            verdict = word = self._within_rules(policy.verdict_of_value(response))
+            verdict = policy.verdict_of_value(response)
+            verdict = word = None if verdict is None else within_rules(verdict, self.judgement)
         if verdict is not None:
             if verdict.retry_after is None:  # as `on_result` judged it
                 verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
@@ -266,26 +274,15 @@ class Exchange:
         that the key of this request is in use, and is then TRANSIENT.
         """
         judgement = self.judgement
-        verdict = self._within_rules(
-            self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
-        )
+        verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
         if verdict is not None:
-            return verdict
+            return within_rules(verdict, judgement)
         if self._vouch.is_refusal(judgement, self.request, status, headers):
             return NOT_EXECUTED
         if self._key is not None and status == IN_USE and judgement.refused is None:
             in_doubt = self._run is not None and self._run.in_doubt
             return TRANSIENT if in_doubt or self._key.hosts is not None else None
         return None
-
-    def _within_rules(self, verdict: Verdict | None) -> Verdict | None:
-        """Return a verdict of `on_result`, with NOT_EXECUTED turned into TRANSIENT for a batch or an upload session.
-
-        A part of them may have been executed.
-        """
-        if verdict is None or (self.judgement.refused is None and not self.judgement.session):
-            return verdict
-        return begun(verdict)
 
     def _begun(self, started: float) -> Run:
         runtime, request = self.runtime, self.request
