@@ -41,6 +41,13 @@ def test_a_policy_may_go_on() -> None:
         assert EXHAUSTED.replace(retry_exhausted=True).call(Script(Busy(), Busy(), "done")) == "done"
 
 
+def test_joined_policies_go_on() -> None:
+    """`retry_exhausted` is that of the left policy, also for the errors of the right one."""
+    policy = retry(on=KeyError, retry_exhausted=True) | EXHAUSTED
+    with virtual_time(seed=1):
+        assert policy.call(Script(Busy(), Busy(), "done")) == "done"
+
+
 def test_other_limits_count_first() -> None:
     """A run that may not repeat the call at all says so."""
     with virtual_time(seed=1), pytest.raises(Busy) as caught:

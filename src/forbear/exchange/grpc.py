@@ -94,9 +94,9 @@ class Rpc:
         positive and shorter. `awaits` is true if the caller's loop passes each delay through `granted`, which awaits
         the retry budget.
         """
-        policy, most = self.policy, self.policy.limits.timeout
-        if timeout is not None and timeout > 0 and (most is None or timeout < most):
-            policy = policy.with_timeout(timeout)
+        policy = self.policy
+        if timeout is not None and timeout > 0:
+            policy = _within(policy, timeout)
         return RetriedCall(policy, Start(awaits=awaits))
 
     def failed(
@@ -221,6 +221,14 @@ def _wait(error: Exception) -> float | None:
         return grpc_status.retry_delay(errors.metadata_of(error))
     seconds = retry_after(errors.headers_of(error), current_runtime().now())
     return responses.error_delay(errors.body_of(error)) if seconds is None else seconds
+
+
+def _within(policy: Policy, timeout: float) -> Policy:
+    """Return a policy whose timeout, and that of each policy joined to it, is at most `timeout` seconds."""
+    if policy.others:
+        policy = policy.replace(others=tuple(_within(other, timeout) for other in policy.others))
+    most = policy.limits.timeout
+    return policy.with_timeout(timeout) if most is None or timeout < most else policy
 
 
 def check_rpc_policy(policy: Policy | None) -> None:

@@ -228,7 +228,7 @@ class Run:
             previous=previous,
         )
         failure = verdict, error, name, text, elapsed, details
-        if verdict.exhausted and not plan.retry_exhausted and blocked is None:
+        if verdict.exhausted and not self.plan.retry_exhausted and blocked is None:
             blocked = Stop(Reason.EXHAUSTED)
         stop = blocked
         if isinstance(step, Stop):

@@ -270,6 +270,16 @@ def test_the_timeout_of_a_call_is_for_all_attempts(server: Server, send: Callabl
     assert "timeout of 9 s" in caught.value.__notes__[0]
 
 
+def test_the_timeout_of_a_call_is_for_joined_policies_too(server: Server, send: Callable[..., list[bytes]]) -> None:
+    """None of them waits longer than the caller."""
+    server.fail(UNAVAILABLE, times=99)
+    policy = forbear.retry(on=KeyError) | forbear.retry(on=grpc.RpcError, attempts=9, backoff=forbear.Constant(4))
+    with virtual_time(seed=1) as time, pytest.raises(grpc.RpcError) as caught:
+        send(server, "Say", timeout=9, policy=policy)
+    assert time.slept == [4, 4]
+    assert "timeout of 9 s" in caught.value.__notes__[0]
+
+
 def test_known_services_are_judged_by_the_message(server: Server) -> None:
     """On the channel of Google's own client, with its own loop off."""
     server.replies = [b""]
