@@ -164,6 +164,11 @@ def within_rules(verdict: Verdict, judgement: Judgement) -> Verdict:
     return verdict
 
 
+def is_only_of_user(verdict: Verdict, proven: Verdict) -> bool:
+    """Return whether a verdict is NOT_EXECUTED by the user's word alone; `proven` is the one without that word."""
+    return verdict.kind is Kind.NOT_EXECUTED and proven.kind is not Kind.NOT_EXECUTED
+
+
 def why_not(judgement: Judgement, unknown: str) -> str:
     """Return the reason why an operation may not be executed twice, with the conditions that would allow it, if any.
 

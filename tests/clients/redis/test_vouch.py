@@ -155,6 +155,21 @@ def test_a_policy_that_never_repeats_doubt(flavour: Flavour, path: str) -> None:
         session("incr", "k")
 
 
+def test_reports_say_that_the_policy_called_it_harmless(flavour: Flavour, path: str) -> None:
+    """A verdict NOT_EXECUTED of `on` or `on_result` is the user's word, as `safe` is."""
+    events: list[forbear.Event] = []
+
+    def harmless(_: object) -> forbear.Verdict:
+        return forbear.NOT_EXECUTED if not events else forbear.PERMANENT
+
+    for policy, script in ((AT_ONCE.with_on(harmless), {"INCRBY": LOSE}), (AT_ONCE.with_on_result(harmless), {})):
+        events.clear()
+        judged = policy.with_on_event(events.append)
+        with proxy(path, once(**script)) as seen, flavour.connect(seen.port, policy=judged) as session:
+            session("incr", "k")
+        assert [event.vouched for event in events if isinstance(event, forbear.Scheduled)] == [True]
+
+
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda flavour: flavour.name)
 def test_on_a_cluster(cluster: Flavour, nodes: tuple[int, ...]) -> None:
     """Single commands, and those of a pipeline that were lost."""

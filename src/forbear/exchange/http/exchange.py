@@ -8,7 +8,7 @@ from forbear.core.events import Operation
 from forbear.core.report import Details, Report, attach, text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import FORBIDDEN, Start, why_not, with_proof, within_rules
+from forbear.exchange.call import FORBIDDEN, Start, is_only_of_user, why_not, with_proof, within_rules
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.idempotency import IN_USE, IdempotencyKey
@@ -97,11 +97,10 @@ class Exchange:
         `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one,
         and `headers` are its headers. With it, or if the caller's own body stream raised, the request counts as begun.
         """
-        proven = verdict.kind is Kind.NOT_EXECUTED
-        verdict = self.verdict_of(error, verdict)
+        proven, verdict = verdict, self.verdict_of(error, verdict)
         if done is not None or self._body.failed:
             verdict = begun(verdict)
-        by_word = verdict.kind is Kind.NOT_EXECUTED and not proven
+        by_word = is_only_of_user(verdict, proven)
         details = self.details(done, headers)
         name, text = type(error).__qualname__, text_of(error)
         return self._after(verdict, error, name, text, details, done=done, by_word=by_word)
@@ -115,7 +114,7 @@ class Exchange:
         if self.policy.service is not None:
             return verdict
         ruled = self.policy.verdict_of_error(error)
-        if ruled.kind is Kind.NOT_EXECUTED and verdict.kind is not Kind.NOT_EXECUTED:
+        if is_only_of_user(ruled, verdict):
             return within_rules(ruled, self.judgement)
         return with_proof(ruled, verdict)
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, cast
 
 from forbear.core.report import reports_made, text_of
 from forbear.core.verdict import Kind, Verdict
-from forbear.exchange.call import FORBIDDEN, with_proof
+from forbear.exchange.call import FORBIDDEN, is_only_of_user, with_proof
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
@@ -201,7 +201,9 @@ class CommandRun(Run):
 
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`; its verdict decides."""
-        return self.failed_as(self.policy_verdict(error, verdict_of(error, self._work)), error)
+        proven = verdict_of(error, self._work)
+        verdict = self.policy_verdict(error, proven)
+        return self.failed_as(verdict, error, by_word=is_only_of_user(verdict, proven))
 
     def policy_verdict(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the policy's verdict on `error`, which overrules `verdict`, the one by what was sent.
@@ -213,10 +215,13 @@ class CommandRun(Run):
             return verdict
         return with_proof(self.plan.verdict_of_error(error), verdict)
 
-    def failed_as(self, verdict: Verdict, error: Exception, work: Work | None = None) -> float | None:
+    def failed_as(
+        self, verdict: Verdict, error: Exception, work: Work | None = None, *, by_word: bool = False
+    ) -> float | None:
         """Return the seconds to wait after `error` with its `verdict`, None to give up.
 
-        `work` replaces the description of what the run sends, for this failure only.
+        `work` replaces the description of what the run sends, for this failure only. `by_word` says that only the user
+        calls the failure NOT_EXECUTED.
         """
         work = work or self._work
         text = without_arguments(text_of(error))[:_LONGEST_TEXT]
@@ -230,7 +235,7 @@ class CommandRun(Run):
             repeatable=work.repeatable and self._settings.may_repeat,
             maybe_done=work.scripted or work.is_maybe_done(text),
             unsafe=self._unsafe(work),
-            vouched=work.vouched and verdict.kind is not Kind.NOT_EXECUTED,
+            vouched=by_word or (work.vouched and verdict.kind is not Kind.NOT_EXECUTED),
         )
 
     def returned(self, value: object) -> float | None:
@@ -250,7 +255,7 @@ class CommandRun(Run):
             *refusal_of(value),
             repeatable=self._work.repeatable and self._settings.may_repeat,
             unsafe=self._unsafe(self._work),
-            vouched=self._work.vouched,
+            vouched=self._work.vouched or verdict.kind is Kind.NOT_EXECUTED,
         )
 
     def _unsafe(self, work: Work) -> str | None:

@@ -12,6 +12,7 @@ from inspect import isawaitable
 from typing import Any
 
 from forbear.core.verdict import PERMANENT, Kind, Verdict
+from forbear.exchange.call import is_only_of_user
 from forbear.exchange.redis.loops import CommandRun
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
@@ -161,10 +162,13 @@ class TransactionRun:
         repeatable = harmless and (self.cycle.queued is None or queued.repeatable)
         vouched = queued.vouched or any(judgement.vouched for judgement in at_once)
         work = replace(queued, repeatable=repeatable, watched=False, vouched=vouched)
-        verdict = self._run.policy_verdict(error, verdict_of(error, work))
+        proven = verdict_of(error, work)
+        verdict = self._run.policy_verdict(error, proven)
+        by_word = is_only_of_user(verdict, proven)
         # A command that was sent at once has taken effect, whatever comes of EXEC, as a script may have.
         work = replace(work, scripted=work.scripted or not harmless)
-        return self._run.failed_as(self._of_cycle(verdict, harmless), error, work)
+        verdict = self._of_cycle(verdict, harmless)
+        return self._run.failed_as(verdict, error, work, by_word=by_word and verdict.kind is Kind.NOT_EXECUTED)
 
     def _of_cycle(self, verdict: Verdict, harmless: bool) -> Verdict:
         """Turn the verdict on a step into the verdict on the whole cycle, which may be repeated after a conflict.
