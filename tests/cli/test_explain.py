@@ -81,7 +81,10 @@ def test_the_cure(invoke: Invoke) -> None:
     reasons = {failure["why"] for failure in json.loads(done.stdout)["failures"] if failure["status"] == 503}
     (reason,) = reasons
     assert reason.startswith("the request may have been executed and must not be executed twice; if that does no harm")
-    assert reason.endswith('vouch for it with safe="POST https://api.example.com/v1/users/*/search?*"')
+    cure = 'vouch for it with safe="POST https://api.example.com/v1/users/*/search?*"'
+    assert reason.endswith(cure)
+    text = invoke("explain", "POST", "https://api.example.com/v1/users/17/search?q=x").stdout
+    assert text.count("safe=") == text.count(f"\nif a repeat does no harm, {cure}\n") == 1
 
 
 def test_profiles_and_services(invoke: Invoke) -> None:

@@ -79,7 +79,8 @@ class Answer:
 
     `title` and `request` name it, without parts that may be secret. `maybe_done` lists the responses that, on a later
     attempt, may mean that an earlier attempt worked. `remarks` are further sentences, `more` further JSON fields.
-    `warnings` name conditions that cannot be read; the caller prints them if the answer is not printed as JSON.
+    `warnings` name conditions that cannot be read; the caller prints them if the answer is not printed as JSON. `cure`
+    has the words about vouching with which some reasons end; the text has them once, on a line that can be pasted from.
     """
 
     title: str
@@ -92,6 +93,7 @@ class Answer:
     remarks: tuple[str, ...] = ()
     more: dict[str, object] = field(default_factory=dict[str, object])
     warnings: tuple[str, ...] = ()
+    cure: str = ""
 
     def document(self) -> dict[str, Any]:
         """Return the answer as a JSON object."""
@@ -127,12 +129,18 @@ class Answer:
                 out.print(f"{label:<12}{printable(text)}", markup=False)
         out.print()
         table = columns("failure", "retried", "why")
+        ending, has_cure = f"; {self.cure}", False
         for (retried, why, _), group in groupby(
             self.outcomes, lambda each: (each.retried, each.why, each.status is None)
         ):
             failures = ", ".join(outcome.failure for outcome in group)
-            table.add_row(escape(failures), "[green]yes[/]" if retried else "[yellow]no[/]", escape(why))
+            has_cure = has_cure or why.endswith(ending)
+            reason = escape(why.removesuffix(ending))
+            table.add_row(escape(failures), "[green]yes[/]" if retried else "[yellow]no[/]", reason)
         show_table(table)
+        if has_cure:
+            words = self.cure.replace("if that does", "if a repeat does", 1)
+            out.print(printable(words), markup=False, soft_wrap=True)
         if self.maybe_done:
             responses = ", ".join(map(str, self.maybe_done))
             out.print(f"{responses} on a later attempt may mean that an earlier attempt worked", markup=False)

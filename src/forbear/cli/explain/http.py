@@ -16,6 +16,7 @@ from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.send import Fixed
 from forbear.http.request import Request
+from forbear.http.vouch import cure
 from forbear.policy import Policy
 from forbear.run.listeners import muted
 from forbear.services import registry
@@ -52,6 +53,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice) -> Ans
         outcomes,
         judgement.maybe_done,
         warnings=unreadable.of_request(request, judgement),
+        cure=cure(request),
         more={"session": judgement.session},
     )
 
