@@ -278,6 +278,18 @@ def test_wrong_options(flavour: Flavour, option: str) -> None:
         kind(**{option: 7})
 
 
+async def _never(*_: object) -> bool:
+    return False
+
+
+@EVERY
+@pytest.mark.parametrize("options", [{"safe": _never}, {"not_executed": {"https://h.example": _never}}])
+def test_async_functions(flavour: Flavour, options: dict[str, Any]) -> None:
+    """They are refused at once, since nobody awaits them."""
+    with pytest.raises(TypeError, match=f"`{next(iter(options))}` must not be async"):
+        flavour.transport(**options)
+
+
 @EVERY
 def test_keys_and_known_services(flavour: Flavour) -> None:
     """A key for a service that forbear knows is refused, and so are two keys."""

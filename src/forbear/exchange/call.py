@@ -12,6 +12,7 @@ from forbear.http.request import Request
 from forbear.http.request_ids import is_resumable
 from forbear.policy import Policy
 from forbear.run.endings import RAISE
+from forbear.run.functions import refuse_async
 from forbear.run.runtime import current_runtime
 from forbear.run.state import Run, succeeded
 from forbear.services import errors
@@ -146,6 +147,12 @@ def _details(error: Exception, now: float, subject: object) -> Details:
         code = errors.code_of(error)
         status = codes.NAMES[code] if code is not None and 0 <= code < len(codes.NAMES) else None
     return now, status, errors.request_ids_of(error, resumable=resumable)
+
+
+def check_word(parameter: str, word: object) -> None:
+    """Raise TypeError for an async function by which a user vouches; `parameter` names it. Any other value passes."""
+    if callable(word):
+        refuse_async(f"`{parameter}`", word, "judge by the request or the response alone")
 
 
 def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
-from forbear.exchange.call import RetriedCall, Start, with_proof, within_rules
+from forbear.exchange.call import RetriedCall, Start, check_word, with_proof, within_rules
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
@@ -68,6 +68,7 @@ class Rpc:
         self, method: str, policy: Policy | None = None, *, vouch: RpcVouch = NO_RPC_VOUCH, option: str | None = None
     ) -> None:
         check_rpc_policy(policy)
+        check_word("safe", vouch.safe)
         service: RpcService | None = registry.find_rpc(method)
         own: object = None if policy is None else policy.service
         if is_rpc_service(own):
@@ -263,6 +264,7 @@ class Rpcs:
 
     def __init__(self, policy: Policy | None, vouch: RpcVouch) -> None:
         check_rpc_policy(policy)
+        check_word("safe", vouch.safe)
         self._policy = policy
         self._vouch = vouch
         self._known: dict[str, Rpc] = {}

@@ -58,10 +58,10 @@ def open_scopes(kind: "type[S]") -> "Iterator[S]":
 
 
 def _opener(frame: "FrameType | None") -> "FrameType | None":
-    """Return the frame whose block a scope covers.
+    """Return the frame whose block a scope covers: the first one that is no part of a context manager.
 
-    That is the first one which is neither part of contextlib, nor a generator that contextlib makes a context manager,
-    nor the method by which a context manager of the user's own is entered.
+    Parts are the code of contextlib, a generator that it makes a context manager, and the method by which a context
+    manager of the user's own is entered.
     """
     while frame is not None and (
         frame.f_code.co_name in ("__enter__", "__aenter__")

@@ -7,6 +7,7 @@ import grpc
 import pytest
 
 import forbear
+from forbear.clients.grpc import RetryInterceptor, aio_interceptors
 from forbear.grpc.call import GrpcCall
 from forbear.testing import virtual_time
 from tests.clients.google.test_grpc_interceptors import acall, call
@@ -115,3 +116,15 @@ def test_a_vouch_does_not_bring_responses_twice(server: Server, send: Callable[.
     with virtual_time(), pytest.raises(grpc.RpcError):
         send(server, name, safe="/t.T/*", not_executed=[exhausted])
     assert server.calls == [name]
+
+
+async def _never(_: object) -> bool:
+    return False
+
+
+def test_async_functions() -> None:
+    """They are refused at once, since nobody awaits them."""
+    makers: list[Callable[..., object]] = [RetryInterceptor, aio_interceptors]
+    for make in makers:
+        with pytest.raises(TypeError, match="`safe` must not be async"):
+            make(safe=_never)

@@ -2,7 +2,7 @@
 
 from forbear.core import check
 from forbear.core.record import Record
-from forbear.exchange.call import refuse_for_clients
+from forbear.exchange.call import check_word, refuse_for_clients
 from forbear.http import bodies
 from forbear.http.idempotency import IdempotencyKey
 from forbear.http.request import READS
@@ -51,6 +51,9 @@ class HttpOptions(Record):
         check_policy(policy)
         if key is not None and key.hosts is not None:
             _check_hosts(key.hosts)
+        check_word("safe", vouch.safe)
+        for word in vouch.not_executed.values():
+            check_word("not_executed", word)
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
         self._set(policy=policy, key=key, buffer=buffer, service=service, vouch=vouch)
 
