@@ -155,6 +155,9 @@ def test_no_secret_is_repeated(invoke: Invoke) -> None:
         (("PUT", "https://host/a", "Bearer", "SECRET"), "error: a request is a METHOD and a URL, got 4 words\n"),
         (("GET", "gs://bkt/a/b"), "hint: use https://storage.googleapis.com/storage/v1/b/bkt/o/a%2Fb\n"),
         (("GET", "host/a?k=SECRET"), "error: the URL has no scheme: host/a\nhint: use https://host/a\n"),
+        (("GET", "localhost:8080/a"), "hint: use http://localhost:8080/a\n"),
+        (("GET", "[::1]:8080/a"), "hint: use http://[::1]:8080/a\n"),
+        (("GET", "localhost.example.com/a"), "hint: use https://localhost.example.com/a\n"),
         (("https://host/a?k=SECRET", "GET"), "hint: put it first and the URL after it\n"),
         (("GET", "https://host:x/"), "error: this is not a URL: https://host:x/\n"),
         (("G T", "https://host/"), "error: `METHOD` must be an HTTP method such as GET or PATCH\n"),
@@ -163,7 +166,10 @@ def test_no_secret_is_repeated(invoke: Invoke) -> None:
             ("GET", "https://host/", "-d", "@no/such/file"),
             "error: cannot read the body from no/such/file: No such file",
         ),
-        (("GET", "https://host/", "--service", "s4"), "hint: the profiles are default, cloud_storage, "),
+        (
+            ("GET", "https://host/", "--service", "s4"),
+            "error: no such service: s4\nhint: the services are cloud_storage, ",
+        ),
         (("GET", "https://host/", "--service", "redis"), "error: redis does not judge HTTP requests\n"),
         (
             ("GET", "https://host/", "--json-fields", "{}"),

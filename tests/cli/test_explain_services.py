@@ -227,7 +227,7 @@ def test_no_secret_is_repeated(args: tuple[str, ...], invoke: Invoke) -> None:
             "error: `--json-fields` must be a JSON object: a field is set twice\n",
         ),
         (("grpc", "a.B/C", "--service", "redis"), "error: redis does not judge gRPC calls\n"),
-        (("grpc", "a.B/C", "--service", "s4"), "error: no such profile: s4.policy\n"),
+        (("grpc", "a.B/C", "--service", "s4"), "error: no such service: s4\nhint: the services are cloud_storage, "),
         (("grpc", "a.B/C", "-d", "x"), "error: `-d` does not go with a gRPC call\n"),
         (("redis",), "error: a command must have a name, got none\n"),
         (("redis", ""), "error: a command must have a name, got none\n"),

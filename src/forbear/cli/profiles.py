@@ -71,6 +71,8 @@ class ProfileChoice:
         `service` is the service that the command is about, None for none in particular. It completes the name of a
         profile, and "default" and presets then bring their limits and waits to its recommended policy.
         """
+        if service is not None and service not in registry.names():
+            raise BadInput(f"no such service: {service}", f"the services are {', '.join(registry.names())}")
         policy = _named(self.name, service)
         full = f"{service}.{self.name}" if service and self.service is None and not self.is_plain else self.name
         if policy is None:

@@ -11,6 +11,7 @@ from forbear.http.request import Request
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SAFE = "/?:@!$&'()*+,;=%[]-._~|^{}`\"<>\\"  # left unchanged: all but spaces, controls and non-ASCII characters
+_THIS_MACHINE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?![\w.-])", re.IGNORECASE)
 _CLOUD_STORAGE = "https://storage.googleapis.com/storage/v1/b"
 
 
@@ -28,7 +29,7 @@ class Draft:
         self._count = 0
 
     def header(self, line: str) -> None:
-        """Add a header written as "Name: value"; join values of the same name by commas.
+        """Add a header written as "Name: value"; join values of the same name by commas, those of Cookie by semicolons.
 
         Raises BadInput for any other text.
         """
@@ -40,7 +41,8 @@ class Draft:
                 "write it as 'Name: value', in quotes",
             )
         name, value = name.strip().lower(), value.strip()
-        self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
+        joint = "; " if name == "cookie" else ", "
+        self.headers[name] = f"{self.headers[name]}{joint}{value}" if name in self.headers else value
 
     def without_header(self, name: str) -> None:
         """Remove the header `name`, in upper or lower case, if there is one."""
@@ -99,7 +101,8 @@ def _split(url: str) -> SplitResult:
     if scheme == "gs":
         raise BadInput("a gs:// URL names an object, not a request", f"use {_json_url(url)}")
     if not scheme:
-        raise BadInput(f"the URL has no scheme: {_shown(url)}", f"use https://{_shown(url)}")
+        scheme = "http" if _THIS_MACHINE.match(url) else "https"
+        raise BadInput(f"the URL has no scheme: {_shown(url)}", f"use {scheme}://{_shown(url)}")
     if scheme not in ("http", "https"):
         raise BadInput(f"the URL must begin with https:// or http://, got {scheme}://", "name the URL of the HTTP API")
     try:

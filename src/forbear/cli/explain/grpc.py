@@ -94,7 +94,7 @@ def _policy_for(call: GrpcCall, service: str | None, profile: ProfileChoice) -> 
     policy = profile.policy(service)
     judge: object = policy.service
     if not is_rpc_service(judge):
-        raise BadInput(f"{service} does not judge gRPC calls", "leave --service out, or name the service of an API")
+        raise BadInput(f"{service} does not judge gRPC calls", "name a --service or a --profile of a gRPC API")
     return policy, judge
 
 
