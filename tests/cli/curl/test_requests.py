@@ -57,7 +57,9 @@ def test_request_lines(invoke: Invoke, words: tuple[str, ...], line: str) -> Non
         (("--oauth2-bearer", "abc"), {"authorization": "Bearer abc"}),
         (("-u", "me:pw", "-H", "Authorization: Own"), {"authorization": "Own"}),
         (("-A", "me/1", "-e", "http://x/"), {"user-agent": "me/1", "referer": "http://x/"}),
+        (("-A", ""), {"user-agent": None}),
         (("-b", "a=b", "-b", "c=d"), {"cookie": "a=b; c=d"}),
+        (("-H", "Cookie: a=b", "-H", "Cookie: c=d"), {"cookie": "a=b; c=d"}),
         (("-H", "Accept:", "-H", "User-Agent:"), {"accept": None, "user-agent": None}),
         (("-H", "X-Empty;", "-H", "X-Two: 1", "-H", "X-Two: 2"), {"x-empty": "", "x-two": "1, 2"}),
         (("-d", "a=1"), {"content-type": "application/x-www-form-urlencoded", "content-length": "3"}),
@@ -68,6 +70,8 @@ def test_request_lines(invoke: Invoke, words: tuple[str, ...], line: str) -> Non
         (("--compressed",), {"accept-encoding": "gzip, deflate"}),
         (("--compressed", "-H", "Accept-Encoding: br"), {"accept-encoding": "gzip, deflate"}),
         (("-X", "POST", "-H", "Content-Length: 0"), {"content-length": "0"}),
+        (("-d", "a=1", "-H", "Content-Length: 3"), {"content-length": "3", "transfer-encoding": None}),
+        (("-d", "a=1", "-H", "Transfer-Encoding: chunked"), {"content-length": None, "transfer-encoding": "chunked"}),
         (("-H", "Host: other.example.com"), {"host": "other.example.com"}),
     ],
 )  # fmt: skip
@@ -130,6 +134,25 @@ def test_forms(invoke: Invoke, tmp_path: Path) -> None:
     assert 'name="t"\r\n\r\ncontent\r\n' in first
     assert 'name="s"\r\n\r\n@x;type=y\r\n' in first
     assert server.seen[0].header("content-type") == server.seen[1].header("content-type")
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data", "multipart/related;"])
+def test_a_form_whose_header_lacks_the_boundary(invoke: Invoke, kind: str) -> None:
+    """Like curl, forbear completes the Content-Type that many API documentations have."""
+    seen = sent(invoke, "-F", "a=b", "-H", f"Content-Type: {kind}", "URL/", "--safe", "POST URL/", attempts=2)
+    start, _, boundary = (seen.header("content-type") or "").partition("; boundary=")
+    assert start == kind.rstrip(";")
+    assert boundary
+    assert seen.body.startswith(f"--{boundary}\r\n".encode())
+
+
+@pytest.mark.parametrize("words", [("-d", "a=1"), ("-F", "a=1"), ("-T", __file__), ()])
+def test_a_wrong_length_is_refused(invoke: Invoke, words: tuple[str, ...]) -> None:
+    """Nothing is sent if the line states another length than that of its body."""
+    with Wire(OK) as server:
+        done = invoke("curl", *words, "-H", "Content-Length: 2", server.url)
+    assert (done.exit_code, server.seen) == (2, [])
+    assert "error: the header Content-Length is not the length of the body, " in done.stderr
 
 
 @pytest.mark.parametrize(

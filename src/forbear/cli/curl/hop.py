@@ -50,12 +50,22 @@ class Hop:
     def message(self, extensions: Mapping[str, Any]) -> httpx.Request:
         """Return the request for httpx, with a body that begins at its start, and with these extensions."""
         own = {} if self.target is None else {"target": self.target.encode("ascii")}
+        kind = self.headers.get("content-type", "")
+        lacks_boundary = self.content.form is not None and kind != "" and "boundary=" not in kind.lower()
         headers = [
-            (name.encode("ascii"), value.encode("utf-8", "surrogateescape")) for name, value in self.headers.items()
+            (name.encode("ascii"), value.encode("utf-8", "surrogateescape"))
+            for name, value in self.headers.items()
+            if not (lacks_boundary and name == "content-type")
         ]
-        return httpx.Request(
+        message = httpx.Request(
             self.method, self.url, headers=headers, extensions={**extensions, **own}, **self.content.arguments()
         )
+        if lacks_boundary:  # like curl, complete the header that many API documentations have
+            boundary = message.headers["content-type"].partition(";")[2].strip()
+            message.headers["content-type"] = f"{kind.rstrip('; ')}; {boundary}"
+        if "transfer-encoding" in self.headers:  # httpx adds the length all the same
+            message.headers.pop("content-length", None)
+        return message
 
     def with_headers(self, headers: Mapping[str, str]) -> "Hop":
         """Return the request with these headers added."""
@@ -75,11 +85,13 @@ def first_hop(line: CurlLine, request: Request, settings: CurlSettings, content:
     if settings.has("compressed"):  # lines copied from a browser list encodings that cannot be decoded here
         headers["accept-encoding"] = "gzip, deflate"
     for name, value in _defaults(line, settings).items():
-        if name not in line.removed:
+        if name not in line.removed and not (name == "user-agent" and not value):  # -A '' removes it
             headers.setdefault(name, value)
     if request.target.encode("ascii") == url.raw_path:
         exact = False
-    return Hop(request.method, url, headers, content, request.target if exact else None)
+    hop = Hop(request.method, url, headers, content, request.target if exact else None)
+    _check_length(hop)
+    return hop
 
 
 def next_hop(hop: Hop, status: int, location: str | None, settings: CurlSettings) -> Hop | None:
@@ -114,6 +126,17 @@ def _is_secret(name: str) -> bool:
 def _check_scheme(scheme: str, settings: CurlSettings) -> None:
     if scheme not in settings.schemes:
         raise BadInput(f"--proto does not allow {scheme}", f"use {' or '.join(sorted(settings.schemes))}")
+
+
+def _check_length(hop: Hop) -> None:
+    """Raise BadInput if a request has a Content-Length that is not the length of its body."""
+    stated = hop.headers.get("content-length")
+    if stated is None or "transfer-encoding" in hop.headers:
+        return
+    others = {name: value for name, value in hop.headers.items() if name != "content-length"}
+    length = replace(hop, headers=others).message({}).headers.get("content-length", "0")
+    if stated != length:
+        raise BadInput(f"the header Content-Length is not the length of the body, {length} bytes", "leave it out")
 
 
 def _defaults(line: CurlLine, settings: CurlSettings) -> dict[str, str]:
