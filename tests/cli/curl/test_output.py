@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from forbear.cli.app import app
+from forbear.cli.curl.send import CurlRun
 from tests.cli.conftest import FORBEAR, Invoke
 from tests.support.clients.wire import Answer, Wire, reply
 
@@ -31,6 +33,7 @@ def chunked(*pieces: bytes) -> Answer:
     [
         ((), "new"),
         (("-i",), f"{HEAD}new"),
+        (("-I", "-X", "GET"), HEAD),
         (("-D", "-"), f"{HEAD}new"),
         (("-o", "-"), "new"),
         (("-w", "%{http_code} %{size_download} %{method} %{num_retries}%%\\n"), "new200 3 GET 1%\n"),
@@ -81,6 +84,56 @@ def test_the_report_as_json(invoke: Invoke) -> None:
         "gave_up": None,
         "maybe_done": False,
     }
+
+
+def test_the_report_has_the_code_of_a_signal(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the exit code of the command."""
+
+    def end(*_: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(CurlRun, "_follow", end)
+    done = invoke("curl", "http://127.0.0.1:1", "--report", "json")
+    assert done.exit_code == json.loads(done.stderr)["exit_code"] == 128 + signal.SIGTERM
+
+
+WEBHOOKS = (
+    "hooks.slack.com/services/T0123/B0123/SECRETabcd1234",
+    "discord.com/api/webhooks/123456/SECRETabcd1234",
+    "api.telegram.org/bot123456789:SECRETabcd1234/sendMessage",
+    "example.com/ghp_SECRETabcdefghijklmnop1234",
+)
+
+
+@pytest.mark.parametrize("url", WEBHOOKS)
+def test_a_secret_path_is_hidden(invoke: Invoke, url: str, tmp_path: Path) -> None:
+    """Neither the report nor `explain` prints the token of a webhook, nor does the hint that names a pattern."""
+    proxy = ("-x", "http://127.0.0.1:1", "--attempts", "1")
+    recorded = tmp_path / "recorded.har"
+    entry = {"request": {"method": "POST", "url": f"https://{url}", "headers": []}, "response": {"status": 503}}
+    recorded.write_text(json.dumps({"log": {"version": "1.2", "entries": [entry]}}))
+    for words in (
+        ("curl", "-d", "x", f"https://{url}", *proxy, "--report", "json"),
+        ("curl", "-d", "x", f"https://{url}", *proxy, "-v"),
+        ("curl", "-d", "x", f"https://{url}", "--dry-run"),
+        ("explain", "POST", f"https://{url}", "--json"),
+        ("explain", str(recorded)),
+        ("explain", str(recorded), "--json"),
+    ):
+        done = invoke(*words)
+        assert "[redacted]" in done.output
+        assert "SECRET" not in done.output
+
+
+def test_the_hint_covers_the_request(invoke: Invoke) -> None:
+    """The patterns that it names make the request repeatable, also with an override header and an id in the path."""
+    with Wire(reply(503), reply(503), reply(200)) as server:
+        line = ("curl", "-d", "x", f"{server.url}/orders/7", "-H", "X-HTTP-Method-Override: PATCH", "--constant", "0")
+        (hint,) = [text for text in invoke(*line).stderr.splitlines() if text.startswith("hint: ")]
+        options = shlex.split(hint.rpartition("it: ")[2])
+        assert options[1::2] == [f"{method} {server.url}/orders/*" for method in ("POST", "PATCH")]
+        assert invoke(*line, *options).exit_code == 0
+        assert len(server.seen) == 3
 
 
 def test_verbose_hides_secrets(invoke: Invoke) -> None:

@@ -15,7 +15,7 @@ BAD_CERTIFICATE, UNTRUSTED, BAD_ENCODING, BAD_CA_FILE, HTTP2_FAILED = 58, 60, 61
 _CURES = {
     UNRESOLVED: "check the host name",
     NOT_CONNECTED: "check host and port, and that the server runs",
-    TIMED_OUT: "--max-time and --connect-timeout limit an attempt, --timeout limits all of them",
+    TIMED_OUT: "--max-time and --connect-timeout limit an attempt; after --timeout, no further attempt begins",
     UNTRUSTED: "name the server's CA certificate with --cacert FILE",
 }
 

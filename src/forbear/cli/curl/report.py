@@ -8,13 +8,13 @@ import click
 
 from forbear.cli.curl.hop import Hop
 from forbear.cli.events import EventPrinter
-from forbear.cli.explain.http import path_of
+from forbear.cli.explain.http import shown_path
 from forbear.cli.output import advise
 from forbear.core.decide import Reason
 from forbear.core.events import Event, GaveUp, Recovered, Scheduled
-from forbear.core.redact import redact
 from forbear.core.report import Attempt, Report
 from forbear.core.service import Judgement
+from forbear.http.patterns import suggested
 
 
 @dataclass
@@ -52,7 +52,7 @@ class HopReport:
         return {
             "method": request.method,
             "host": self.hop.url.netloc.decode("ascii"),
-            "path": redact(path_of(request)),
+            "path": shown_path(request),
             "service": judgement.service,
             "operation": judgement.operation,
             "safety": judgement.safety.value,
@@ -78,9 +78,9 @@ class HopReport:
         judgement, request = self.judgement, self.hop.request
         if report.reason is not Reason.UNSAFE or judgement.refused is not None or judgement.session:
             return
-        query = "?*" if "?" in request.target else ""
-        url = f"{request.scheme}://{self.hop.url.netloc.decode('ascii')}{path_of(request)}{query}"
-        advise(f"if a second execution does no harm, vouch for it: --safe '{request.method} {url}'")
+        options = " ".join(f"--safe '{pattern}'" for pattern in suggested(request))
+        if options:
+            advise(f"if a second execution does no harm, vouch for it: {options}")
 
 
 def print_json(reports: Sequence[HopReport], code: int, elapsed: float) -> None:

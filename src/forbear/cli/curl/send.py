@@ -23,6 +23,7 @@ from forbear.cli.options import PolicyOptions, apply_options
 from forbear.cli.output import Problem, tell
 from forbear.cli.profiles import ProfileChoice
 from forbear.clients.httpx import RetryTransport
+from forbear.core.redact import redact
 from forbear.core.service import Judgement
 from forbear.http.vouch import Vouch, vouched
 from forbear.policy import Policy
@@ -95,6 +96,9 @@ class CurlRun:
         except KeyboardInterrupt:
             code = 130
             raise
+        except SystemExit as ended:  # by a signal
+            code = ended.code if isinstance(ended.code, int) else code
+            raise
         finally:
             if self._rules.report == "json":
                 print_json(self._reports, code, current.get().monotonic() - self._started)
@@ -109,7 +113,7 @@ class CurlRun:
                     if dump is not None:
                         dump.write(heads)
                         dump.finish()
-                    shown = heads if settings.has("include") or hop.method == "HEAD" else b""
+                    shown = heads if settings.has("include", "head") or hop.method == "HEAD" else b""
                     self._finish(response, shown, sink)
                     return
             hop = following
@@ -120,8 +124,9 @@ class CurlRun:
         if not failed or self._settings.has("fail-with-body"):
             if head:
                 sink.write(head)
-            for chunk in response.iter_bytes() if self._settings.has("compressed") else response.iter_raw():
-                sink.write(chunk)
+            if not self._settings.has("head"):
+                for chunk in response.iter_bytes() if self._settings.has("compressed") else response.iter_raw():
+                    sink.write(chunk)
             sink.finish()
         self._write_out(response, HTTP_ERROR if failed else 0, sink.size)
         if failed:
@@ -181,7 +186,9 @@ class CurlRun:
 
     def _sent(self, request: httpx.Request) -> None:
         if self._settings.has("verbose"):
-            tell(f"> {request.method} {request.url.raw_path.decode('ascii')}")
+            host, target = request.url.host, request.url.raw_path.decode("ascii")
+            target = redact(f"{host}{target}").removeprefix(host)  # the host says which path is the secret of a webhook
+            tell(f"> {request.method} {target}")
             for name, value in request.headers.items():
                 tell(f"> {name}: {value}")
 

@@ -71,7 +71,7 @@ class CurlSettings:
     """The settings of one curl line. `flags` has its flags, and `values` the last value of each option with one.
 
     Times are in seconds, None where the line sets none. `resolved` maps a host and port ("" and 0 for any) to the
-    address and port to connect to. `outputs` lists the values of `-o`.
+    address and port to connect to.
     """
 
     flags: set[str] = field(default_factory=set[str])
@@ -92,6 +92,8 @@ class CurlSettings:
         settings = cls()
         for name, value in line.others:
             settings._take(name, value)
+        if line.wants_head:
+            settings.flags.add("head")
         if "globoff" not in {name for name, _ in line.others} and any(map(_GLOB.search, line.urls)):
             raise BadInput(
                 "curl would expand the braces or brackets of this URL into several requests",

@@ -166,7 +166,7 @@ class CurlLine:
         self.end = ""
         self.draft = Draft(stdin)
         self.method: str | None = None
-        self.sends_data = self.sends_json = False
+        self.sends_data = self.sends_json = self.wants_head = False
         self._implied = "GET"
         self._get = False
         self._query: list[str] = []
@@ -191,7 +191,7 @@ class CurlLine:
         elif name == "request":
             self.method = value
         elif name == "head":
-            self._implied = "HEAD"
+            self._implied, self.wants_head = "HEAD", True
         elif name == "get":
             self._get = True
         elif name == "url":

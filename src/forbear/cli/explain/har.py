@@ -228,7 +228,7 @@ def print_json(items: list[JudgedRequest], profile: str) -> None:
 
 def _request(item: JudgedRequest) -> str:
     request = item.recorded.request
-    return printable(f"{request.method} {request.host}{http.path_of(request)}")
+    return printable(f"{request.method} {request.host}{http.shown_path(request)}")
 
 
 def _count(items: list[JudgedRequest], group: str) -> int:
@@ -254,7 +254,7 @@ def _document(item: JudgedRequest) -> dict[str, Any]:
     return {
         "entry": item.recorded.number,
         "group": item.group,
-        "request": {"method": request.method, "host": request.host, "path": http.path_of(request)},
+        "request": {"method": request.method, "host": request.host, "path": http.shown_path(request)},
         "status": item.recorded.status,
         "verdict": None if item.verdict is None else item.verdict.kind.value,
         "service": judgement.service,

@@ -10,6 +10,7 @@ from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, w
 from forbear.cli.output import BadInput
 from forbear.cli.profiles import ProfileChoice
 from forbear.core.decide import Reason
+from forbear.core.redact import hide, printable
 from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import Start
@@ -41,7 +42,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice) -> Ans
     """
     policy, judge = policy_for(request, service, profile)
     judgement = judge.classify(request)
-    path = path_of(request)
+    path = shown_path(request)
     with muted():  # these attempts are not real, so no listener is called
         outcomes = list(_outcomes(request, judgement, policy, judge))
     return Answer(
@@ -73,13 +74,25 @@ def policy_for(request: Request, service: str | None, profile: ProfileChoice) ->
         service = UNKNOWN_SERVICE if known is None else known.name
     policy = _policy(service, profile)
     if policy.service is None:
-        raise BadInput(f"{service} does not judge HTTP requests", "leave --service out, or name the service of an API")
+        raise BadInput(f"{service} does not judge HTTP requests", "name a --service or a --profile of an HTTP API")
     return policy, policy.service
 
 
 def path_of(request: Request) -> str:
     """Return the path of a request without the query, which may contain secrets."""
     return request.target.partition("?")[0]
+
+
+def shown_path(request: Request) -> str:
+    """Return the path of a request for display: without secrets such as the token of a webhook.
+
+    The verb of a custom method stays (`secrets/a:getIamPolicy`), although it stands where a secret could stand.
+    """
+    path, colon, verb = path_of(request).rpartition(":")
+    if not (colon and verb.isalpha()):
+        path, colon, verb = path_of(request), "", ""
+    host = printable(request.host)
+    return hide(f"{host}{printable(path)}").removeprefix(host) + colon + verb
 
 
 @cache
