@@ -199,11 +199,47 @@ def test_vouching(invoke: Invoke, vouch: tuple[str, ...], attempts: int) -> None
     assert (cure in done.stderr) is (vouch == () or "URL/other" in vouch[1] or vouch[1] == "URL=429")
 
 
-def test_a_dry_run_sends_nothing(invoke: Invoke) -> None:
-    """It prints what `forbear explain` prints, and that the user vouches."""
+def test_a_dry_run_sends_nothing(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It prints what `forbear explain` prints, with its warnings, even if retries are off in the environment."""
+    monkeypatch.setenv("FORBEAR_DISABLED", "1")
     with Wire(OK) as server:
-        line = ("-X", "POST", f"{server.url}/search")
-        done = invoke("curl", "--dry-run", *line, "--safe", f"POST {server.url}/search")
-        assert done.stdout == invoke("explain", "POST", f"{server.url}/search").stdout
+        line = ("-X", "PATCH", "-H", "If-Match: unquoted", f"{server.url}/search")
+        done = invoke("curl", "--dry-run", *line)
+        assert done.stdout == invoke("explain", "curl", *line).stdout
     assert (done.exit_code, server.seen) == (0, [])
-    assert "you vouch for this request" in done.stderr
+    assert "warning: `If-Match` does not count" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "repeatable", "lost", "busy"),
+    [
+        ((), "no", "no", "no"),
+        (("--safe", "POST https://x.com/a"), "yes", "yes       transient, and you vouch", "yes"),
+        (("--safe", "POST https://x.com/b"), "no", "no", "no"),
+        (("--not-executed", "https://x.com=503"), "no", "no", "yes       it was not executed"),
+        (("--idempotency-header", "Key"), "yes", "yes       transient, and the API drops", "yes       transient"),
+        (("--idempotency-header", "Key", "--service", "cloud_storage"), "no", "no", "no"),
+        (
+            ("--safe", "POST https://x.com/a", "--attempts", "1"),
+            "yes",
+            "no        limit of 1 attempt",
+            "no        limit",
+        ),
+    ],
+)
+def test_a_dry_run_obeys_the_options(
+    invoke: Invoke, options: tuple[str, ...], repeatable: str, lost: str, busy: str
+) -> None:
+    """A vouch, a key and the limits change the answer as they change the run."""
+    done = invoke("curl", "--dry-run", "-d", "x", "https://x.com/a", *options)
+    assert f"\nrepeatable  {repeatable}" in done.stdout
+    rows = {row[: row.index("  ")]: row.partition("  ")[2].strip() for row in done.stdout.splitlines() if "  " in row}
+    for failure, start in (("reset or timeout after sending", lost), ("503", busy)):
+        (text,) = (text for name, text in rows.items() if failure in name)
+        assert text.startswith(start)
+
+
+def test_a_dry_run_shows_the_waits_of_the_options(invoke: Invoke) -> None:
+    """The retry options of curl count, too."""
+    done = invoke("curl", "--dry-run", "https://x.com/a", "--retry", "1", "--retry-delay", "3")
+    assert done.stdout.splitlines()[-1].startswith("waits of 3 s and so on; at most 2 attempts")

@@ -9,10 +9,11 @@ import click
 
 from forbear.cli.explain.curl import CurlLine, is_curl, takes_next
 from forbear.cli.options import PolicyOptions, policy_options
-from forbear.cli.output import BadInput, tell
+from forbear.cli.output import BadInput, tell, warn
 from forbear.cli.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
 from forbear.http.request import Request
 from forbear.http.vouch import Vouch
+from forbear.run import switch
 
 if TYPE_CHECKING:
     from forbear.cli.curl.send import Rules
@@ -205,10 +206,8 @@ def _refusals(text: str) -> tuple[str, frozenset[int]]:
 
 
 def _explain(request: Request, rules: "Rules") -> None:
-    from forbear.cli.explain import http
-    from forbear.http.vouch import vouched
-
-    answer = http.answer(request, rules.service, rules.profile)
+    switch.enable()  # the answer is about the rules, even if retries are off in this environment
+    answer = rules.answer(request)
     answer.show()
-    if vouched(answer.judgement, request, Vouch(rules.safe)).vouched:
-        tell("you vouch for this request: it is repeated after every transient failure")
+    for text in answer.warnings:
+        warn(text)

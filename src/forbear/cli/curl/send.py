@@ -18,13 +18,16 @@ from forbear.cli.curl.output import Sink, file_or_stdout, formatted, head_of, op
 from forbear.cli.curl.report import HopReport, print_json
 from forbear.cli.curl.settings import CurlSettings
 from forbear.cli.events import EventPrinter
-from forbear.cli.explain.http import policy_for
+from forbear.cli.explain.answer import Answer
+from forbear.cli.explain.http import Overrides, answer, policy_for
 from forbear.cli.options import PolicyOptions, apply_options
 from forbear.cli.output import Problem, tell
 from forbear.cli.profiles import ProfileChoice
 from forbear.clients.httpx import RetryTransport
 from forbear.core.redact import redact
 from forbear.core.service import Judgement
+from forbear.http.idempotency import IdempotencyKey
+from forbear.http.request import Request
 from forbear.http.vouch import Vouch, vouched
 from forbear.policy import Policy
 from forbear.run.runtime import current
@@ -49,9 +52,20 @@ class Rules:
         """Return the policy for a request, and the judgement on it, with what the user vouches for."""
         request = hop.request
         policy, service = policy_for(request, self.service, self.profile)
-        limits, backoff = apply_options(policy.limits, policy.backoff, self.policy)
         judgement = vouched(service.classify(request), request, Vouch(self.safe, self.not_executed))
-        return policy.with_limits(limits).with_backoff(backoff), judgement
+        return self.adjust(policy), judgement
+
+    def adjust(self, policy: Policy) -> Policy:
+        """Return a policy with the limits and the backoff of the options."""
+        limits, backoff = apply_options(policy.limits, policy.backoff, self.policy)
+        return policy.with_limits(limits).with_backoff(backoff)
+
+    def answer(self, request: Request) -> Answer:
+        """Return what would be retried of a request, with all options that count for it."""
+        header = self.idempotency_header
+        key = None if header is None else IdempotencyKey(header, None, add=True)
+        overrides = Overrides(Vouch(self.safe, self.not_executed), key, self.adjust)
+        return answer(request, self.service, self.profile, overrides)
 
 
 class CurlRun:

@@ -53,6 +53,8 @@ def why_retried(verdict: Verdict, judgement: Judgement) -> str:
     wait = wait_text(verdict)
     if verdict.kind is Kind.NOT_EXECUTED:
         return f"it was not executed{'; at once, on the node that the response names' if verdict.delay == 0 else wait}"
+    if judgement.vouched:
+        return f"transient, and you vouch that a repeat does no harm{wait_text(verdict)}"
     if judgement.met is not None:
         return f"transient, and the condition makes a repeat safe{wait}"
     return f"transient, and a repeat is harmless{wait}"

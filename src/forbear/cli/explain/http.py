@@ -1,7 +1,8 @@
 """HTTP requests: the policy for one, and what follows its failures, by the exchange that every adapter drives."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,13 @@ from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdic
 from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.send import Fixed
+from forbear.http.idempotency import IdempotencyKey
 from forbear.http.request import Request
-from forbear.http.vouch import cure
+from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
 from forbear.policy import Policy
 from forbear.run.listeners import muted
 from forbear.services import registry
+from forbear.services.rfc9110 import RFC9110
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
@@ -35,16 +38,32 @@ _RETRY_AFTER = "30"  # seconds
 _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 
 
-def answer(request: Request, service: str | None, profile: ProfileChoice) -> Answer:
+@dataclass(frozen=True)
+class Overrides:
+    """The options of a user that change an answer: a vouch, a key that each write gets, and limits and waits."""
+
+    vouch: Vouch = NO_VOUCH
+    key: IdempotencyKey | None = None
+    adjust: Callable[[Policy], Policy] | None = None
+
+
+def answer(request: Request, service: str | None, profile: ProfileChoice, overrides: Overrides | None = None) -> Answer:
     """Return which failures of a request are retried, and why.
 
     `service` names the service that judges it, None for the one that its host belongs to (unknown: RFC 9110).
     """
+    overrides = overrides or Overrides()
     policy, judge = policy_for(request, service, profile)
-    judgement = judge.classify(request)
+    if overrides.adjust is not None:
+        policy = overrides.adjust(policy)
+    if judge != RFC9110:
+        overrides = replace(overrides, key=None)  # as in the clients
+    judgement = vouched(judge.classify(request), request, overrides.vouch)
     path = shown_path(request)
     with muted():  # these attempts are not real, so no listener is called
-        outcomes = list(_outcomes(request, judgement, policy, judge))
+        outcomes = list(_outcomes(request, judgement, policy, judge, overrides))
+    if overrides.key is not None and judgement.refused is None:
+        judgement = judgement.replace(repeatable=True)
     return Answer(
         f"{request.method} {request.host}{path}",
         {"method": request.method, "host": request.host, "path": path},
@@ -101,12 +120,13 @@ def _policy(service: str, profile: ProfileChoice) -> Policy:
 
 
 def _outcomes(
-    request: Request, judgement: Judgement, policy: Policy, service: "HttpService"
+    request: Request, judgement: Judgement, policy: Policy, service: "HttpService", overrides: Overrides
 ) -> Iterator[FailureOutcome]:
     """Yield what follows each kind of failure of the first attempt: connection errors, error statuses and conflicts."""
 
     def exchange() -> Exchange:
-        return Exchange(policy, service, lambda: request, Fixed(b""), Start())
+        key, vouch = overrides.key, overrides.vouch
+        return Exchange(policy, service, lambda: request, Fixed(b""), Start(), key=key, vouch=vouch)
 
     def after_error(failure: str, verdict: Verdict, status: int | None = None) -> FailureOutcome:
         started = exchange()
@@ -116,6 +136,8 @@ def _outcomes(
         started = exchange()
         failure = f"{status} with Retry-After: {headers['retry-after']}" if headers else str(status)
         verdict = service.verdict(judgement, status, headers)
+        if overrides.vouch.is_refusal(judgement, request, status, headers):
+            verdict = NOT_EXECUTED if verdict is None else verdict.replace(kind=Kind.NOT_EXECUTED)
         return _outcome(failure, status, verdict, started.answered(status, headers, None), started)
 
     yield after_error(NOT_SENT, NOT_EXECUTED)
@@ -147,6 +169,8 @@ def _outcome(
         why = Reason.PERMANENT.value if exchange.report is None else exchange.report.text
     elif judgement.session and not judgement.repeatable and verdict.kind is Kind.TRANSIENT:
         why = f"the client queries the session, and sends the rest{wait_text(verdict)}"
+    elif verdict.kind is Kind.TRANSIENT and not judgement.repeatable:  # no word, so a key
+        why = f"transient, and the API drops duplicates by the key{wait_text(verdict)}"
     else:
         why = why_retried(verdict, judgement)
     return FailureOutcome(failure, status, delay is not None, why)
