@@ -41,6 +41,8 @@ def curl() -> str:
         ("-F", "a=b", "-F", "f=@FILE", "URL/a"),
         ("-F", 'm={"a": 1};type=application/json', "--form-string", "s=@x;type=y", "URL/a"),
         ("-F", "t=<FILE", "-F", "f=@FILE;type=text/x;filename=g", "URL/a"),
+        ("-F", "a=b", "-H", "Content-Type: multipart/form-data", "URL/a"),
+        ("-d", "a=b", "-H", "Transfer-Encoding: chunked", "URL/a"),
         ("-I", "URL/a"),
         ("-u", "me:p:w", "-H", "X: y", "URL/a/../b"),
         ("--path-as-is", "URL/a/../b"),
@@ -96,6 +98,7 @@ def described(seen: Seen) -> tuple[str, dict[str, str], bytes]:
         (reply(200, b"x"), ("-o", "/no/such/folder/file")),
         (reply(200, b"x"), ("-w", "%{http_code} %{size_download} %{content_type}|%{num_redirects}%%\\n")),
         (reply(200, b"x", "Content-Type: text/x"), ("-i",)),
+        (reply(200, b"x"), ("-I", "-X", "GET")),
     ],
 )
 def test_the_same_end(invoke: Invoke, curl: str, answer: Answer, options: tuple[str, ...]) -> None:
