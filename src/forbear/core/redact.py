@@ -70,7 +70,7 @@ _SHAPES = (
         "bearer basic negotiate",
         (
             rf"(?i){_START}((?:bearer|basic|negotiate)[ ]++)"
-            r"(?!\[redacted\]|(?:auth\w*|tokens?|credentials?)\b)[^\s\"',;)]++"
+            r"(?!\[redacted\]|(?:auth\w*|tokens?|credentials?)\b|is[ ])[^\s\"',;)]++"
         ),
     ),
     ("token key", r"(?i)((?:token|api ?key)[ ]++)[\w.~+/=-]{20}[\w.~+/=-]*+"),

@@ -35,7 +35,7 @@ _VALUES = frozenset({
 })  # fmt: skip
 
 _CURES = {
-    "anyauth": "send Basic credentials with -u USER:PASSWORD, or a header with -H 'Authorization: ...'",
+    "anyauth": "send Basic credentials with -u USER:PASSWORD, or a token with --oauth2-bearer TOKEN",
     "continue-at": "leave it out: a broken download is continued within the run; -r RANGE requests a part",
     "cookie-jar": "send cookies with -b 'NAME=VALUE'",
     "etag-compare": "send the etag with -H 'If-None-Match: ETAG'",
