@@ -5,10 +5,12 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.cli.curl.errors import failure_of
 from forbear.cli.curl.settings import CurlSettings
 from forbear.cli.explain.curl import _IGNORED, _IGNORED_FLAGS, CurlLine
 from forbear.cli.output import BadInput
@@ -103,6 +105,15 @@ def test_a_slow_server_cannot_hold_an_attempt(invoke: Invoke, head: bytes) -> No
     assert "error: the attempt took longer than --max-time 0.2 s\n" in done.stderr
 
 
+def test_a_time_limit_is_named_whatever_ends_the_connection() -> None:
+    """The error by which the connection ends when the time is over depends on the server."""
+    error = httpx.ReadTimeout("the attempt took longer than --max-time 1 s")
+    error.__cause__ = httpx.ReadError("[Errno 104] Connection reset by peer")
+    error.__cause__.__cause__ = ConnectionResetError(104, "Connection reset by peer")
+    failure = failure_of(error)
+    assert (str(failure), failure.exit_code) == ("the attempt took longer than --max-time 1 s", 28)
+
+
 @pytest.mark.parametrize(
     ("words", "text", "cure"),
     [
@@ -166,6 +177,14 @@ def test_every_option_of_the_parser_is_followed_harmless_or_refused() -> None:
         "no-progress-meter", "progress-bar", "retry-connrefused", "show-error", "silent", "ssl-reqd", "styled-output",
         "tcp-nodelay", "tlsv1", "trace-time",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(_IGNORED_FLAGS))
+def test_an_error_names_the_option_and_the_cure(invoke: Invoke, name: str) -> None:
+    """Nothing in the text about an option that is refused looks like a secret."""
+    done = invoke("curl", "--dry-run", f"--{name}", "https://x.com")
+    assert "[redacted]" not in done.stderr
+    assert done.exit_code == 0 or f"error: the curl option --{name} is not supported\nhint: " in done.stderr
 
 
 @given(st.sampled_from(sorted(_IGNORED | _IGNORED_FLAGS)), st.text(max_size=30))

@@ -34,6 +34,8 @@ def failure_of(error: Exception) -> CurlFailed:
     reason = next((cause.strerror for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror), None)
     if code in (UNRESOLVED, NOT_CONNECTED):
         return CurlFailed(f"cannot connect to {_host(error)}: {reason or error}", code)
+    if isinstance(error, httpx.TimeoutException):
+        reason = None  # the end of a connection whose time is over is no reason
     text = reason or str(error) or type(error).__name__
     return CurlFailed(f"{text[:1].lower()}{text[1:]}" if text[1:2].islower() else text, code)
 
