@@ -26,7 +26,7 @@ from benchmarks.transfers.task import Outcome as Transferred
 from benchmarks.work import KEY, aflaky, flaky
 from forbear.run.runtime import current
 
-TINY = Effort(rounds=3, seconds=0.00001, processes=1, coroutines=20)
+TINY = Effort(rounds=2, seconds=0.00001, processes=1, coroutines=20)
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

@@ -1,4 +1,4 @@
-"""Fifty writers of one resource over real sockets, in bad weather: every change is applied exactly once."""
+"""Thirty writers of one resource over real sockets, in bad weather: every change is applied exactly once."""
 
 import asyncio
 import contextvars
@@ -18,7 +18,7 @@ from forbear.update import aupdate, update
 
 Resource = dict[str, Any]
 
-WRITERS = 50
+WRITERS = 30
 ROLE = "roles/iam.serviceAccountUser"
 ACCOUNT = "/v1/projects/p/serviceAccounts/worker@p.iam.gserviceaccount.com"
 BUCKET = "/storage/v1/b/bkt"
@@ -121,7 +121,7 @@ def cloud() -> Iterator[Cloud]:
 
 
 def patient(policy: Policy) -> Policy:
-    """A policy that has the time for fifty writers on a busy machine, at the pace of the clients' clocks."""
+    """A policy that has the time for thirty writers on a busy machine, at the pace of the clients' clocks."""
     return policy.with_timeout(100 * FACTOR).with_attempts(None)
 
 
@@ -135,7 +135,7 @@ def check(cloud: Cloud, kind: Kind) -> None:
 
 @every_kind
 def test_threads(cloud: Cloud, kind: Kind) -> None:
-    """Fifty threads change one resource, each in a run of its own."""
+    """Thirty threads change one resource, each in a run of its own."""
     limits = httpx.Limits(max_connections=WRITERS)
     transport = RetryTransport(patient(kind.policy), transport=httpx.HTTPTransport(limits=limits, verify=False))
 
@@ -168,7 +168,7 @@ def test_threads(cloud: Cloud, kind: Kind) -> None:
 
 @every_kind
 async def test_tasks(cloud: Cloud, kind: Kind) -> None:
-    """Fifty tasks change one resource, each in a run of its own."""
+    """Thirty tasks change one resource, each in a run of its own."""
     limits = httpx.Limits(max_connections=WRITERS)
     transport = AsyncRetryTransport(
         patient(kind.policy), transport=httpx.AsyncHTTPTransport(limits=limits, verify=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from forbear.run.stopping import StopEvent
 
 _GLANCE = 0.05
-"""Seconds between looks at the other events while one of several is waited for."""
+"""Seconds between looks at the events of `stop_on`, where none of them can be waited for."""
 
 
 class AttemptTimeout(TimeoutError):
@@ -117,8 +117,14 @@ class Runtime:
         return asyncio.sleep(seconds)
 
     def sleep_unless(self, events: "tuple[StopEvent, ...]", seconds: float) -> None:
-        """Sleep for so many seconds, or until one of the `events` is set; of several, each is looked at in turn."""
-        if len(events) == 1:
+        """Sleep for so many seconds, or until one of the `events` is set.
+
+        The main thread looks at them every 0.05 seconds. A signal handler runs there: if it set a threading.Event that
+        the same thread waits for, it could wait for ever for the event's own lock.
+        """
+        from threading import current_thread, main_thread
+
+        if len(events) == 1 and current_thread() is not main_thread():
             events[0].wait(seconds)
             return
         end = time.monotonic() + seconds
@@ -126,7 +132,7 @@ class Runtime:
             left = end - time.monotonic()
             if left <= 0:
                 return
-            events[-1].wait(min(left, _GLANCE))
+            time.sleep(min(left, _GLANCE))
 
     def within(self, seconds: float) -> "AbstractAsyncContextManager[None]":
         """Return a context manager for `async with` that cancels its block after so many seconds.

@@ -27,7 +27,7 @@ WHY = "the event of stop_on is set"
 
 
 class stop_on(Scope):  # noqa: N801 - used like a function
-    """`with stop_on(event):` ends the runs in the block once `event` is set, and interrupts their sync waits at once.
+    """`with stop_on(event):` ends the runs in the block once `event` is set, and interrupts their sync waits.
 
     The event has `is_set()` and `wait(timeout)`, as a threading.Event has. It is looked at after each failure, and
     during each wait of sync code, in functions, blocks and clients. If it is set, the run gives up. The error of the
@@ -35,9 +35,10 @@ class stop_on(Scope):  # noqa: N801 - used like a function
     running attempt is not interrupted. Async waits are not either, because tasks can be cancelled; async code looks at
     the event after each failure only.
 
-    Scopes can be nested: each of their events counts, and with several of them a wait ends within 0.05 seconds. A scope
-    applies to this thread or task, and to the tasks that it starts, until the block ends. In a generator it applies to
-    what the generator itself calls, not to its consumer. Raises TypeError for an object without these methods.
+    A wait ends at once; in the main thread and in nested scopes it ends within 0.05 seconds. Each event of nested
+    scopes counts, and a signal handler may set one. A scope applies to this thread or task, and to the tasks that it
+    starts, until the block ends. In a generator it applies to what the generator itself calls, not to its consumer.
+    Raises TypeError for an object without these methods.
     """
 
     __slots__ = ("event",)

@@ -85,6 +85,25 @@ def test_serve_stops_on_signals(number: signal.Signals) -> None:
     assert (process.returncode, errors) == (0, "")
 
 
+_SIGNAL_WHILE_WAITING = """
+import signal, sys
+from forbear.testing.cloud import serve
+
+def interrupt(frame, event, called):
+    name = frame.f_code.co_qualname if event == "call" else getattr(called, "__name__", "")
+    if (event, name) in (("call", "Condition.wait"), ("c_call", "get")):
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGINT)
+
+serve(on_ready=lambda cloud: sys.setprofile(interrupt))
+"""
+
+
+def test_a_signal_as_the_wait_begins() -> None:
+    """The server stops, too, if the signal arrives just when the wait for it holds a lock."""
+    assert subprocess.run([sys.executable, "-c", _SIGNAL_WHILE_WAITING], timeout=60, check=False).returncode == 0
+
+
 def test_serve_tells_of_a_taken_port(cloud: Cloud) -> None:
     """In the foreground, a port in use is an error at once as well."""
     with pytest.raises(OSError, match="choose another"):

@@ -5,8 +5,10 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import attrgetter
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
 
@@ -244,9 +246,11 @@ def serve(
     receives signals; elsewhere it raises ValueError. OSError if the port is taken. The handlers of both signals are
     restored at the end.
     """
-    stop = threading.Event()
+    # Not an Event: its lock is not reentrant, so a handler that sets it may wait for ever for the code it interrupted.
+    stop: SimpleQueue[None] = SimpleQueue()
     before = {
-        number: signal.signal(number, lambda _number, _frame: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)
+        number: signal.signal(number, lambda _number, _frame: stop.put(None))
+        for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
         with Cloud(
@@ -259,9 +263,10 @@ def serve(
         ) as cloud:
             if on_ready is not None:
                 on_ready(cloud)
-            # Wait in short steps, because a signal does not interrupt a wait on Windows.
-            while not stop.wait(0.5):
-                pass
+            while True:
+                with suppress(Empty):
+                    stop.get(timeout=0.5)  # in short steps, because a signal does not interrupt a wait on Windows
+                    break
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
