@@ -328,11 +328,17 @@ def test_a_signal_handler_may_set_the_event() -> None:
         def wait(self, timeout: float | None = None) -> bool:
             raise AssertionError("a handler that calls set() now would wait for ever")
 
+    def interrupt(_: Event) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    def handle(*_: object) -> None:
+        event.set()
+
     event = Held()
-    previous = signal.signal(signal.SIGINT, lambda *_: event.set())
+    previous = signal.signal(signal.SIGINT, handle)
     try:
         with stop_on(event), pytest.raises(Busy):
-            MINUTES.with_on_event(lambda _: signal.raise_signal(signal.SIGINT)).call(raising(Busy()))
+            MINUTES.with_on_event(interrupt).call(raising(Busy()))
     finally:
         signal.signal(signal.SIGINT, previous)
 
