@@ -1,6 +1,6 @@
 """A task that charges a customer. Libraries: Celery and requests.
 
-The bank refuses requests with 429 before it executes them: the program says so by `not_executed=`, and the charge is
+The bank refuses requests with 429 before it executes them. The program states that by `not_executed=`, and the charge is
 sent again. If the response to a charge is lost, the task fails instead of charging twice.
 """
 

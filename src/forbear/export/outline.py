@@ -212,7 +212,7 @@ class Outline:
     def has_full_jitter(self, source: str) -> None:
         """Record that the target draws each wait from zero to the whole step: exact for "full", else a difference.
 
-        `source` is the line of the target's code that says so.
+        `source` is the line of the target's code that is the reason.
         """
         if self.waits.jitter == "full":
             self.says("jitter")
@@ -221,7 +221,7 @@ class Outline:
     def has_no_jitter(self, source: str) -> None:
         """Record, for a policy with jitter, the difference that the target always waits for the mean wait.
 
-        `source` is the line of the target's code that says so.
+        `source` is the line of the target's code that is the reason.
         """
         self.differs("jitter", f"jitter={self.waits.jitter}: none, so each wait is near the policy's mean ({source})")
 
