@@ -18,6 +18,9 @@ CODE := $(wildcard src tests benchmarks docs tools examples)
 # A developer who works with retries off still wants to see and test them.
 unexport FORBEAR_DISABLED
 
+# Without compiled files, every process that a test starts would compile all it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # dev holds all of demo, so the demo runs in either; the smaller set is enough on a fresh machine.
 DEV := $(VENV)/.dev
 DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.demo)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 import forbear
 
 # `quick` runs the same examples every time, so that a red run is red again; `soak` looks for new ones.
-settings.register_profile("quick", derandomize=True, database=None, max_examples=60, deadline=None)
+settings.register_profile("quick", derandomize=True, database=None, max_examples=40, deadline=None)
 settings.register_profile(
     "soak", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -76,3 +76,9 @@ def pytest_collection_finish() -> None:
 def anyio_backend() -> str:
     """Run async tests on asyncio; a test about trio parametrizes `anyio_backend` with "asyncio" and "trio"."""
     return "asyncio"
+
+
+@pytest.fixture
+def forkable() -> None:
+    """Keep forked processes from collecting what other tests left: gRPC's waits for a thread that no fork has."""
+    gc.freeze()

@@ -29,7 +29,10 @@ from forbear.run.runtime import current
 TINY = Effort(rounds=2, seconds=0.00001, processes=1, coroutines=20)
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.soak) if name in {"import", "memory"} else name for name in BENCHMARKS],
+)
 def test_every_benchmark_finds_figures_for_all_it_compares(name: str) -> None:
     """Each contender has a positive figure, ours is among them, and every target can be judged."""
     table = BENCHMARKS[name](TINY)

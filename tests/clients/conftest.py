@@ -1,4 +1,7 @@
-"""The flavours of clients to test, and one embedded cloud for all tests, empty but for a bucket before each."""
+"""The flavours of clients to test, and one embedded cloud for all tests, empty but for a bucket before each.
+
+`make test` runs the modules that take longest with every library and every style, but not with each pair of them.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -7,6 +10,31 @@ import pytest
 
 from forbear.testing.cloud import Cloud
 from tests.support.clients.flavours import FLAVOURS, Flavour
+
+LONG = {
+    "test_httpx_downloads": "flavour",
+    "test_httpx_faults": "flavour",
+    "test_httpx_outcomes": "flavour",
+    "test_httpx_sessions": "flavour",
+    "test_httpx_storm": "flavour",
+    "test_cluster": "cluster",
+    "test_cluster_watch": "cluster",
+    "test_commands": "flavour",
+    "test_counting": "flavour",
+    "test_lost_exec": "flavour",
+    "test_policies": "flavour",
+}
+"""The modules that take longest, and the parameter that tells the flavour."""
+
+FEW = {"httpx", "httpx-trio", "httpx2-asyncio", "redis", "valkey-async"}
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave the other flavours of a long module to `make soak`."""
+    if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        parameter = LONG.get(item.path.stem)
+        if parameter in item.callspec.params and item.callspec.params[parameter].name not in FEW:
+            item.add_marker(pytest.mark.soak)
 
 
 @pytest.fixture(params=FLAVOURS, ids=lambda flavour: flavour.name)

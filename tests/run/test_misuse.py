@@ -48,6 +48,7 @@ def test_a_sync_write_awaited_runs_once() -> None:
     assert written == [2]
 
 
+@pytest.mark.usefixtures("forkable")
 def test_a_child_is_not_stuck_on_its_parents_lock() -> None:
     """A child that was forked while a thread counted in a budget can count in it."""
     budget = forbear.Budget(forbear.TokenBucket(capacity=1e6))

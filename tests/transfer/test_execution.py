@@ -78,6 +78,7 @@ def test_items_are_done_by_processes(here: Path, cloud: Cloud) -> None:
         check(cloud, items, executor, settings)
 
 
+@pytest.mark.usefixtures("forkable")
 def test_a_forked_process_opens_a_storage_of_its_own(here: Path, cloud: Cloud) -> None:
     """Even if this one has one open."""
     items, settings = planned(cloud)
@@ -123,6 +124,7 @@ def test_items_are_done_by_processes_of_dask(here: Path, cloud: Cloud) -> None:
         check(cloud, items, executor, settings)
 
 
+@pytest.mark.usefixtures("forkable")
 def test_a_worker_that_dies_fails_its_items_and_a_rerun_does_them(here: Path, cloud: Cloud) -> None:
     """None is lost: each has an outcome, and what was done is done."""
     items, settings = planned(cloud)

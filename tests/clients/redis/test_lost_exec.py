@@ -53,7 +53,7 @@ def losing(path: str, flavour: Flavour, later: str) -> Generator[tuple[Any, Any]
     """A session through a proxy, and the commands that the proxy has seen."""
     with (
         proxy(path, lost_exec(LATER[later])) as seen,
-        flavour.connect(seen.port, socket_timeout=0.5 if later == "gone" else 10, client_name="me") as session,
+        flavour.connect(seen.port, socket_timeout=0.25 if later == "gone" else 10, client_name="me") as session,
     ):
         yield seen, session
 
@@ -198,7 +198,7 @@ def test_a_watch_that_is_not_lifted(flavour: Flavour, server: redis.Redis, path:
             await pipe.watch("k")
             raise KeyError("k")
 
-    seconds = 0.5 if later == "gone" else 10
+    seconds = 0.25 if later == "gone" else 10
     with proxy(path, script) as seen, flavour.connect(seen.port, socket_timeout=seconds) as session:
         with pytest.raises(KeyError):
             session.run(arun if flavour.is_async else run)
