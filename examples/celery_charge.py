@@ -1,7 +1,7 @@
 """A task that charges a customer. Libraries: Celery and requests.
 
-The bank refuses requests with 429 before it executes them. The program states that by `not_executed=`, and the charge is
-sent again. If the response to a charge is lost, the task fails instead of charging twice.
+The bank refuses requests with 429 before it executes them. The program states that by `not_executed=`, and the
+charge is sent again. If the response to a charge is lost, the task fails instead of charging twice.
 """
 
 import os

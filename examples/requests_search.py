@@ -1,7 +1,7 @@
 """Search a catalogue and book a room, over an API that is sometimes overloaded. Library: requests.
 
-Two requests are POSTs. A search changes nothing, so it may be sent twice. The program states that by `safe=`. A booking is
-never sent twice, unless the server certainly did not execute it.
+Two requests are POSTs. A search changes nothing, so it may be sent twice. The program states that by `safe=`. A
+booking is never sent twice, unless the server certainly did not execute it.
 """
 
 import sys

@@ -182,7 +182,7 @@ async def _areplaced(run: Run, error: Exception) -> "Any":
 
 
 def _last(run: Run, value: object) -> "Any":
-    """Return the last value, which `on_result` refused, or what replaces it; raise Unsatisfied if the plan asks for it."""
+    """Return the last value, which `on_result` refused, or what replaces it; raise Unsatisfied if the plan does."""
     error = unsatisfied(run, value)
     if error is None:
         return value
