@@ -5,6 +5,7 @@
 
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,8 @@ FEW = {"httpx", "httpx-trio", "httpx2-asyncio", "redis", "valkey-async"}
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Leave the other flavours of a long module to `make soak`."""
     if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
-        parameter = LONG.get(item.path.stem)
-        if parameter in item.callspec.params and item.callspec.params[parameter].name not in FEW:
+        flavour: Any = item.callspec.params.get(LONG.get(item.path.stem, ""))
+        if flavour is not None and flavour.name not in FEW:
             item.add_marker(pytest.mark.soak)
 
 
