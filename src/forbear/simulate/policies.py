@@ -1,0 +1,86 @@
+"""Find the policy that a scenario names, and change its limits and waits as the scenario says."""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any
+
+from forbear.core.backoff import Exponential
+from forbear.core.check import is_mapping
+from forbear.core.presets import PRESETS
+from forbear.policy import Policy
+from forbear.services import registry
+from forbear.simulate.fields import ScenarioError, duration, plain_number, refuse
+
+_TIME = 'a time with a unit, such as "10s"'
+
+_LIMITS: dict[str, tuple[Callable[[object], Any], str]] = {
+    "attempts": (plain_number, "a whole number or none"),
+    "timeout": (duration, f"{_TIME}, or none"),
+}
+_WAITS: dict[str, tuple[Callable[[object], Any], str]] = {
+    "initial": (duration, _TIME),
+    "multiplier": (plain_number, "a number"),
+    "maximum": (duration, _TIME),
+    "jitter": (lambda raw: raw, "a word"),
+    "spread": (duration, _TIME),
+}
+
+
+def policy_of(key: str, raw: Any) -> Policy:
+    """Return the policy of a name, or of a table: its `name` (default "default"), then changes of limits and waits.
+
+    The changes are `attempts` and `timeout` of `forbear.Limits`, and the parameters of `forbear.Exponential`. Raises
+    ScenarioError, with `key`, for anything else.
+    """
+    if not is_mapping(raw):
+        return policy_named(key, raw)
+    known = ("name", *_LIMITS, *_WAITS)
+    unknown = next((name for name in raw if name not in known), None)
+    if unknown is not None:
+        refuse_key(f"{key}.{unknown}", raw[unknown], known)
+    policy = policy_named(f"{key}.name", raw.get("name", "default"))
+    limits = {
+        name: None if raw[name] == "none" else _read(f"{key}.{name}", raw[name], *reader)
+        for name, reader in _LIMITS.items()
+        if name in raw
+    }
+    waits = {name: _read(f"{key}.{name}", raw[name], *reader) for name, reader in _WAITS.items() if name in raw}
+    backoff = policy.backoff if isinstance(policy.backoff, Exponential) else Exponential()
+    try:
+        policy = policy.with_limits(policy.limits.replace(**limits))
+        return policy.with_backoff(backoff.replace(**waits)) if waits else policy
+    except (TypeError, ValueError) as error:  # "`attempts` must be 1 or more, got 0"
+        raise ScenarioError(f"{error} in `{key}`; change that value") from None
+
+
+def policy_named(key: str, name: object) -> Policy:
+    """Return the policy called `name`: "default", a preset, a service, or a service and a profile ("iam.documented").
+
+    Raises ScenarioError, with `key`, if there is none.
+    """
+    text = name if isinstance(name, str) else ""
+    service, _, profile = text.partition(".")
+    policy: Policy | None = None
+    if text == "default":
+        policy = Policy(OSError, name=text)
+    elif text in PRESETS:
+        policy = Policy(OSError, name=text).with_preset(text)
+    elif service in registry.names():
+        policy = registry.policy(service, profile or "policy")
+    if policy is None:
+        refuse(key, "the name of a policy", name, f"write default, {', '.join(PRESETS)} or a service such as iam")
+    return policy
+
+
+def refuse_key(key: str, value: object, known: tuple[str, ...]) -> None:
+    """Raise the ScenarioError for a key that is none of the `known` ones, with the nearest of them."""
+    near = get_close_matches(key.rpartition(".")[2], known, 1)
+    cure = f"did you mean {near[0]}?" if near else "remove it"
+    refuse(key, f"one of the keys {', '.join(sorted(known))}", value, cure)
+
+
+def _read(key: str, raw: object, read: Callable[[object], Any], rule: str) -> Any:
+    value = read(raw)
+    if value is None:
+        refuse(key, rule, raw, "correct the value")
+    return value

@@ -1,0 +1,89 @@
+"""Read a scenario from a TOML or JSON file, a mapping, or options; every error is one line."""
+
+import json
+import tomllib
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from forbear.core.check import is_list, is_mapping
+from forbear.simulate.fields import ScenarioError, Section, refuse, rules
+from forbear.simulate.policies import policy_of, refuse_key
+from forbear.simulate.scenario import Clients, RateChange, Scenario, Server, Window
+
+S = TypeVar("S", bound=Section)
+
+_TABLES: dict[str, type[Section]] = {"clients": Clients, "service": Server}
+_LISTS: dict[str, type[Section]] = {"windows": Window, "clients.changes": RateChange}
+
+
+def read_file(path: Path, options: Iterable[str] = ()) -> Scenario:
+    """Return the scenario of a .json file, or of any other file as TOML, changed by `options` as in `read_mapping`.
+
+    Raises ScenarioError, and OSError if the file cannot be read.
+    """
+    content = path.read_bytes()
+    try:
+        text = content.decode()
+        document: object = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # the errors of both parsers and of decoding are ValueErrors
+        form = "JSON" if path.suffix == ".json" else "TOML"
+        raise ScenarioError(f"{path} must be {form}: {' '.join(str(error).split())}; correct that place") from None
+    return read_mapping(document, options)
+
+
+def read_mapping(document: Any, options: Iterable[str] = ()) -> Scenario:
+    """Return the scenario of nested mappings, with texts for times and rates: {"service": {"time": "50ms"}}.
+
+    Each option is `key=value` and replaces one value: "service.workers=20". Raises ScenarioError for an unknown key,
+    for a value without its unit, and for an impossible value.
+    """
+    if not is_mapping(document):
+        refuse("scenario", "a table of keys", document, 'write keys such as duration = "10m"')
+    merged: dict[str, Any] = deepcopy(document)
+    for option in options:
+        _set_option(merged, option)
+    return _section(Scenario, merged, "")
+
+
+def _set_option(document: dict[str, Any], option: str) -> None:
+    """Put the value of one `key=value` into the document."""
+    key, equals, value = option.partition("=")
+    *path, name = key.strip().split(".")
+    if not equals or len(path) > 2:
+        refuse("option", "a key and a value", option, "write it as service.workers=20")
+    table = document
+    for part in path:
+        if part == "policy" and isinstance(table.get(part), str):
+            table[part] = {"name": table[part]}
+        table = table.setdefault(part, {})
+        if not is_mapping(table):
+            refuse(key.strip(), "a key of a table, not of a list", option, "change the list in the file")
+    table[name] = value.strip()
+
+
+def _section(section: type[S], table: Any, prefix: str) -> S:
+    """Return a section made of a table; `prefix` is the key of the table and a dot, empty at the top."""
+    if not is_mapping(table):
+        refuse(prefix[:-1], "a table of keys", table, f"write [{prefix[:-1]}] and its keys below")
+    known = tuple(item.name for item in fields(section))
+    rule_of = rules(section)
+    values: dict[str, Any] = {}
+    for name, raw in table.items():
+        key = f"{prefix}{name}"
+        if name not in known:
+            refuse_key(key, raw, known)
+        if name in rule_of:
+            values[name] = rule_of[name].read(key, raw)
+            rule_of[name].check(key, values[name])
+        elif name == "policy":
+            values[name] = policy_of(key, raw)
+        elif key in _TABLES:
+            values[name] = _section(_TABLES[key], raw, f"{key}.")
+        else:
+            if not is_list(raw):
+                refuse(key, "a list of tables", raw, f"write [[{key}]] above each one")
+            values[name] = tuple(_section(_LISTS[key], item, f"{key}[{n}].") for n, item in enumerate(raw))
+    return section(**values)

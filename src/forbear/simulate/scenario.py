@@ -1,0 +1,157 @@
+"""The scenario: a frozen, checked value that says what the clients do and what the service can do.
+
+Times are in seconds and rates in calls per second. `forbear.simulate.reading` makes a scenario of a file or of options.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from forbear.core.decide import Limits
+from forbear.policy import Policy
+from forbear.simulate.fields import ScenarioError, Section, count, number, rate, refuse, seconds, share, word
+
+_DEFAULT = Policy(OSError, name="default")
+_MOST_BINS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class RateChange(Section):
+    """A change of the rate of open clients: a step, or a ramp if it takes time. A spike is two of them."""
+
+    KEY: ClassVar[str] = "clients.changes"
+
+    start: float = seconds("when the change begins", 0.0, zero=True)
+    rate: float = rate("the rate after the change", 1.0)
+    length: float = seconds("how long the rate takes to change, at an even pace; 0 is a step", 0.0, zero=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Clients(Section):
+    """The clients: what they call for, how often, and how they retry.
+
+    Open clients call at a rate, whatever the service does: `arrivals` is "poisson" or "regular". Each call belongs to
+    one of `count` clients. "closed" clients are `count`, and each one thinks, calls, and waits for the end of its call.
+    A "herd" is `count` clients that call once, all at the start.
+    """
+
+    KEY: ClassVar[str] = "clients"
+
+    arrivals: str = word("how calls begin", "poisson", "poisson", "regular", "closed", "herd")
+    rate: float = rate("the rate of new calls of open clients, all together", 100.0)
+    changes: tuple[RateChange, ...] = ()
+    count: int = count("the number of clients", 1000)
+    think_time: float = seconds("the mean time between two calls of a closed client, exponential", 1.0)
+    attempt_timeout: float | None = seconds("how long a client waits for a response", None, none="no limit")
+    policy: Policy = _DEFAULT
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        if not isinstance(self.policy, Policy):
+            refuse("clients.policy", "a forbear.Policy, in a file the name of one", self.policy, 'write "default"')
+        end = 0.0
+        for change in self.changes:
+            if change.start < end:
+                refuse(
+                    "clients.changes.start", f"{end:g} s or more, the end of the change before", change.start,
+                    "list the changes in the order of time",
+                )  # fmt: skip
+            end = change.start + change.length
+        if self.changes and self.arrivals not in ("poisson", "regular"):
+            refuse("clients.changes", f"empty for {self.arrivals} clients", len(self.changes), "remove the changes")
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the policy."""
+        return self.policy.limits
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Section):
+    """A time in which the service is slow or out.
+
+    "slow": work that begins takes `factor` times as long. "refuse": new requests are refused at once, and accepted ones
+    are finished. "drop": new requests get no response, and responses are lost. "hold": requests queue, and no work
+    begins.
+    """
+
+    KEY: ClassVar[str] = "windows"
+
+    kind: str = word("what the service does", "refuse", "slow", "refuse", "drop", "hold")
+    start: float = seconds("when the window begins", 0.0, zero=True)
+    length: float = seconds("how long the window lasts", 60.0)
+    factor: float = number("how many times longer work takes in a slow window", 1.0)
+
+    @property
+    def end(self) -> float:
+        """The time in seconds at which the window has ended."""
+        return self.start + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Server(Section):
+    """The service: workers with one queue, first in, first out."""
+
+    KEY: ClassVar[str] = "service"
+
+    workers: int = count("how many requests are served at the same time", 10)
+    queue: int | None = count(
+        "how many requests may wait for a worker; others are refused", None, least=0, none="no bound"
+    )
+    time: float = seconds("the mean time that a worker needs for a request", 0.05)
+    times: str = word("the distribution of that time", "exponential", "exponential", "constant", "lognormal")
+    sigma: float = number("the sigma of lognormal times: the standard deviation of their logarithm", 1.0)
+    failure: float = share("the share of served requests whose response is a transient error", 0.0)
+    abandoned: str = word("whether a request is still done after its client gave up on it", "done", "done", "dropped")
+
+    @property
+    def capacity(self) -> float:
+        """The requests that the service can serve in a second."""
+        return self.workers / self.time
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario(Section):
+    """One simulation: clients, a service, the windows in which it is slow or out, and how long to look.
+
+    Raises ScenarioError, one line with the key, the rule, the value and the cure.
+    """
+
+    duration: float = seconds("how long the simulation lasts", 600.0)
+    step: float = seconds("the width of a time bin of the results", 0.1)
+    clients: Clients = field(default_factory=Clients)
+    service: Server = field(default_factory=Server)
+    windows: tuple[Window, ...] = ()
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        if self.step > self.duration:
+            refuse("step", f"at most the duration of {self.duration:g} s", self.step, "choose a smaller step")
+        if self.duration / self.step > _MOST_BINS:
+            refuse(
+                "step",
+                f"at least a millionth of the duration of {self.duration:g} s",
+                self.step,
+                "choose a larger step",
+            )
+        end = 0.0
+        for window in self.windows:
+            if window.start < end:
+                refuse(
+                    "windows.start", f"{end:g} s or more, the end of the window before", window.start,
+                    "list the windows in the order of time, without overlap",
+                )  # fmt: skip
+            end = window.end
+            if window.kind == "drop" and self.clients.attempt_timeout is None:
+                raise ScenarioError(
+                    "`clients.attempt_timeout` must be set with a window of kind drop, got None; "
+                    "set it, because a dropped request gets no response"
+                )
+
+    @property
+    def bins(self) -> int:
+        """The number of time bins; the last one may reach past the duration."""
+        return -int(-self.duration // self.step)
+
+    def window_at(self, now: float) -> Window | None:
+        """Return the window that `now` (in seconds) lies in, None if there is none."""
+        return next((window for window in self.windows if window.start <= now < window.end), None)
