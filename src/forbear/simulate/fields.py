@@ -121,9 +121,7 @@ def _field(
     def check(key: str, value: Any) -> None:
         if value is None and none:
             return
-        kinds = (int,) if whole else (int, float)
-        within = type(value) in kinds and least <= value <= most and value != INFINITY
-        if not within or (above and value == least):
+        if not _within(value, least, most, whole=whole) or (above and value == least):
             refuse(key, rule, value, cure)
 
     def read_value(key: str, raw: Any) -> Any:
@@ -136,6 +134,11 @@ def _field(
 
     default_value: Any = MISSING if default is None and not none else default
     return field(default=default_value, metadata={"rule": FieldRule(unit, text, check, read_value)})
+
+
+def _within(value: Any, least: float, most: float, *, whole: bool) -> bool:
+    """Return whether a value is a finite number from `least` to `most`; a bool is none, nor a float if `whole`."""
+    return type(value) in ((int,) if whole else (int, float)) and least <= value <= most and value != INFINITY
 
 
 def duration(raw: object) -> float | None:
