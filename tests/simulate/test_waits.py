@@ -32,6 +32,7 @@ def test_a_table_is_decide_within_its_error(
 ) -> None:
     """For any attempt, time and `u`: the same stop, and a wait within a 1024th of its jitter."""
     limits, backoff, table = case
+    assert not table.reads_last
     step = decide(limits, backoff, TRANSIENT, attempt=attempt, elapsed=elapsed, u=u, repeatable=True)
     wait = table.wait(attempt, elapsed, u)
     expected = step.delay if isinstance(step, Wait) else None
@@ -60,6 +61,7 @@ def test_decorrelated_waits_have_their_distribution() -> None:
             assert isinstance(step, Wait)
             previous = step.delay
             waits.append(previous)
+    assert table.reads_last
     for n, waits in enumerate(runs):
         waits.sort()
         for share in (0.05, 0.25, 0.5, 0.75, 0.95):

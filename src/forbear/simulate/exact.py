@@ -11,6 +11,8 @@ from forbear.simulate.load import RateCurve
 from forbear.simulate.scenario import Scenario
 from forbear.simulate.service_queue import Agenda, QueuedRequest, ServiceQueue
 
+_ROUNDING = 1e-6  # seconds
+
 
 class FleetCall:
     """One call of a client: its attempts so far, the last wait, and the cost of the last retry."""
@@ -118,8 +120,16 @@ class _Fleet:
         limit, timeout = self._clients.attempt_timeout, self._limits.timeout
         if limit is None:
             return INFINITY
-        left = INFINITY if timeout is None else timeout - (self._agenda.now - call.started)
+        left = INFINITY if timeout is None else timeout - self._elapsed(call)
         return min(limit, left) if left > 0 else limit
+
+    def _elapsed(self, call: FleetCall) -> float:
+        """Return the seconds since a call began; a time that misses the timeout by rounding alone is the timeout.
+
+        Otherwise the wait that `clamp` leaves could be too short to change the clock, without end.
+        """
+        elapsed, timeout = self._agenda.now - call.started, self._limits.timeout
+        return timeout if timeout is not None and 0 < timeout - elapsed < _ROUNDING else elapsed
 
     def _respond(self, request: AttemptRequest, failed: bool) -> None:
         """Hand a response to the client, who still waits for it."""
@@ -154,7 +164,7 @@ class _Fleet:
             self._backoff,
             verdict,
             attempt=call.attempt,
-            elapsed=now - call.started,
+            elapsed=self._elapsed(call),
             u=self._waits.random(),
             repeatable=True,
             previous=call.previous,

@@ -37,6 +37,8 @@ class WaitTable:
     attempts: int | None
     timeout: float | None
     clamp: bool
+    reads_last: bool
+    """True if the backoff reads the last delay: the waits of one call then depend on each other."""
 
     def wait(self, attempt: int, elapsed: float, u: float) -> float | None:
         """Return the wait in seconds after the failed `attempt` (1 is the first), None to stop.
@@ -75,11 +77,13 @@ def wait_table(limits: Limits, backoff: "Backoff", verdict: Verdict = TRANSIENT)
     most = MOST_ROWS if limits.attempts is None else max(min(limits.attempts - 1, MOST_ROWS), 1)
     points = [k / KNOTS for k in range(KNOTS)] + [_LAST]
     rows = [tuple(probe(0, u, None) for u in points)]
+    reads_last = False
     for n in range(1, most):
         last = rows[-1]
         if probe(n, 0.5, last[0]) == probe(n, 0.5, last[-1]) or last[0] == last[-1]:
             rows.append(tuple(probe(n, u, last[0]) for u in points))
             continue
+        reads_last = True
         waits = sorted(
             probe(n, u, previous) for previous in _even(last, _SAMPLES) for u in _even((0.0, _LAST), _SAMPLES)
         )
@@ -87,7 +91,7 @@ def wait_table(limits: Limits, backoff: "Backoff", verdict: Verdict = TRANSIENT)
         rows.append(tuple(_at(waits, u) for u in points))
     while len(rows) > 1 and rows[-1] == rows[-2]:
         rows.pop()
-    return WaitTable(tuple(rows), limits.attempts, limits.timeout, limits.clamp)
+    return WaitTable(tuple(rows), limits.attempts, limits.timeout, limits.clamp, reads_last)
 
 
 def mean_waits(table: WaitTable) -> tuple[float, ...]:

@@ -1,0 +1,291 @@
+"""The cohort engine: a mean field. It moves counts of calls between attempts and time bins, not single calls.
+
+Its time does not depend on the number of clients. It has the means of a large fleet and none of its chance: a queue
+forms only when more arrives than the workers can serve. Calls of one attempt that are sent in one bin count as equally
+old, and an attempt is not cut at the timeout of its call. It has no memory of a call's last wait.
+"""
+
+from math import ceil, exp
+from typing import TYPE_CHECKING, Protocol
+
+from forbear.core.check import INFINITY
+from forbear.simulate.course import Course
+from forbear.simulate.fields import refuse
+from forbear.simulate.load import RateCurve
+from forbear.simulate.scenario import Scenario
+from forbear.simulate.service_times import ServiceTimes
+from forbear.simulate.waits import MOST_ROWS, WaitTable, wait_table
+
+try:
+    import numpy as np
+except ImportError as error:
+    text = 'the cohort engine of forbear.simulate needs numpy; install it with: pip install "forbear[simulate]"'
+    raise ImportError(text) from error
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Counts = NDArray[np.float64]
+
+_NONE = 1e-9  # fewer calls than this are none
+
+
+class MeanBudget(Protocol):
+    """The mean of the budgets of a fleet, in numbers of retries and successes that need not be whole."""
+
+    def grant(self, now: float, retries: float) -> float:
+        """Return how many of `retries` are granted at `now`, in seconds."""
+        ...
+
+    def succeeded(self, now: float, first: float, retried: float) -> None:
+        """Count successes of first attempts and of retries."""
+        ...
+
+
+class MeanBucket:
+    """The token bucket that a whole fleet shares, at first full, for retries that need not be whole."""
+
+    def __init__(self, capacity: float = 10, deposit: float = 0.1, cost: float = 1) -> None:
+        self._capacity = capacity
+        self._deposit = deposit
+        self._cost = cost
+        self._tokens = self._capacity
+
+    def grant(self, now: float, retries: float) -> float:
+        """Grant retries for as long as there are tokens."""
+        granted = min(retries, self._tokens / self._cost)
+        self._tokens -= granted * self._cost
+        return granted
+
+    def succeeded(self, now: float, first: float, retried: float) -> None:
+        """Put in the deposit of each success, up to the capacity."""
+        self._tokens = min(self._tokens + (first + retried) * self._deposit, self._capacity)
+
+
+def simulate_cohort(scenario: Scenario, *, budget: MeanBudget | None = None) -> Course:
+    """Return the mean course of a scenario. It has no chance and no delays of single calls.
+
+    A budget gates retries when they are decided, as in the exact engine. Raises ScenarioError for a backoff that reads
+    the last delay, such as decorrelated jitter: without it, too few calls give up in an outage.
+    """
+    return _Cohorts(scenario, budget).run()
+
+
+class _Cohorts:
+    """The counts of one simulation. In every array, row n is attempt n + 1 and a column is a time bin."""
+
+    def __init__(self, scenario: Scenario, budget: MeanBudget | None) -> None:
+        clients = scenario.clients
+        self._scenario, self._budget = scenario, budget
+        self._step, self._bins = float(scenario.step), scenario.bins
+        self._course = Course(scenario.step, scenario.bins)
+        self._table = table = wait_table(clients.policy.limits, clients.policy.backoff)
+        if table.reads_last:
+            rule = "a policy whose waits do not depend on the last wait"
+            refuse("clients.policy", rule, clients.policy.backoff, "choose another jitter, or the exact engine")
+        self._endless = table.attempts is None or table.attempts > MOST_ROWS
+        self._last = len(table.rows) if self._endless or table.attempts is None else table.attempts - 1
+        self._rows = self._last + 1
+        self._kernels = _kernels(table, self._step)
+        self._rows += table.clamp  # the last row is for final attempts at the deadline
+        timeout = clients.attempt_timeout
+        self._limit = INFINITY if timeout is None else timeout
+        self._patience = self._bins if timeout is None else max(round(timeout / self._step), 1)  # in bins
+        self._times = ServiceTimes(scenario.service)
+        tail = max(map(len, self._kernels)) + self._patience + 2
+        shape = (self._rows, self._bins + tail)
+        self._due, self._due_age = np.zeros(shape), np.zeros(shape)  # attempts to send; the sum of their ages
+        self._age = np.zeros(shape)  # the mean age of calls at the attempt sent in a bin, in seconds
+        self._waiting = np.zeros(shape)  # requests in the queue by the bin they were sent in
+        self._late = np.zeros(shape)  # attempts that will time out in a bin
+        self._queued = 0.0
+        self._head = 0  # the oldest bin that may have requests in the queue
+        self._thinking = float(clients.count)
+        self._failed, self._failed_age = np.zeros(self._rows), np.zeros(self._rows)
+
+    def run(self) -> Course:
+        """Let the scenario happen, bin by bin, and return its course."""
+        clients = self._scenario.clients
+        curve = RateCurve(clients)
+        closed, herd = clients.arrivals == "closed", clients.arrivals == "herd"
+        leaving = 1 - exp(-self._step / clients.think_time)
+        course = self._course
+        for t in range(self._bins):
+            if closed:
+                new = self._thinking * leaving
+                self._thinking -= new
+            elif herd:
+                new = float(clients.count) if t == 0 else 0.0
+            else:
+                new = curve.expected((t + 1) * self._step) - curve.expected(t * self._step)
+            course.calls[t] = new
+            self._due[0, t] += new
+            self._failed[:] = self._failed_age[:] = 0.0
+            self._send(t)
+            self._time_out(t)  # before service: a request of this bin that timed out has no client any more
+            self._serve(t)
+            self._decide(t)
+            if closed:
+                self._thinking += course.successes[t] + course.gave_up[t]
+        return course
+
+    def _window(self, t: int) -> tuple[str, float]:
+        """Return the kind of the window in the middle of a bin ("" for none) and how many times slower work is."""
+        window = self._scenario.window_at((t + 0.5) * self._step)
+        return ("", 1.0) if window is None else (window.kind, window.factor if window.kind == "slow" else 1.0)
+
+    def _send(self, t: int) -> None:
+        """Send the attempts that are due: to the queue, back as refused, or into nothing."""
+        due = self._due[:, t]
+        np.divide(self._due_age[:, t], due, out=self._age[:, t], where=due > _NONE)
+        self._course.first_attempts[t] = float(due[0])
+        self._course.retries[t] = float(due[1:].sum())
+        kind, _ = self._window(t)
+        if kind == "refuse":
+            self._refuse(t, due)
+        elif kind == "drop":
+            self._late[:, t + self._patience] += due
+        else:
+            self._waiting[:, t] = due
+            self._queued += float(due.sum())
+
+    def _refuse(self, t: int, refused: "Counts") -> None:
+        self._course.refusals[t] += float(refused.sum())
+        self._failed += refused
+        self._failed_age += refused * self._age[:, t]
+
+    def _serve(self, t: int) -> None:
+        """Serve the requests that have waited longest, and refuse those of this bin that find the queue full."""
+        server = self._scenario.service
+        kind, factor = self._window(t)
+        budget = 0.0 if kind == "hold" else server.workers * self._step  # seconds of work
+        work = budget
+        while self._head <= t:
+            waiting = self._waiting[:, self._head]
+            count = float(waiting.sum())
+            if count > _NONE:
+                cost = self._cost(t - self._head, factor)
+                share = min(work / (count * cost), 1.0) if cost > 0 else 1.0
+                if share <= 0:
+                    break
+                served = waiting * share
+                waiting -= served
+                work -= count * share * cost
+                self._queued -= count * share
+                self._respond(t, self._head, served, factor, lost=kind == "drop")
+                if share < 1:
+                    break
+            if self._head == t:
+                break
+            self._head += 1
+        excess = self._queued - (INFINITY if server.queue is None else server.queue)
+        fresh = self._waiting[:, t]
+        if excess > _NONE and (arrived := float(fresh.sum())) > 0:
+            refused = fresh * min(excess / arrived, 1.0)
+            fresh -= refused
+            self._queued -= float(refused.sum())
+            self._refuse(t, refused)
+        self._course.queued[t] = max(self._queued, 0.0)
+        self._course.in_system[t] = self._course.queued[t] + (budget - work) / self._step
+
+    def _cost(self, waited: int, factor: float) -> float:
+        """Return the mean seconds of work for a request that waited so many bins."""
+        if self._scenario.service.abandoned == "done":
+            return self._times.mean * factor
+        return self._times.mean_within(self._limit - waited * self._step, factor)
+
+    def _respond(self, t: int, sent: int, served: "Counts", factor: float, *, lost: bool) -> None:
+        """Count the responses to requests of the bin `sent` that are served in the bin t."""
+        course, now = self._course, t * self._step
+        waited = (t - sent) * self._step
+        in_time = 0.0 if t - sent >= self._patience else self._times.share_within(self._limit - waited, factor)
+        if self._scenario.service.abandoned == "done":
+            course.wasted[t] += float(served.sum()) * (1 - in_time)
+        if t - sent < self._patience:
+            self._late[:, sent + self._patience] += served * (1.0 if lost else 1 - in_time)
+        if lost:
+            return
+        answered = served * in_time
+        failed = answered * self._scenario.service.failure
+        course.failures[t] += float(failed.sum())
+        self._failed += failed
+        self._failed_age += failed * (self._age[:, sent] + waited + self._times.mean * factor)
+        first = float(answered[0] - failed[0])
+        retried = float((answered[1:] - failed[1:]).sum())
+        course.successes[t] += first + retried
+        if self._budget is not None:
+            self._budget.succeeded(now, first, retried)
+
+    def _time_out(self, t: int) -> None:
+        """End the attempts whose clients have waited for the attempt timeout."""
+        sent = t - self._patience
+        if sent < 0:
+            return
+        waiting = self._waiting[:, sent]
+        late = self._late[:, t] + waiting
+        if self._scenario.service.abandoned == "dropped":
+            self._queued -= float(waiting.sum())
+            waiting[:] = 0.0
+        self._course.timeouts[t] = float(late.sum())
+        self._failed += late
+        self._failed_age += late * (self._age[:, sent] + self._limit)
+
+    def _decide(self, t: int) -> None:
+        """Put the retries of this bin's failures where the waits of the policy put them; end the other calls."""
+        course = self._course
+        for n in range(self._rows):
+            count = float(self._failed[n])
+            if count <= _NONE:
+                continue
+            if n > self._last or (n == self._last and not self._endless):
+                course.gave_up[t] += count
+                continue
+            age = float(self._failed_age[n]) / count
+            kernel, final = self._cut(self._kernels[min(n, len(self._kernels) - 1)], age)
+            share = float(kernel.sum()) + final
+            wanted = count * share
+            granted = wanted if self._budget is None else self._budget.grant(t * self._step, wanted)
+            course.budget_refusals[t] += wanted - granted
+            course.gave_up[t] += count - granted
+            if granted <= 0:
+                continue
+            row, bins = min(n + 1, self._last), slice(t, t + len(kernel))
+            retries = kernel * (granted / share)
+            self._due[row, bins] += retries
+            self._due_age[row, bins] += retries * (age + np.arange(len(kernel)) * self._step)
+            if final:
+                self._due[-1, t + len(kernel)] += final * granted / share
+
+    def _cut(self, kernel: "Counts", age: float) -> "tuple[Counts, float]":
+        """Return a kernel without the waits that would pass the timeout, and the share that `clamp` ends at it."""
+        table = self._table
+        if table.timeout is None:
+            return kernel, 0.0
+        left = table.timeout - age
+        if left <= 0:
+            return kernel[:0], 0.0
+        cut = kernel[: max(int(left / self._step + 0.5), 1)]
+        return cut, float(kernel[len(cut) :].sum()) if table.clamp else 0.0
+
+
+def _kernels(table: WaitTable, step: float) -> "list[Counts]":
+    """Return, for each row of a table, the share of its waits that end 0, 1, 2 … bins later.
+
+    A failure lies anywhere in its bin, so a wait of 2.3 bins ends in the second one with 70 %, in the third with 30 %.
+    No wait ends in its own bin.
+    """
+    fine = 64
+    kernels: list[Counts] = []
+    for row in table.rows:
+        knots = np.asarray(row)
+        if not np.isfinite(knots).all():
+            kernels.append(np.zeros(2))
+            continue
+        places = np.arange(len(row) - 1).repeat(fine) + (np.tile(np.arange(fine), len(row) - 1) + 0.5) / fine
+        waits = np.maximum(np.interp(places, np.arange(len(row)), knots) / step, 1.0)
+        low = np.floor(waits).astype(np.int64)
+        size = ceil(float(waits.max())) + 2
+        part = waits - low
+        kernel = np.bincount(low, 1 - part, size) + np.bincount(low + 1, part, size)
+        kernels.append(kernel / len(waits))
+    return kernels
