@@ -1,5 +1,8 @@
 """The exact engine: windows, timeouts, abandoned work, budgets and seeds, in cases that can be counted by hand."""
 
+import subprocess
+import sys
+
 import pytest
 
 from forbear.core.backoff import Constant, Exponential
@@ -101,6 +104,20 @@ def test_the_attempt_timeout_ends_with_the_timeout() -> None:
     clients = Clients(arrivals="herd", count=1, attempt_timeout=3, policy=policy)
     course = simulate_exact(Scenario(60, 0.5, clients, constant(), window))
     assert course.gave_up.index(1) == 6.5 / 0.5  # it starts at the deadline of 3.5 s and has its 3 s
+
+
+def test_clamped_waits_end_at_the_deadline() -> None:
+    """A deadline that float rounding moves by less than a microsecond is met once, not in ever shorter waits."""
+    policy = Policy(OSError, Limits(attempts=None, timeout=12, clamp=True), Exponential(1, 2, 8, "equal"))
+    course = simulate_exact(Scenario(40, 1, regular(policy=policy), constant(), (Window("refuse", 0, 60),)), seed=3)
+    assert course.total("gave_up", 12, 40) == 50 * 28
+    assert 4 < course.amplification < 6
+
+
+def test_the_exact_engine_needs_no_numpy() -> None:
+    """Scenarios and the exact engine import only the standard library; numpy is for cohorts."""
+    script = "import sys, forbear.simulate.exact, forbear.simulate.reading; sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_a_herd_returns_by_the_backoff() -> None:
