@@ -52,12 +52,13 @@ def test_it_agrees_with_the_exact_engine(name: str) -> None:
     Few calls may differ by five standard deviations.
     """
     clients, server, windows = CASES[name]
-    scenario = Scenario(45, 0.05, clients, server, windows)
+    short = clients.attempt_timeout is not None and clients.attempt_timeout < 0.5
+    scenario = Scenario(40, 0.05 if short else 0.1, clients, server, windows)
     exact, cohort = simulate_exact(scenario, seed=3), simulate_cohort(scenario)
     for count in ("calls", "first_attempts", "retries", "successes", "refusals", "timeouts", "gave_up", "wasted"):
         total = exact.total(count)
         assert cohort.total(count) == pytest.approx(total, rel=0.04, abs=5 * max(total, 4) ** 0.5), count
-        for start in range(0, 45, 5):
+        for start in range(0, 40, 5):
             part = exact.total(count, start, start + 5)
             expected = pytest.approx(part, rel=0.08, abs=max(5 * max(part, 4) ** 0.5, 0.02 * total))
             assert cohort.total(count, start, start + 5) == expected, (count, start)
@@ -69,7 +70,7 @@ def test_every_call_is_somewhere(kind: str, abandoned: str) -> None:
     """Calls are neither lost nor made: each one is a success or given up, and each attempt has one end."""
     clients = Clients(rate=300, changes=(RateChange(20, 0),), attempt_timeout=1, policy=FIVE)
     server = replace(SERVER, queue=400, abandoned=abandoned, failure=0.05)
-    course = simulate_cohort(Scenario(120, 0.1, clients, server, (Window(kind, 10, 8, factor=3),)))
+    course = simulate_cohort(Scenario(90, 0.1, clients, server, (Window(kind, 10, 8, factor=3),)))
     assert course.total("calls") == pytest.approx(300 * 20)
     assert course.total("successes") + course.total("gave_up") == pytest.approx(300 * 20, abs=0.01)
     attempts = course.total("first_attempts") + course.total("retries")
@@ -79,7 +80,7 @@ def test_every_call_is_somewhere(kind: str, abandoned: str) -> None:
 
 def test_a_fleet_of_any_size_has_one_course() -> None:
     """A thousand times the clients and the workers: a thousand times the counts, bin by bin."""
-    small = Scenario(60, 0.1, Clients(rate=100, attempt_timeout=2, policy=FIVE), Server(workers=12, time=0.1), REFUSES)
+    small = Scenario(30, 0.1, Clients(rate=100, attempt_timeout=2, policy=FIVE), Server(workers=12, time=0.1), REFUSES)
     large = replace(small, clients=replace(small.clients, rate=1e5), service=replace(small.service, workers=12_000))
     for count in ("retries", "successes", "timeouts", "gave_up"):
         scaled = [value * 1000 for value in getattr(simulate_cohort(small), count)]
@@ -93,9 +94,9 @@ def test_waits_with_a_memory_are_refused() -> None:
 
 
 def test_a_finer_step_tells_the_same() -> None:
-    """Totals change by less than 2 % between steps of 0.1 s and 0.025 s."""
+    """Totals change by less than 2 % between steps of 0.1 s and 0.05 s."""
     clients, server, windows = CASES["timeouts, done"]
-    coarse, fine = (simulate_cohort(Scenario(40, step, clients, server, windows)) for step in (0.1, 0.025))
+    coarse, fine = (simulate_cohort(Scenario(30, step, clients, server, windows)) for step in (0.1, 0.05))
     for count in ("retries", "successes", "timeouts", "wasted"):
         assert coarse.total(count) == pytest.approx(fine.total(count), rel=0.02)
 
