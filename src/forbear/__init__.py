@@ -1,5 +1,6 @@
 """forbear: retries that know what is safe to repeat, how long to hold back and when to stop."""
 
+from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason, Stop, Wait, decide
@@ -14,6 +15,7 @@ from forbear.run.budget import Budget
 from forbear.run.endings import RAISE, TryAgain, Unsatisfied
 from forbear.run.iterate import AsyncAttempts, Attempts
 from forbear.run.runtime import AttemptTimeout
+from forbear.run.spending import Throttled
 from forbear.run.switch import disable, disabled, enable
 from forbear.update import aupdate, update
 
@@ -56,12 +58,14 @@ __all__ = [
     "PRESETS",
     "RAISE",
     "TRANSIENT",
+    "ActiveShare",
     "AsyncAttempts",
     "Attempt",
     "AttemptTimeout",
     "Attempts",
     "Backoff",
     "Budget",
+    "ClientThrottle",
     "Constant",
     "Effect",
     "Event",
@@ -78,12 +82,14 @@ __all__ = [
     "Reason",
     "Recovered",
     "Report",
+    "RequestRatio",
     "Safety",
     "Scheduled",
     "Sequence",
     "Stop",
     "Succeeded",
     "Throttle",
+    "Throttled",
     "TokenBucket",
     "TryAgain",
     "Unsatisfied",

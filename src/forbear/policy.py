@@ -171,8 +171,9 @@ class Policy(Derivable):
         the policy has an attempt timeout, and for async and generator functions.
         """
         check_retryable(function)
-        self._refuse_async_parts(name_of(function))
-        value: T = call(self, self.name or name_of(function), function, args, kwargs)
+        name = name_of(function)
+        self._refuse_async_parts(name)
+        value: T = call(self, self.name or name, function, args, kwargs)
         return value
 
     async def acall(self, function: "Callable[P, Awaitable[T]]", *args: "P.args", **kwargs: "P.kwargs") -> "T":

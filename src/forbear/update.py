@@ -14,6 +14,7 @@ from forbear.run.endings import RAISE
 from forbear.run.functions import name_of, refuse_async
 from forbear.run.nesting import inner_report
 from forbear.run.runtime import AttemptTimeout, current
+from forbear.run.spending import begin
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
@@ -156,6 +157,8 @@ class _UpdateCycle:
         # `failed` reads the reports of inner runs, so the run itself must not stop at them.
         plan = policy.replace(retry_exhausted=True)
         self.run = Run(plan, policy.name or name_of(write), runtime, runtime.monotonic(), awaits=awaits)
+        if self.run.spending is not None:
+            begin(self.run)
 
     def is_done(self, value: object) -> bool:
         """Return whether `value` has the change of an earlier write of this run, whose outcome was unknown.

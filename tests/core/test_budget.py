@@ -7,23 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear.core.budget import MICRO, Ratio, Throttle, TokenBucket
+from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 
 Rule = TokenBucket | Throttle | Ratio
 
 
-def takes(rule: Rule, state: list[int], now: float = 0, at_most: int = 10_000) -> int:
-    """How many retries are granted in a row."""
+def takes(rule: Rule, state: list[int], now: float = 0, at_most: int = 10_000, verdict: Verdict = TRANSIENT) -> int:
+    """How many retries are granted in a row, each after a failure."""
     granted = 0
-    while granted < at_most and rule.take(state, now):
+    while granted < at_most:
+        if isinstance(rule, Throttle):
+            rule.failed(state, now, verdict)
+        if rule.take(state, now, verdict) is None:
+            break
         granted += 1
     return granted
 
 
-def puts(rule: Rule, state: list[int], times: int, now: float = 0, *, retried: bool = False) -> None:
-    """Enter so many successes."""
+def puts(rule: Rule, state: list[int], times: int, now: float = 0, cost: int = 0) -> None:
+    """Enter so many successes, after a last retry that took `cost`."""
     for _ in range(times):
-        rule.put(state, now, retried=retried)
+        rule.succeeded(state, now, cost)
 
 
 def test_token_bucket_defaults() -> None:
@@ -36,7 +41,7 @@ def test_token_bucket_defaults() -> None:
     assert takes(rule, state) == 0
     puts(rule, state, 1)
     assert takes(rule, state) == 1
-    puts(rule, state, 1000, retried=True)
+    puts(rule, state, 1000, cost=MICRO)
     assert takes(rule, state) == 10
 
 
@@ -45,7 +50,7 @@ def test_token_bucket_with_refund() -> None:
     rule = TokenBucket(capacity=500, deposit=1, cost=5, refund=True)
     state = rule.start()
     assert takes(rule, state) == 100
-    puts(rule, state, 1, retried=True)
+    puts(rule, state, 1, cost=5 * MICRO)
     assert takes(rule, state) == 1
     puts(rule, state, 4)
     assert takes(rule, state) == 0
@@ -76,9 +81,9 @@ def test_throttle_defaults() -> None:
     state = rule.start()
     assert takes(rule, state) == 4
     puts(rule, state, 9)
-    assert not rule.take(state, 0)  # 5 + 0.9 - 1 are left after the refused one counted, too
+    assert takes(rule, state) == 0  # 5 + 0.9 - 1 are left after the refused one counted, too
     puts(rule, state, 21)
-    assert rule.take(state, 0)
+    assert takes(rule, state, at_most=1) == 1
 
 
 def test_throttle_counts_in_thousandths() -> None:
@@ -92,11 +97,11 @@ def test_throttle_bottoms_out() -> None:
     rule = Throttle()
     state = rule.start()
     for _ in range(100):
-        rule.take(state, 0)
+        rule.failed(state, 0, TRANSIENT)
     puts(rule, state, 60)
-    assert not rule.take(state, 0)
+    assert takes(rule, state) == 0
     puts(rule, state, 11)
-    assert rule.take(state, 0)
+    assert takes(rule, state, at_most=1) == 1
 
 
 def test_throttle_fills_up_to_its_maximum() -> None:
@@ -118,7 +123,7 @@ def test_ratio_defaults() -> None:
     assert takes(rule, state) == 0
     puts(rule, state, 1)
     assert takes(rule, state) == 1
-    puts(rule, state, 20, retried=True)
+    puts(rule, state, 20, cost=MICRO)
     assert takes(rule, state) == 4
 
 
@@ -178,12 +183,12 @@ def test_another_window() -> None:
 
 
 @given(
-    st.floats(min_value=0.01, max_value=1),
+    st.integers(min_value=10, max_value=1000),
     st.lists(st.tuples(st.floats(min_value=0, max_value=3), st.booleans()), max_size=60),
 )
-def test_a_ratio_is_never_exceeded(ratio: float, steps: list[tuple[float, bool]]) -> None:
+def test_a_ratio_is_never_exceeded(thousandths: int, steps: list[tuple[float, bool]]) -> None:
     """Whatever comes when: within the window as it is kept, retries never outnumber their share of the successes."""
-    rule = Ratio(ratio)
+    rule = Ratio(thousandths / 1000)
     state = rule.start()
     now = 0.0
     events: list[tuple[int, bool]] = []
@@ -191,15 +196,47 @@ def test_a_ratio_is_never_exceeded(ratio: float, steps: list[tuple[float, bool]]
         now += pause
         slot = int(now / 10 * 10)
         if success:
-            rule.put(state, now, retried=False)
+            rule.succeeded(state, now, 0)
             events.append((slot, True))
         else:
             recent = [kind for at, kind in events if at > slot - 10]
             successes, retries = recent.count(True), recent.count(False)
-            granted = rule.take(state, now)
-            assert granted == (retries + 1 <= ratio * successes)
+            granted = rule.take(state, now, TRANSIENT) is not None
+            assert granted == (1000 * (retries + 1) <= thousandths * successes)
             if granted:
                 events.append((slot, False))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "cost"),
+    [
+        (TRANSIENT, 14),
+        (Verdict(Kind.NOT_EXECUTED, throttled=True), 5),
+        (Verdict(Kind.TRANSIENT, timed_out=True), 10),
+        (Verdict(Kind.TRANSIENT, throttled=True, timed_out=True), 5),
+    ],
+)
+def test_a_retry_costs_by_its_failure(verdict: Verdict, cost: int) -> None:
+    """Throttling first, then timeouts; a success gives back exactly what the last retry took."""
+    rule = TokenBucket(500, 1, 14, refund=True, throttled_cost=5, timeout_cost=10)
+    state = rule.start()
+    full = list(state)
+    assert rule.take(state, 0, verdict) == cost * MICRO
+    assert state[0] == (500 - cost) * MICRO
+    rule.succeeded(state, 0, cost * MICRO)
+    assert state == full
+    assert takes(rule, state, verdict=verdict) == 500 // cost
+
+
+@pytest.mark.parametrize(
+    ("verdict", "left"), [(TRANSIENT, 9), (NOT_EXECUTED, 9), (PERMANENT, 10), (CONFLICT, 10)], ids=str
+)
+def test_a_throttle_counts_what_could_be_retried(verdict: Verdict, left: int) -> None:
+    """Failures that no retry can help say nothing about the load."""
+    rule = Throttle()
+    state = rule.start()
+    rule.failed(state, 0, verdict)
+    assert state[0] == left * MICRO
 
 
 @pytest.mark.parametrize(
@@ -212,6 +249,10 @@ def test_a_ratio_is_never_exceeded(ratio: float, steps: list[tuple[float, bool]]
         (TokenBucket, {"deposit": float("nan")}, TypeError, "`deposit` must be a number, got nan"),
         (TokenBucket, {"cost": 0}, ValueError, "`cost` must be positive and finite, got 0"),
         (TokenBucket, {"cost": True}, TypeError, "`cost` must be a number, got True"),
+        (TokenBucket, {"capacity": 1e-9}, ValueError, "`capacity` must be at least 0.000001, got 1e-09"),
+        (TokenBucket, {"deposit": 1e-9}, ValueError, "`deposit` must be at least 0.000001 or 0, got 1e-09"),
+        (TokenBucket, {"throttled_cost": 0}, ValueError, "`throttled_cost` must be positive and finite, got 0"),
+        (TokenBucket, {"timeout_cost": "5"}, TypeError, "`timeout_cost` must be a number, got '5'"),
         (TokenBucket, {"refund": 1}, TypeError, "`refund` must be True or False, got 1"),
         (Throttle, {"max_tokens": 0}, ValueError, "`max_tokens` must be positive and finite, got 0"),
         (Throttle, {"token_ratio": 0}, ValueError, "`token_ratio` must be positive and finite, got 0"),

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.check import LARGEST, shown
@@ -44,6 +45,9 @@ PARAMETERS: dict[Callable[..., Any], tuple[str, ...]] = {
     TokenBucket: ("capacity", "deposit", "cost"),
     Throttle: ("max_tokens", "token_ratio"),
     Ratio: ("ratio", "window", "floor"),
+    RequestRatio: ("ratio", "window", "floor"),
+    ActiveShare: ("share", "least"),
+    ClientThrottle: ("k", "window"),
     verdict: ("retry_after", "delay"),
 }
 
@@ -71,12 +75,12 @@ def test_constructors(make: Callable[..., Any], values: list[Any]) -> None:
         for n in (0, 1, 63, 1024, 10**6, HUGE):
             for u in (0.0, 0.5, 1 - 2**-53):
                 assert 0 <= thing.delay(n, u, LARGEST) <= LARGEST
-    elif isinstance(thing, TokenBucket | Throttle | Ratio):
+    elif isinstance(thing, TokenBucket | Throttle | Ratio | ActiveShare | ClientThrottle):
         state = thing.start()
         for now in (0.0, 1e-9, 1.0, 1e9):
-            thing.put(state, now, retried=False)
-            thing.put(state, now, retried=True)
-            assert thing.take(state, now) in (True, False)
+            thing.succeeded(state, now, 0)
+            thing.succeeded(state, now, 5)
+            assert (thing.take(state, now, TRANSIENT) or 0) >= 0
     elif isinstance(thing, Limits):
         step = decide(thing, Constant(0), TRANSIENT, attempt=1, elapsed=0.0, u=0.5, repeatable=True)
         assert isinstance(step, Wait) or step.text
@@ -136,13 +140,13 @@ def test_buckets_count_exactly(capacity: Any, deposit: Any) -> None:
     """As one counts with decimals: no share is rounded away, none is added."""
     rule = TokenBucket(float(capacity), float(deposit), cost=float(capacity))
     state = rule.start()
-    assert rule.take(state, 0)
+    assert rule.take(state, 0, TRANSIENT)
     tokens, puts = 0, 0
     while tokens < capacity and puts < 50:
-        assert not rule.take(state, 0)
-        rule.put(state, 0, retried=False)
+        assert rule.take(state, 0, TRANSIENT) is None
+        rule.succeeded(state, 0, 0)
         tokens, puts = tokens + deposit, puts + 1
-    assert rule.take(state, 0) == (tokens >= capacity)
+    assert (rule.take(state, 0, TRANSIENT) is not None) == (tokens >= capacity)
 
 
 class Nameless:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason
@@ -26,6 +27,9 @@ RECORDS: list[Record] = [
     TokenBucket(),
     Throttle(),
     Ratio(),
+    RequestRatio(),
+    ActiveShare(),
+    ClientThrottle(),
     FAILURE,
     REPORT,
     Failed("op", 1, 0.5, None, "lost", TRANSIENT, "OSError"),

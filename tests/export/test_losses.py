@@ -50,7 +50,7 @@ def test_what_is_not_said_is_a_loss() -> None:
         "waits of 1 s, times 2 up to 64 s",
         "jitter=full",
         "Retry-After",
-        "budget=Budget(TokenBucket(capacity=10, deposit=0.1, cost=1, refund=False))",
+        f"budget={FULL.budget!r}",
         "on_result",
         "on_event",
         "stop",

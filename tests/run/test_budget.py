@@ -11,10 +11,12 @@ from typing import ClassVar
 
 import pytest
 
+from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.backoff import Constant
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Reason
 from forbear.core.report import report
+from forbear.core.verdict import Verdict
 from forbear.policy import retry
 from forbear.run.budget import Budget
 from forbear.testing.script import Script
@@ -39,7 +41,11 @@ def _switching() -> Iterator[None]:
         (Budget(), TokenBucket(capacity=10, deposit=0.1, cost=1)),
         (Budget.brooker(), TokenBucket(capacity=10, deposit=0.1, cost=1)),
         (Budget.brooker(100, 0.5), TokenBucket(capacity=100, deposit=0.5, cost=1)),
-        (Budget.aws(), TokenBucket(capacity=500, deposit=1, cost=5, refund=True)),
+        (Budget.aws(), TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_cost=5)),
+        (Budget.aws_until_2026(), TokenBucket(capacity=500, deposit=1, cost=5, refund=True, timeout_cost=10)),
+        (Budget.finagle(), RequestRatio(ratio=0.2, window=10, floor=10)),
+        (Budget.envoy(), ActiveShare(share=0.2, least=3)),
+        (Budget.google_sre(), ClientThrottle(k=2, window=120)),
         (Budget.grpc(), Throttle(max_tokens=10, token_ratio=0.1)),
         (Budget.grpc(4, 0.5), Throttle(max_tokens=4, token_ratio=0.5)),
         (Budget.ratio(), Ratio(ratio=0.2, window=10, floor=0)),
@@ -61,7 +67,7 @@ def granted(budget: Budget) -> int:
 
 def test_aws_figures() -> None:
     """A hundred retries; a success after one gives back its price, one at the first attempt a fifth of it."""
-    budget = Budget.aws()
+    budget = Budget.aws_until_2026()
     assert granted(budget) == 100
     budget.put(retried=True)
     assert granted(budget) == 1
@@ -205,19 +211,19 @@ class Interrupted(TokenBucket):
     __slots__ = ()
     interruptions: ClassVar[list[Callable[[], object]]] = []
 
-    def put(self, state: list[int], now: float, *, retried: bool) -> None:
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
         """Enter a success, with an interruption on the way."""
         before = list(state)
         if self.interruptions:
             self.interruptions.pop()()
         assert state == before  # nobody counts in a state that is being counted in
-        super().put(state, now, retried=retried)
+        super().succeeded(state, now, cost)
 
-    def take(self, state: list[int], now: float) -> bool:
+    def take(self, state: list[int], now: float, verdict: Verdict) -> int | None:
         """Enter a wish to retry, with an interruption on the way."""
         if self.interruptions:
             self.interruptions.pop()()
-        return super().take(state, now)
+        return super().take(state, now, verdict)
 
 
 def _by_signal(work: Callable[[], object]) -> None:
@@ -291,7 +297,7 @@ def _by_finalizer_of_thread(work: Callable[[], object]) -> None:
         (TokenBucket(capacity=10, cost=0.0004, deposit=0), 0, 25_000),
         (TokenBucket(capacity=1, deposit=0.0004, cost=1), 2500, 1),
         (TokenBucket(capacity=1, deposit=0.0004, cost=1), 2499, 0),
-        (TokenBucket(capacity=1e-9, deposit=1e-10, cost=1e-9), 10, 1),
+        (TokenBucket(capacity=1e-5, deposit=1e-6, cost=1e-5), 10, 1),
         (Throttle(max_tokens=4, token_ratio=0.0003), 10_001, 1),
         (Throttle(max_tokens=4, token_ratio=0.0003), 10_000, 0),
     ],

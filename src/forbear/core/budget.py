@@ -1,84 +1,130 @@
 """The rules of retry budgets: they change the counters passed to them, and `forbear.Budget` holds the counters.
 
-A rule has no clock and no lock.
+A rule has no clock and no lock. Tokens are counted in micro-tokens, as whole numbers. Rules that also count first
+attempts are in `core.admission`.
 """
 
 from forbear.core import check
 from forbear.core.record import Record
+from forbear.core.verdict import Kind
 
-_SLOTS = 10
-_SHORTEST_WINDOW = 0.001  # seconds
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.core.verdict import Verdict
+
+MICRO = 1_000_000
+"""The micro-tokens of one token."""
+
+SLOTS = 10
+"""The slots of a window, each a tenth of it."""
+SHORTEST_WINDOW = 0.001
+"""The shortest window, in seconds."""
+
+_RETRYABLE = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
-def _whole(*numbers: float) -> list[int]:
-    """Return decimal numbers as whole multiples of a common unit, so that ten deposits of 0.1 are exactly one token.
+def micro(number: float) -> int:
+    """Return `number` in millionths, rounded to a whole number; so ten deposits of 0.1 are exactly one token."""
+    whole = int(number)  # apart, because a large float has no millionths
+    return whole * MICRO + round((number - whole) * MICRO)
 
-    The unit is the smallest decimal place of all numbers: 10, 0.1 and 1 become 100, 1 and 10.
+
+def tokens(name: str, value: float, *, least: float = 1 / MICRO) -> None:
+    """Raise TypeError or ValueError unless `value` is `least` or from a millionth up, and finite; `name` is its name.
+
+    `least` is 0 where nothing at all is allowed, too.
     """
-    digits: list[tuple[int, int]] = []
-    for number in numbers:
-        if isinstance(number, int):
-            digits.append((int(number), 0))
-        else:
-            mantissa, _, exponent = float.__repr__(number).partition("e")
-            whole, _, fraction = mantissa.partition(".")
-            digits.append((int(whole + fraction), int(exponent or 0) - len(fraction)))
-    least = min(exponent for _, exponent in digits)
-    return [value * 10 ** (exponent - least) for value, exponent in digits]
+    if least == 0:
+        check.at_least(name, value, 0)
+    else:
+        check.positive(name, value)
+    if value and micro(value) == 0:
+        raise ValueError(f"`{name}` must be at least 0.000001{' or 0' if least == 0 else ''}, got {check.shown(value)}")
 
 
 class TokenBucket(Record):
     """A bucket of at most `capacity` tokens, at first full: a success adds `deposit`, a retry takes `cost`.
 
-    A retry is refused, and takes nothing, if fewer than `cost` tokens are left. With `refund`, a success after a retry
-    adds `cost` instead of `deposit` (the AWS SDKs' retry quota). Fractions of a token are counted exactly.
+    A retry is refused, and takes nothing, if too few tokens are left. It takes `throttled_cost` after a throttling
+    error and `timeout_cost` after a timeout of the client; None (default) means `cost`. With `refund`, a success after
+    a retry adds what its last retry took, instead of `deposit` (the retry quota of the AWS SDKs). The least amount is a
+    millionth of a token. After ceil(cost / deposit) successes at the first attempt, a retry is granted again, if
+    `capacity` is not below `cost`.
     """
 
-    __slots__ = ("capacity", "deposit", "cost", "refund")
+    __slots__ = ("capacity", "deposit", "cost", "refund", "throttled_cost", "timeout_cost")
 
     capacity: float
     deposit: float
     cost: float
     refund: bool
+    throttled_cost: float | None
+    timeout_cost: float | None
 
-    def __init__(self, capacity: float = 10, deposit: float = 0.1, cost: float = 1, refund: bool = False) -> None:
-        check.positive("capacity", capacity)
-        check.at_least("deposit", deposit, 0)
-        check.positive("cost", cost)
+    def __init__(
+        self,
+        capacity: float = 10,
+        deposit: float = 0.1,
+        cost: float = 1,
+        refund: bool = False,
+        throttled_cost: float | None = None,
+        timeout_cost: float | None = None,
+    ) -> None:
+        tokens("capacity", capacity)
+        tokens("deposit", deposit, least=0)
+        tokens("cost", cost)
         check.flag("refund", refund)
-        self._set(capacity=capacity, deposit=deposit, cost=cost, refund=refund)
+        if throttled_cost is not None:
+            tokens("throttled_cost", throttled_cost)
+        if timeout_cost is not None:
+            tokens("timeout_cost", timeout_cost)
+        self._set(
+            capacity=capacity,
+            deposit=deposit,
+            cost=cost,
+            refund=refund,
+            throttled_cost=throttled_cost,
+            timeout_cost=timeout_cost,
+        )
 
     def start(self) -> list[int]:
-        """Return the counters of a new budget: its tokens (all of them), then capacity, deposit and cost.
+        """Return the counters of a new budget, in micro-tokens: its tokens (all of them), then capacity and deposit.
 
-        They are whole multiples of one unit, the smallest decimal place of the three numbers.
+        Then come the costs of a retry: `cost`, `throttled_cost` and `timeout_cost`.
         """
-        capacity, deposit, cost = _whole(self.capacity, self.deposit, self.cost)
-        return [capacity, capacity, deposit, cost]
+        capacity, cost = micro(self.capacity), micro(self.cost)
+        throttled = cost if self.throttled_cost is None else micro(self.throttled_cost)
+        timeout = cost if self.timeout_cost is None else micro(self.timeout_cost)
+        return [capacity, capacity, micro(self.deposit), cost, throttled, timeout]
 
-    def put(self, state: list[int], now: float, *, retried: bool) -> None:
+    def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
+        """Take the cost of a retry after `verdict` from `state` and return it, in micro-tokens.
+
+        If fewer are left, take nothing and return None. `now` is not read. A throttling error that is also a timeout
+        costs what the former does.
+        """
+        cost = state[4] if verdict.throttled else state[5] if verdict.timed_out else state[3]
+        if state[0] < cost:
+            return None
+        state[0] -= cost
+        return cost
+
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
         """Add the tokens of a success to the counters `state`, up to the capacity.
 
-        These are `cost` if `refund` is set and the success took more than one attempt (`retried`), otherwise `deposit`.
-        `now` is not read.
+        They are `cost`, the micro-tokens that the last retry took, if `refund` is set and the success had one (`cost`
+        is 0 otherwise); else they are `deposit`. `now` is not read.
         """
-        tokens, capacity, deposit, cost = state
-        state[0] = min(tokens + (cost if retried and self.refund else deposit), capacity)
-
-    def take(self, state: list[int], now: float) -> bool:
-        """Take `cost` from the tokens in `state` and return True; if fewer are left, take nothing and return False."""
-        cost = state[3]
-        granted = state[0] >= cost
-        if granted:
-            state[0] -= cost
-        return granted
+        state[0] = min(state[0] + (cost if cost and self.refund else state[2]), state[1])
 
 
 class Throttle(Record):
-    """The gRPC retry throttle (gRFC A6): a request to retry takes a token, and needs more than half of them left.
+    """The gRPC retry throttle (gRFC A6): a failure takes one token, and a retry needs more than half of them left.
 
-    The bucket has at most `max_tokens` and is full at first. A refused request takes its token, too, down to 0. A
-    success adds `token_ratio`. Fractions of a token are counted exactly.
+    The bucket has at most `max_tokens` and is full at first. Every failure that could be retried takes a token, down to
+    0, also one after which the limits allow no retry. A success adds `token_ratio`. A millionth of a token is the least
+    amount. After floor((max_tokens / 2 + 1) / token_ratio) + 1 successes a retry is granted again, if `max_tokens` is
+    more than 2.
     """
 
     __slots__ = ("max_tokens", "token_ratio")
@@ -87,31 +133,30 @@ class Throttle(Record):
     token_ratio: float
 
     def __init__(self, max_tokens: float = 10, token_ratio: float = 0.1) -> None:
-        check.positive("max_tokens", max_tokens)
-        check.positive("token_ratio", token_ratio)
+        tokens("max_tokens", max_tokens)
+        tokens("token_ratio", token_ratio)
         self._set(max_tokens=max_tokens, token_ratio=token_ratio)
 
     def start(self) -> list[int]:
-        """Return the counters of a new budget: its tokens (all), then `max_tokens`, `token_ratio` and one token.
+        """Return the counters of a new budget, in micro-tokens: its tokens (all), then `max_tokens`, `token_ratio`."""
+        most = micro(self.max_tokens)
+        return [most, most, micro(self.token_ratio)]
 
-        They are whole multiples of one unit, the smallest decimal place of the numbers.
+    def failed(self, state: list[int], now: float, verdict: "Verdict") -> None:
+        """Take one token from `state`, down to 0, unless `verdict` says that a retry cannot help; `now` is not read."""
+        if verdict.kind in _RETRYABLE:
+            state[0] = max(state[0] - MICRO, 0)
+
+    def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
+        """Return 0, the cost of a retry, if more than half of `max_tokens` are left in `state`, None otherwise.
+
+        `now` and `verdict` are not read: `failed` has counted the failure.
         """
-        most, gain, one = _whole(self.max_tokens, self.token_ratio, 1)
-        return [most, most, gain, one]
+        return 0 if 2 * state[0] > state[1] else None
 
-    def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Add `token_ratio` to the tokens in `state` for a success, up to `max_tokens`.
-
-        `now` and `retried` are not read.
-        """
-        tokens, most, gain, _ = state
-        state[0] = min(tokens + gain, most)
-
-    def take(self, state: list[int], now: float) -> bool:
-        """Take one token from `state`, down to 0, and return whether more than half of `max_tokens` are left."""
-        tokens, most, _, one = state
-        state[0] = max(tokens - one, 0)
-        return 2 * state[0] > most
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
+        """Add `token_ratio` to the tokens in `state`, up to `max_tokens`; `now` and `cost` are not read."""
+        state[0] = min(state[0] + state[2], state[1])
 
 
 class Ratio(Record):
@@ -119,7 +164,8 @@ class Ratio(Record):
 
     A retry is granted if it makes at most `ratio * successes + floor * window` retries in the window. The window is at
     least a millisecond and moves in tenths of its length, the slots. The default floor is 0, because the floors of many
-    clients add up.
+    clients add up. With R retries in the window, one more is granted after at most ceil((R + 1) / ratio) successes.
+    `ratio` and `floor` count in millionths.
     """
 
     __slots__ = ("ratio", "window", "floor")
@@ -129,10 +175,10 @@ class Ratio(Record):
     floor: float
 
     def __init__(self, ratio: float = 0.2, window: float = 10, floor: float = 0) -> None:
-        check.positive("ratio", ratio)
+        tokens("ratio", ratio)
         check.positive_seconds("window", window)
-        check.at_least("window", window, _SHORTEST_WINDOW)
-        check.at_least("floor", floor, 0)
+        check.at_least("window", window, SHORTEST_WINDOW)
+        tokens("floor", floor, least=0)
         self._set(ratio=ratio, window=window, floor=floor)
 
     def start(self) -> list[int]:
@@ -140,29 +186,34 @@ class Ratio(Record):
 
         They are the number of the newest slot, then ten counts of successes, then ten counts of retries.
         """
-        return [0] * (1 + 2 * _SLOTS)
+        return [0] * (1 + 2 * SLOTS)
 
-    def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Count a success in the current slot of `state`; `now` is in seconds, and `retried` is not read."""
-        state[1 + self._turn(state, now)] += 1
+    def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
+        """Return one token in micro-tokens if one more retry is granted at `now` (in seconds), else None.
 
-    def take(self, state: list[int], now: float) -> bool:
-        """Return whether one more retry is granted at `now` (in seconds), and count it in `state` only if it is."""
-        slot = self._turn(state, now)
-        successes, retries = sum(state[1 : 1 + _SLOTS]), sum(state[1 + _SLOTS :])
-        allowed = float(self.ratio) * successes + float(self.floor) * self.window
-        granted = retries + 1 <= allowed
-        if granted:
-            state[1 + _SLOTS + slot] += 1
-        return granted
-
-    def _turn(self, state: list[int], now: float) -> int:
-        """Clear the slots of `state` that have left the window at `now`, and return the current slot's index (0 to 9).
-
-        `now` is in seconds, on the clock of the budget.
+        A granted retry is counted in `state`. `verdict` is not read.
         """
-        newest = int(now / self.window * _SLOTS)
-        for number in range(max(state[0], newest - _SLOTS) + 1, newest + 1):
-            state[1 + number % _SLOTS] = state[1 + _SLOTS + number % _SLOTS] = 0
-        state[0] = max(state[0], newest)
-        return state[0] % _SLOTS
+        slot = turn(state, now, self.window)
+        successes, retries = sum(state[1 : 1 + SLOTS]), sum(state[1 + SLOTS :])
+        allowed = micro(self.ratio) * successes + micro(self.floor) * micro(self.window) // MICRO
+        if (retries + 1) * MICRO > allowed:
+            return None
+        state[1 + SLOTS + slot] += 1
+        return MICRO
+
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
+        """Count a success in the current slot of `state`; `now` is in seconds, and `cost` is not read."""
+        state[1 + turn(state, now, self.window)] += 1
+
+
+def turn(state: list[int], now: float, window: float) -> int:
+    """Clear the slots of `state` that have left the `window` at `now`, and return the current slot's index (0 to 9).
+
+    `state` has the number of the newest slot, then two rows of ten counts. `now` and `window` are in seconds, on the
+    clock of the budget.
+    """
+    newest = int(now / window * SLOTS)
+    for number in range(max(state[0], newest - SLOTS) + 1, newest + 1):
+        state[1 + number % SLOTS] = state[1 + SLOTS + number % SLOTS] = 0
+    state[0] = max(state[0], newest)
+    return state[0] % SLOTS

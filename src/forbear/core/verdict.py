@@ -43,15 +43,18 @@ class Verdict(Record):
     wait that the server asks for, in seconds: infinity for "do not retry", None if the server asks for none. `delay`
     replaces the backoff by an exact wait in seconds. `throttled` says that the server is overloaded. `exhausted` says
     that the client has used up retries of its own; it is not retried again, unless the policy has `retry_exhausted`.
+    `timed_out` says that the client's own timeout ended the attempt. A run sets it for its budget if the class of the
+    error, or a base of it, has "Timeout" in its name.
     """
 
-    __slots__ = ("kind", "retry_after", "delay", "throttled", "exhausted")
+    __slots__ = ("kind", "retry_after", "delay", "throttled", "exhausted", "timed_out")
 
     kind: Kind
     retry_after: float | None
     delay: float | None
     throttled: bool
     exhausted: bool
+    timed_out: bool
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class Verdict(Record):
         delay: "float | timedelta | None" = None,
         throttled: bool = False,
         exhausted: bool = False,
+        timed_out: bool = False,
     ) -> None:
         if not isinstance(kind, Kind):
             raise TypeError(f"`kind` must be a forbear.Kind, got {kind!r}")
@@ -68,7 +72,14 @@ class Verdict(Record):
             seconds("retry_after", retry_after)
         if delay is not None:
             seconds("delay", delay)
-        self._set(kind=kind, retry_after=retry_after, delay=delay, throttled=throttled, exhausted=exhausted)
+        self._set(
+            kind=kind,
+            retry_after=retry_after,
+            delay=delay,
+            throttled=throttled,
+            exhausted=exhausted,
+            timed_out=timed_out,
+        )
 
     @property
     def effect(self) -> Effect:

@@ -124,12 +124,13 @@ def refuse_for_clients(policy: Policy, vouch: str) -> None:
     """Raise ValueError for a policy with `repeatable=True`, also a joined one: it would cover all that a client sends.
 
     The text ends with `vouch`, which says what to write instead. Also raises it for what only functions have:
-    `on_give_up`, `raise_unsatisfied` and `on_success`.
+    `on_give_up`, `raise_unsatisfied`, `on_success`, and budgets that count first attempts.
     """
     for name, is_set in (
         ("on_give_up", policy.on_give_up is not RAISE),
         ("raise_unsatisfied", policy.raise_unsatisfied),
         ("on_success", policy.on_success is not None),
+        ("a budget that counts first attempts", policy.budget is not None and policy.budget.counts_first_attempts),
     ):
         if is_set:
             raise ValueError(f"`policy` must not have {name}, which is for functions: decorate the one that calls")

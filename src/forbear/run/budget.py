@@ -3,22 +3,44 @@
 import os
 from _thread import RLock  # threading.RLock itself, without the import cost of threading
 
-from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
+from forbear.core.budget import MICRO, Ratio, Throttle, TokenBucket
+from forbear.core.verdict import TRANSIENT
 from forbear.run.runtime import current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import ClassVar, Protocol, Self, TypeVar
+    from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+    from forbear.core.verdict import Verdict
 
     T = TypeVar("T")
 
     class BudgetRule(Protocol):
         """The protocol of the rule by which a budget counts: TokenBucket, Throttle, Ratio or one of the user's.
 
-        The counters are a list of ints, `state`, which `put` and `take` change in place. `now` is monotonic time in
-        seconds.
+        The counters are a list of ints, `state`, which the methods change in place. `now` is monotonic time in seconds,
+        `cost` a number of micro-tokens. A rule may have three more methods. `admit(state, now, u) -> bool` counts a
+        first attempt and returns whether it may be sent; `u` is a random number, uniform in [0, 1). `release(state,
+        now, cost)` counts the end of an attempt, which took `cost` (0 for a first one). `failed(state, now, verdict)`
+        counts a failure, after `release` and whether or not a retry follows.
         """
+
+        def start(self) -> list[int]:
+            """Return the counters of a new budget, a list of ints."""
+            ...
+
+        def take(self, state: list[int], now: float, verdict: Verdict) -> int | None:
+            """Count a request to retry after `verdict` in `state`: return the retry's cost, None to refuse it."""
+            ...
+
+        def succeeded(self, state: list[int], now: float, cost: int) -> None:
+            """Count a success in `state`; `cost` is what its last retry took, 0 for a success at the first attempt."""
+            ...
+
+    class EarlierRule(Protocol):
+        """The protocol of a rule before rules knew verdicts and costs; a budget still takes one."""
 
         def start(self) -> list[int]:
             """Return the counters of a new budget, a list of ints."""
@@ -33,12 +55,57 @@ if TYPE_CHECKING:
             ...
 
 
+_VARARGS = 0x04  # CO_VARARGS
+
+
+class _Adapted:
+    """An `EarlierRule` with the methods of a `BudgetRule`; each of its retries costs one token."""
+
+    __slots__ = ("_rule",)
+
+    def __init__(self, rule: "EarlierRule") -> None:
+        self._rule = rule
+
+    def start(self) -> list[int]:
+        return self._rule.start()
+
+    def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
+        return MICRO if self._rule.take(state, now) else None
+
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
+        self._rule.put(state, now, retried=cost > 0)
+
+
+def _adapted(rule: "Any") -> "BudgetRule":
+    """Return `rule` as a `BudgetRule`; raise TypeError for what is no rule, with the names of the missing methods."""
+    if isinstance(rule, type) or not callable(getattr(rule, "take", None)):
+        raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
+    if callable(getattr(rule, "succeeded", None)) and callable(getattr(rule, "start", None)):
+        code = getattr(rule.take, "__code__", None)
+        if hasattr(rule, "put") or (code is not None and code.co_argcount < 4 and not code.co_flags & _VARARGS):
+            raise TypeError(
+                "`rule` must not mix two contracts: rename put(state, now, *, retried) to succeeded(state, now, cost), "
+                f"and let take(state, now, verdict) return the cost or None, got {rule!r}"
+            )
+        return rule  # type: ignore[no-any-return]
+    if callable(getattr(rule, "put", None)) and callable(getattr(rule, "start", None)):
+        return _Adapted(rule)
+    raise TypeError(
+        "`rule` must have the methods start(), take(state, now, verdict) and succeeded(state, now, cost), "
+        f"got {rule!r}; add the missing ones, as in forbear.TokenBucket"
+    )
+
+
 _lock = [RLock()]  # one for all budgets; held for a few microseconds
 
 
+_forks = [0]  # how many forks lie between the first process and this one
+
+
 def _unlock_in_child() -> None:
-    """Replace the lock in a forked child: the thread that held it may not exist there."""
+    """Replace the lock in a forked child: the thread that held it may not exist there. Count the fork."""
     _lock[0] = RLock()
+    _forks[0] += 1
 
 
 if hasattr(os, "register_at_fork"):
@@ -50,19 +117,28 @@ class Budget:
 
     `rule` says how it counts (default `TokenBucket()`). Share one between all policies that call the same service. It
     is safe to share between threads and tasks, and to use in signal handlers and `__del__`. A copy is the same budget;
-    unpickling makes a new, full one. When the budget refuses a retry, the run ends at once with the reason BUDGET.
+    unpickling makes a new, full one. When the budget refuses a retry, the run ends at once with the reason BUDGET. In a
+    forked child, a budget that counts active attempts is new, too.
     """
 
-    __slots__ = ("_rule", "_state")
+    __slots__ = ("_counts", "_forked", "_rule", "_state")
 
     blocks: "ClassVar[bool]" = False
     """True for a subclass whose `take` does I/O: async loops then await `atake` instead."""
 
-    def __init__(self, rule: "BudgetRule | None" = None) -> None:
-        if rule is not None and (isinstance(rule, type) or not callable(getattr(rule, "take", None))):
-            raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
-        self._rule: BudgetRule = TokenBucket() if rule is None else rule
-        self._state = self._rule.start()
+    _is_custom: "ClassVar[bool]" = False
+    """True for a subclass with a `take`, `atake` or `put` of its own, which runs then call."""
+
+    def __init_subclass__(cls, **options: "Any") -> None:
+        super().__init_subclass__(**options)
+        own = cls.take is not Budget.take or cls.atake is not Budget.atake or cls.put is not Budget.put
+        cls._is_custom = own
+
+    def __init__(self, rule: "BudgetRule | EarlierRule | None" = None) -> None:
+        self._rule: Any = TokenBucket() if rule is None else rule
+        self._counts = _adapted(self._rule)
+        self._state = self._counts.start()
+        self._forked = _forks[0]
 
     @classmethod
     def brooker(cls, capacity: float = 10, deposit: float = 0.1) -> "Self":
@@ -74,18 +150,29 @@ class Budget:
 
     @classmethod
     def aws(cls) -> "Self":
-        """Make a budget with the retry quota of the AWS SDKs: 500 tokens, of which a retry takes 5.
+        """Make a budget with the retry quota of the AWS SDKs since 2026: 500 tokens; a retry takes 14.
 
-        A success after retries adds 5 again, once, and a success at the first attempt adds 1. The higher cost that the
-        SDKs charge after a timeout is not modelled.
+        After a throttling error it takes 5. A success gives back what its last retry took; a success at the first
+        attempt adds 1. In a total outage these are 35 retries, or 100 throttled ones. (botocore 1.44,
+        retries/standard.py)
         """
-        return cls(TokenBucket(capacity=500, deposit=1, cost=5, refund=True))
+        return cls(TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_cost=5))
+
+    @classmethod
+    def aws_until_2026(cls) -> "Self":
+        """Make a budget with the earlier retry quota of the AWS SDKs: 500 tokens, of which a retry takes 5.
+
+        After a timeout of the client it takes 10. A success gives back what its last retry took; a success at the first
+        attempt adds 1. In a total outage these are 100 retries, or 50 after timeouts.
+        """
+        return cls(TokenBucket(capacity=500, deposit=1, cost=5, refund=True, timeout_cost=10))
 
     @classmethod
     def grpc(cls, max_tokens: float = 10, token_ratio: float = 0.1) -> "Self":
         """Make a budget with gRPC's retry throttle (gRFC A6): no retries while half of the tokens or less are left.
 
-        Each request to retry takes one of at most `max_tokens` tokens, and a success adds `token_ratio`.
+        Each failure that could be retried takes one of at most `max_tokens` tokens, and a success adds `token_ratio`.
+        In a total outage these are 4 retries.
         """
         return cls(Throttle(max_tokens, token_ratio))
 
@@ -94,19 +181,64 @@ class Budget:
         """Make a budget of `ratio` retries for each success of the last `window` seconds, plus `floor` per second."""
         return cls(Ratio(ratio, window, floor))
 
+    @classmethod
+    def finagle(cls, ratio: float = 0.2, window: float = 10, floor: float = 10) -> "Self":
+        """Make Finagle's budget: `ratio` retries for each first attempt of the last `window` seconds, and a floor.
+
+        The floor is `floor` retries per second. In a total outage these are 100 retries in ten seconds, and one more
+        for every five calls.
+        """
+        return cls(RequestRatio(ratio, window, floor))
+
+    @classmethod
+    def envoy(cls, share: float = 0.2, least: int = 3) -> "Self":
+        """Make Envoy's budget: a `share` of the active calls may be retries at one time, and at least `least`."""
+        return cls(ActiveShare(share, least))
+
+    @classmethod
+    def google_sre(cls, k: float = 2, window: float = 120) -> "Self":
+        """Make a budget with Google SRE's client throttle, which refuses first attempts, too, with `forbear.Throttled`.
+
+        The more of the last `window` seconds' requests the service did not accept, the more it refuses: with the
+        probability max(0, (requests - k * accepts) / (requests + 1)). (Site Reliability Engineering, chapter 21)
+        """
+        return cls(ClientThrottle(k, window))
+
+    @property
+    def counts_first_attempts(self) -> bool:
+        """True if the rule counts first attempts before they are sent, and may refuse them (its method `admit`)."""
+        return callable(getattr(self._counts, "admit", None))
+
     def take(self) -> bool:
-        """Count a request to retry: return True if the budget's rule grants it, False if it refuses it."""
-        now = current.get().monotonic()
-        return self._count(lambda state: self._rule.take(state, now))
+        """Count a transient failure and the request to retry: return True if the budget grants it, False if not."""
+        self._optional("failed", TRANSIENT)
+        return self._take(TRANSIENT) is not None
 
     async def atake(self) -> bool:
         """Do the same as `take` without blocking the event loop; a subclass with `blocks` does its I/O here."""
         return self.take()
 
     def put(self, *, retried: bool) -> None:
-        """Count a success; `retried` says whether it took more than one attempt."""
+        """Count a success; `retried` says whether it took more than one attempt, after transient failures."""
         now = current.get().monotonic()
-        self._count(lambda state: self._rule.put(state, now, retried=retried))
+        cost = (self._counts.take(self._counts.start(), now, TRANSIENT) or 0) if retried else 0
+        self._succeeded(cost)
+
+    def _take(self, verdict: "Verdict") -> int | None:
+        now = current.get().monotonic()
+        return self._count(lambda state: self._counts.take(state, now, verdict))
+
+    def _succeeded(self, cost: int) -> None:
+        now = current.get().monotonic()
+        self._count(lambda state: self._counts.succeeded(state, now, cost))
+
+    def _optional(self, name: str, *arguments: object) -> "Any":
+        """Call the rule's optional method `name` with the counters, the time and `arguments`; None if it has none."""
+        method: Any = getattr(self._counts, name, None)
+        if method is None:
+            return None
+        now = current.get().monotonic()
+        return self._count(lambda state: method(state, now, *arguments))
 
     def _count(self, change: "Callable[[list[int]], T]") -> "T":
         """Change the counters in one atomic step and return the result of `change`, which gets a copy and changes it.
@@ -118,10 +250,17 @@ class Budget:
             while True:
                 before = self._state
                 after = before.copy()
+                if self._forked != _forks[0]:
+                    after = self._in_child(after)
                 result = change(after)
                 if self._state is before:  # nothing can come between this and the next line: neither calls anything
                     self._state = after
                     return result
+
+    def _in_child(self, state: list[int]) -> list[int]:
+        """Return the counters for a forked child: new ones if they count attempts, which go on in the parent only."""
+        self._forked = _forks[0]
+        return self._counts.start() if hasattr(self._counts, "release") else state
 
     def __copy__(self) -> "Self":
         return self
@@ -129,7 +268,7 @@ class Budget:
     def __deepcopy__(self, memo: object) -> "Self":
         return self
 
-    def __reduce__(self) -> "tuple[type[Budget], tuple[BudgetRule]]":
+    def __reduce__(self) -> "tuple[type[Budget], tuple[Any]]":
         return type(self), (self._rule,)
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from forbear.run.budget import PendingDelay, granted
 from forbear.run.endings import RAISE
 from forbear.run.runtime import AttemptTimeout, current_runtime
+from forbear.run.spending import begin
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
@@ -32,6 +33,8 @@ class _Block:
             raise TypeError(f"`{name}` {what} a returned value, and a block has none; use policy.call or the decorator")
         runtime = current_runtime()
         self._run = Run(plan, operation, runtime, runtime.monotonic(), awaits=awaits)
+        if plan.budget is not None:
+            begin(self._run)
         self._delay: float | None = None
         self._state = _READY
 

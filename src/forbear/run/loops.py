@@ -9,6 +9,7 @@ from forbear.run.budget import granted
 from forbear.run.endings import RAISE, replacement, replaces, unsatisfied
 from forbear.run.functions import copy_metadata, no_awaitable, refuse_coroutine
 from forbear.run.runtime import current, current_runtime
+from forbear.run.spending import gate
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
@@ -28,7 +29,10 @@ def call(
     function returns a coroutine. `operation` is the name for reports.
     """
     runtime = current_runtime()
-    return _repeat(Run(plan, operation, runtime, runtime.monotonic()), function, args, kwargs)
+    run = Run(plan, operation, runtime, runtime.monotonic())
+    if run.spending is not None:
+        function = gate(run, function)
+    return _repeat(run, function, args, kwargs)
 
 
 async def acall(
@@ -45,9 +49,11 @@ async def acall(
     """
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
+    if run.spending is not None:
+        function = gate(run, function)
     while True:
         try:
-            limit = run.attempt_limit()
+            limit = None if plan.attempt_timeout is None else run.attempt_limit()
             pending = function(*args, **kwargs)
             if not hasattr(type(pending), "__await__"):
                 break  # the function has run to its end; its return value is no reason to run it again

@@ -10,12 +10,13 @@ from sys import intern
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
 from forbear.core.report import Attempt, Details, Report, RequestIds, attach, reports_made, text_of
-from forbear.core.verdict import TRANSIENT, Kind, Verdict
+from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.budget import PendingDelay
 from forbear.run.judges import delayed, why_stopped
 from forbear.run.nesting import RunOrigin, ended_within, gave_up
 from forbear.run.runtime import AttemptTimeout, Runtime
+from forbear.run.spending import REFUSED, Spending
 from forbear.run.switch import ever_off, ever_stopping, is_off
 
 TYPE_CHECKING = False
@@ -83,7 +84,7 @@ class Run:
 
     __slots__ = (
         "plan", "operation", "runtime", "started", "reports", "awaits", "subject", "attempt", "previous", "in_doubt",
-        "vouched", "failures", "listeners", "report", "refused", "counts",
+        "vouched", "failures", "listeners", "report", "refused", "counts", "spending",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +114,9 @@ class Run:
         self.report: Report | None = None
         self.counts: dict[int, tuple[int, float | None]] | None = None  # of joined policies
         self.refused = False  # `on_result` refused the last value
+        self.spending: Spending | None = None
+        if plan.budget is not None:
+            self.spending = Spending(plan.budget)
 
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait after `error` before the next attempt, None to raise the error.
@@ -121,6 +125,9 @@ class Run:
         and its note by then.
         """
         plan = self.plan
+        if self.spending is not None and self.spending.refused:
+            self._refuse(error)
+            return None
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         name, text = type(error).__qualname__, text_of(error)
         rule: RetryPlan = plan.rule_of(error) if plan.others else plan
@@ -140,15 +147,12 @@ class Run:
 
     def succeeded(self) -> None:
         """Count a success in the budget, and notify the listeners if it took more than one attempt."""
-        retried = self.attempt > 1
-        budget = self.plan.budget
-        if budget is not None:
-            budget.put(retried=retried)
-        on_success = self.plan.on_success
-        if on_success is not None:
+        if self.spending is not None:
+            self.spending.succeeded(retried=self.attempt > 1)
+        if self.plan.on_success is not None:
             elapsed = self.runtime.monotonic() - self.started
-            listeners.notify((on_success,), Succeeded(self.operation, self.attempt, elapsed))
-        if retried and self.listeners:
+            listeners.notify((self.plan.on_success,), Succeeded(self.operation, self.attempt, elapsed))
+        if self.listeners:  # set by a failure
             elapsed = self.runtime.monotonic() - self.started
             listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts(elapsed)))
 
@@ -209,6 +213,9 @@ class Run:
             return None
         if self.attempt == 1:
             self.listeners = listeners.of_run(plan.on_event)
+        spending, priced = self.spending, verdict
+        if spending is not None:
+            priced = spending.failed(verdict, error)
         elapsed = self.runtime.monotonic() - self.started
         number, previous = self.attempt, self.previous
         if plan.others:
@@ -240,15 +247,21 @@ class Run:
                 self.vouched |= vouched
                 if self.counts is not None:
                     self.counts[id(plan)] = number, step.delay
-                budget = self.plan.budget
-                if budget is None:
+                if spending is None:
                     return self._schedule(step.delay, failure, outcome)
                 settle = partial(self._settle, step.delay, failure, outcome, maybe_done)
-                if self.awaits and budget.blocks:
-                    return PendingDelay(step.delay, budget.atake, settle)
-                return settle(budget.take())
+                if self.awaits and spending.budget.blocks:
+                    return PendingDelay(step.delay, spending.budget.atake, settle)
+                return settle(spending.take(priced))
         self._give_up(stop, failure, outcome, maybe_done)
         return None
+
+    def _refuse(self, error: Exception) -> None:
+        """Give up with `error`, a Throttled: the budget refused the first attempt."""
+        self.listeners = listeners.of_run(self.plan.on_event)
+        elapsed = self.runtime.monotonic() - self.started
+        failure = NOT_EXECUTED, error, type(error).__qualname__, text_of(error), elapsed, ()
+        self._give_up(Stop(Reason.BUDGET, REFUSED), failure, error, maybe_done=False)
 
     def _joined(self, error: Exception | None) -> "tuple[RetryPlan, int, float | None]":
         """Return the policy that counts for `error` among joined ones, the number of its failures and its last delay.

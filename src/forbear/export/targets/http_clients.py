@@ -17,7 +17,7 @@ _BOTOCORE_SOURCE = (
     "botocore, retries/standard.py: `'throttling_base_scale': 1, 'non_throttling_base_scale': 0.05`, and "
     "`t_i = self._random() * min(self._get_base_scale(context) * (self._base ** (context.attempt_number - 1)), ...)`"
 )
-_QUOTA = TokenBucket(capacity=500, deposit=1, cost=5, refund=True)
+_QUOTA = TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_cost=5)
 
 
 def urllib3(policy: Policy) -> "Exported[Retry]":
@@ -145,7 +145,7 @@ def _botocore_parameters(outline: Outline) -> dict[str, Any]:
     outline.differs("jitter", f"jitter={outline.waits.jitter}: full")
     budget = outline.policy.budget
     if budget is not None and budget._rule == _QUOTA:
-        outline.differs("budget", "budget: one for each client, and timeouts cost more")
+        outline.differs("budget", "budget: one for each client")
     elif budget is None:
         outline.warns("budget", "a quota of 500 tokens for each client, as in Budget.aws()")
     parameters: dict[str, Any] = {"retries": {"total_max_attempts": retries + 1, "mode": "standard"}}

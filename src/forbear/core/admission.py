@@ -1,0 +1,151 @@
+"""The rules of retry budgets that count first attempts, too: Finagle's, Envoy's, and Google SRE's client throttle."""
+
+from forbear.core import check
+from forbear.core.budget import MICRO, SHORTEST_WINDOW, SLOTS, Ratio, micro, tokens, turn
+from forbear.core.record import Record
+from forbear.core.verdict import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.core.verdict import Verdict
+
+_ACCEPTED = (Kind.PERMANENT, Kind.CONFLICT)
+
+
+class RequestRatio(Ratio):
+    """At most `ratio` retries for each first attempt of the last `window` seconds, plus `floor` retries per second.
+
+    This is Finagle's budget: a call pays in when it begins, whatever becomes of it. The rest is as for `Ratio`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, ratio: float = 0.2, window: float = 10, floor: float = 10) -> None:
+        super().__init__(ratio, window, floor)
+
+    def admit(self, state: list[int], now: float, u: float) -> bool:
+        """Count a first attempt at `now` (in seconds) in `state` and return True; `u` is not read."""
+        super().succeeded(state, now, 0)
+        return True
+
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
+        """Change nothing: the first attempt has paid in."""
+
+
+class ActiveShare(Record):
+    """At most a `share` of the active calls may be retries, or `least` retries at a time, if that is more (Envoy).
+
+    A call is active while an attempt of it is under way, or a granted retry waits in backoff. The part after the point
+    does not count: 20 % of 19 calls are 3. The failed attempt itself counts as active until the decision. No successes
+    are needed: a retry is granted again once enough retries have ended.
+    """
+
+    __slots__ = ("share", "least")
+
+    share: float
+    least: int
+
+    def __init__(self, share: float = 0.2, least: int = 3) -> None:
+        tokens("share", share, least=0)
+        if share > 1:
+            raise ValueError(f"`share` must be at most 1, which is 100 %, got {check.shown(share)}")
+        check.at_least("least", least, 0, what="a whole number of retries", whole=True)
+        self._set(share=share, least=least)
+
+    def start(self) -> list[int]:
+        """Return the counters of a new budget, both 0: the active attempts, and the retries among them."""
+        return [0, 0]
+
+    def admit(self, state: list[int], now: float, u: float) -> bool:
+        """Count a first attempt in `state` and return True; `now` and `u` are not read."""
+        state[0] += 1
+        return True
+
+    def release(self, state: list[int], now: float, cost: int) -> None:
+        """Take an attempt that has ended out of `state`; `cost` is what it took (0 for a first one).
+
+        `now` is not read.
+        """
+        state[0] = max(state[0] - 1, 0)
+        if cost:
+            state[1] = max(state[1] - 1, 0)
+
+    def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
+        """Count one more retry in `state` and return one token in micro-tokens; if there are too many, return None.
+
+        `now` and `verdict` are not read.
+        """
+        allowed = max(micro(self.share) * (state[0] + 1) // MICRO, self.least)
+        if state[1] >= allowed:
+            return None
+        state[0] += 1
+        state[1] += 1
+        return MICRO
+
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
+        """Change nothing: `release` has counted the end of the attempt."""
+
+
+class ClientThrottle(Record):
+    """Google SRE's client throttle: it refuses attempts before they are sent, the more the service refuses itself.
+
+    It counts `requests`, and `accepts`: the attempts that succeeded, or failed in a way that no repeat can help. Both
+    are of the last `window` seconds, which moves in tenths. A first attempt is refused with the probability max(0,
+    (requests - k * accepts) / (requests + 1)), and counts as a request also then. A retry is granted while that
+    probability is 0. So after ceil((requests + 1 - k * accepts) / (k - 1)) successes, a retry is granted again.
+    """
+
+    __slots__ = ("k", "window")
+
+    k: float
+    window: float
+
+    def __init__(self, k: float = 2, window: float = 120) -> None:
+        check.positive("k", k)
+        if micro(k) <= MICRO:
+            raise ValueError(f"`k` must be more than 1, or the throttle never opens again, got {check.shown(k)}")
+        check.positive_seconds("window", window)
+        check.at_least("window", window, SHORTEST_WINDOW)
+        self._set(k=k, window=window)
+
+    def start(self) -> list[int]:
+        """Return the counters of a new budget, all 0.
+
+        They are the number of the newest slot, then ten counts of requests, then ten counts of accepts.
+        """
+        return [0] * (1 + 2 * SLOTS)
+
+    def admit(self, state: list[int], now: float, u: float) -> bool:
+        """Count a first attempt at `now` (in seconds) in `state`, and return whether it may be sent.
+
+        `u` is a random number, uniform in [0, 1).
+        """
+        slot, surplus, requests = self._surplus(state, now)
+        state[1 + slot] += 1
+        return surplus <= u * (requests + 1) * MICRO
+
+    def failed(self, state: list[int], now: float, verdict: "Verdict") -> None:
+        """Count the request as accepted if `verdict` says that no repeat can help; `now` is in seconds."""
+        if verdict.kind in _ACCEPTED:
+            state[1 + SLOTS + self._surplus(state, now)[0]] += 1
+
+    def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
+        """Count one more request at `now` (in seconds) and return one token in micro-tokens if a retry may be sent.
+
+        Otherwise return None and count nothing. `verdict` is not read.
+        """
+        slot, surplus, _ = self._surplus(state, now)
+        if surplus > 0:
+            return None
+        state[1 + slot] += 1
+        return MICRO
+
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
+        """Count the request as accepted at `now` (in seconds); `cost` is not read."""
+        state[1 + SLOTS + self._surplus(state, now)[0]] += 1
+
+    def _surplus(self, state: list[int], now: float) -> tuple[int, int, int]:
+        """Return the current slot's index, requests - k * accepts in millionths, and the number of requests."""
+        slot = turn(state, now, self.window)
+        requests, accepts = sum(state[1 : 1 + SLOTS]), sum(state[1 + SLOTS :])
+        return slot, requests * MICRO - micro(self.k) * accepts, requests

@@ -1,0 +1,135 @@
+"""Budget rules that count first attempts: Finagle's, Envoy's and Google SRE's, request by request."""
+
+from collections.abc import Callable
+from math import ceil
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
+from forbear.core.budget import MICRO
+from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
+
+
+@pytest.mark.parametrize(("calls", "retries"), [(0, 100), (4, 100), (5, 101), (1000, 300)])
+def test_finagle_funds_by_requests(calls: int, retries: int) -> None:
+    """The floor of ten seconds, and one retry for every five calls, whether or not they succeed."""
+    rule = RequestRatio()
+    state = rule.start()
+    assert all(rule.admit(state, 0, 0.5) for _ in range(calls))
+    rule.succeeded(state, 0, 0)
+    granted = 0
+    while rule.take(state, 0, TRANSIENT) is not None:
+        granted += 1
+    assert granted == retries
+
+
+@pytest.mark.parametrize(("active", "retries"), [(1, 3), (19, 3), (20, 4), (24, 4), (100, 20)])
+def test_envoy_grants_a_share_of_the_active_calls(active: int, retries: int) -> None:
+    """All active calls fail at once: a fifth of them is retried, at least three."""
+    rule = ActiveShare()
+    state = rule.start()
+    for _ in range(active):
+        assert rule.admit(state, 0, 0.5)
+    granted = 0
+    for _ in range(max(active, 3)):
+        rule.release(state, 0, 0)
+        granted += rule.take(state, 0, TRANSIENT) is not None
+    assert granted == retries
+    rule.succeeded(state, 0, MICRO)
+    for _ in range(granted):
+        rule.release(state, 0, MICRO)
+    assert state == [0, 0]
+    rule.release(state, 0, MICRO)
+    assert state == [0, 0]
+
+
+def test_envoys_retries_make_room_for_the_next() -> None:
+    """A retry that fails may be followed by another: it counts only while it is active."""
+    rule = ActiveShare(share=0, least=1)
+    state = rule.start()
+    for _ in range(5):
+        assert rule.take(state, 0, TRANSIENT) == MICRO
+        assert rule.take(state, 0, TRANSIENT) is None
+        rule.release(state, 0, MICRO)
+
+
+@pytest.mark.parametrize(
+    ("requests", "accepts", "u", "admitted"),
+    [
+        (0, 0, 0.0, True),
+        (1, 0, 0.49, False),  # a half
+        (1, 0, 0.5, True),
+        (99, 0, 0.98, False),  # 99 of 100
+        (99, 0, 0.99, True),
+        (100, 50, 0.0, True),  # twice the accepts
+        (103, 50, 0.0, False),
+        (103, 50, 0.03, True),  # 3 of 104
+    ],
+)
+def test_the_throttle_refuses_by_its_formula(requests: int, accepts: int, u: float, admitted: bool) -> None:
+    """It refuses if u is below (requests - 2 accepts) / (requests + 1), and counts what it refuses."""
+    rule = ClientThrottle()
+    state = rule.start()
+    state[1], state[11] = requests, accepts
+    assert rule.admit(state, 0, u) is admitted
+    assert state[1] == requests + 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "accepts"), [(TRANSIENT, 0), (NOT_EXECUTED, 0), (PERMANENT, 1), (CONFLICT, 1)], ids=str
+)
+def test_a_clear_no_is_a_request_accepted(verdict: Verdict, accepts: int) -> None:
+    """A service that finds no such object is not overloaded."""
+    rule = ClientThrottle()
+    state = rule.start()
+    rule.failed(state, 0, verdict)
+    assert state[11] == accepts
+
+
+def test_the_throttle_forgets() -> None:
+    """After its window, it admits everything and grants a retry."""
+    rule = ClientThrottle(window=10)
+    state = rule.start()
+    for _ in range(50):
+        rule.admit(state, 0, 0.99)
+    assert rule.take(state, 9, TRANSIENT) is None
+    assert rule.take(state, 10, TRANSIENT) == MICRO
+
+
+@given(st.sampled_from([1.1, 1.5, 2, 10]), st.integers(0, 200), st.integers(0, 200))
+def test_successes_open_the_throttle(k: float, requests: int, accepts: int) -> None:
+    """From any state, the documented number of successes grants a retry to the next call that fails."""
+    rule = ClientThrottle(k)
+    state = rule.start()
+    state[1], state[11] = requests, accepts
+    for _ in range(max(0, ceil((requests + 1 - k * accepts) / (k - 1) - 1e-9))):
+        rule.admit(state, 0, 1)
+        rule.succeeded(state, 0, 0)
+    rule.admit(state, 0, 1)
+    rule.failed(state, 0, TRANSIENT)
+    assert rule.take(state, 0, TRANSIENT) == MICRO
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "error", "text"),
+    [
+        (RequestRatio, {"ratio": 0}, ValueError, "`ratio` must be positive and finite, got 0"),
+        (ActiveShare, {"share": -1}, ValueError, "`share` must be 0 or more and finite, got -1"),
+        (ActiveShare, {"share": 20}, ValueError, "`share` must be at most 1, which is 100 %, got 20"),
+        (ActiveShare, {"least": 1.5}, TypeError, "`least` must be a whole number of retries, got 1.5"),
+        (ActiveShare, {"least": -1}, ValueError, "`least` must be 0 or more, got -1"),
+        (ClientThrottle, {"k": 1}, ValueError, "`k` must be more than 1, or the throttle never opens again, got 1"),
+        (ClientThrottle, {"k": "2"}, TypeError, "`k` must be a number, got '2'"),
+        (ClientThrottle, {"window": 0}, ValueError, "`window` must be positive and finite, got 0"),
+    ],
+)
+def test_bad_values_are_refused_by_name(
+    make: Callable[..., Any], arguments: dict[str, object], error: type[Exception], text: str
+) -> None:
+    """Every text names the parameter, the rule and the value."""
+    with pytest.raises(error) as caught:
+        make(**arguments)
+    assert str(caught.value) == text

@@ -1,0 +1,380 @@
+"""The contract between runs and the rules of their budgets: what each published rule grants, and what it counts."""
+
+import asyncio
+import gc
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+import forbear
+from forbear.core.budget import MICRO
+from forbear.core.decide import Reason
+from forbear.core.events import Failed, GaveUp
+from forbear.core.report import report
+from forbear.core.verdict import TRANSIENT, Kind, Verdict
+from forbear.exchange.call import refuse_for_clients
+from forbear.observe.prometheus import Prometheus
+from forbear.policy import Policy, retry
+from forbear.run.budget import Budget
+from forbear.run.runtime import current
+from forbear.run.spending import Throttled, begin
+from forbear.run.state import Run
+from forbear.testing.script import Script
+from forbear.testing.virtual_time import virtual_time
+from tests.support.run.cases import BUSY, Busy
+
+THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
+
+
+def failing(verdict: Verdict, budget: Budget, **options: Any) -> Policy:
+    """Return a policy without limits but the budget, under which every error has this verdict."""
+    return retry(
+        on=lambda error: verdict,
+        attempts=None,
+        timeout=None,
+        unlimited=True,
+        backoff=forbear.Constant(0),
+        budget=budget,
+        **options,
+    )
+
+
+def outage(policy: Policy, calls: int, error: type[Exception] = Busy) -> tuple[int, int]:
+    """Make calls that all fail; return how many attempts were sent, and how many were refused at the first attempt."""
+    sent, refused = 0, 0
+
+    def fail() -> None:
+        nonlocal sent
+        sent += 1
+        raise error
+
+    for _ in range(calls):
+        try:
+            policy.call(fail)
+        except Throttled:
+            refused += 1
+        except error:
+            pass
+    return sent, refused
+
+
+@pytest.mark.parametrize(
+    ("make", "verdict", "error", "calls", "retries"),
+    [
+        (Budget.aws, TRANSIENT, Busy, 50, 35),
+        (Budget.aws, THROTTLED, Busy, 200, 100),
+        (Budget.aws, TRANSIENT, TimeoutError, 50, 35),
+        (Budget.aws_until_2026, TRANSIENT, Busy, 200, 100),
+        (Budget.aws_until_2026, TRANSIENT, TimeoutError, 200, 50),
+        (Budget.aws_until_2026, THROTTLED, Busy, 200, 100),
+        (Budget.grpc, TRANSIENT, Busy, 50, 4),
+        (Budget.brooker, TRANSIENT, Busy, 50, 10),
+        (Budget.finagle, TRANSIENT, Busy, 1, 100),
+        (Budget.finagle, TRANSIENT, Busy, 500, 200),
+        (Budget.ratio, TRANSIENT, Busy, 50, 0),
+        (lambda: Budget.ratio(floor=2), TRANSIENT, Busy, 50, 20),
+    ],
+    ids=str,
+)
+def test_retries_in_a_total_outage(
+    make: Callable[[], Budget], verdict: Verdict, error: type[Exception], calls: int, retries: int
+) -> None:
+    """Nothing succeeds: each preset grants exactly its published number of retries, however the calls share them."""
+    with virtual_time():
+        assert outage(failing(verdict, make()), calls, error) == (calls + retries, 0)
+
+
+def begun(policy: Policy, calls: int) -> list[Run]:
+    """Begin the first attempts of so many calls."""
+    runtime = current.get()
+    runs = [Run(policy, "op", runtime, runtime.monotonic()) for _ in range(calls)]
+    for run in runs:
+        begin(run)
+    return runs
+
+
+@pytest.mark.parametrize(("calls", "retries"), [(1, 1), (3, 3), (10, 3), (19, 3), (20, 4), (100, 20), (104, 20)])
+def test_envoy_in_a_total_outage(calls: int, retries: int) -> None:
+    """Calls that are under way together fail one after the other: a fifth of them is retried, or three."""
+    budget = Budget.envoy()
+    runs = begun(failing(TRANSIENT, budget), calls)
+    going_on = [run for run in runs if run.failed(Busy()) is not None]
+    assert len(going_on) == retries
+    assert budget._state == [retries, retries]
+    again = [run for run in going_on if run.failed(Busy()) is not None]  # a failed retry leaves its place to the next
+    assert len(again) == min(retries, 3)
+    for run in again:
+        run.succeeded()
+    assert budget._state == [0, 0]
+
+
+def test_the_client_throttle_in_a_total_outage() -> None:
+    """After 100 successes, 100 more attempts are sent as if nothing were wrong; then first attempts are refused."""
+    budget = Budget.google_sre()
+    policy = failing(TRANSIENT, budget)
+    with virtual_time() as time:
+        for _ in range(100):
+            policy.call(Script("done"))
+        assert outage(policy, 1) == (101, 0)  # one that is retried for as long as the budget grants it
+        sent, refused = outage(policy, 400)
+        assert sent + refused == 400
+        assert 50 < refused < 350  # up to 400 of 602 requests, by lot
+        time.advance(200)
+        assert policy.call(Script("done")) == "done"
+
+
+@given(
+    st.sampled_from(
+        [
+            (Budget.aws, 14),
+            (Budget.aws_until_2026, 10),
+            (Budget.brooker, 10),
+            (Budget.grpc, 61),
+            (Budget.finagle, 0),  # its calls pay in by themselves, whatever becomes of them
+        ]
+    ),
+    st.lists(st.sampled_from(["ok", "failed", "throttled", "late", "recovered"]), max_size=150),
+)
+def test_successes_grant_a_retry_again(preset: tuple[Callable[[], Budget], int], steps: list[str]) -> None:
+    """From any state, the documented number of successes is enough for a retry."""
+    make, successes = preset
+    budget = make()
+    with virtual_time():
+        for step in steps:
+            error = TimeoutError if step == "late" else Busy
+            policy = failing(THROTTLED if step == "throttled" else TRANSIENT, budget)
+            if step == "ok":
+                policy.call(Script("done"))
+            elif step == "recovered":
+                outage(policy.with_attempts(2), 1)
+            else:
+                outage(policy, 1, error)
+        policy = failing(TRANSIENT, budget)
+        if make == Budget.finagle:
+            for _ in range(5):
+                outage(policy.with_attempts(1), 1)
+        for _ in range(successes):
+            policy.call(Script("done"))
+        assert outage(policy, 1, TimeoutError)[0] >= 2
+
+
+def test_a_refused_first_attempt_is_an_event_and_a_metric() -> None:
+    """The error has a report with the reason BUDGET, a verdict that says it was not executed, and is counted."""
+    events: list[forbear.Event] = []
+    registry = CollectorRegistry()
+    count = Prometheus(registry)
+
+    def note(event: forbear.Event) -> None:
+        events.append(event)
+        count(event)
+
+    policy = failing(TRANSIENT, Budget(Closed()), on_event=note, name="load")
+    sent: list[int] = []
+    with pytest.raises(Throttled, match="refused the first attempt, because the service refuses too many") as caught:
+        policy.call(lambda: sent.append(1))
+    assert sent == []
+    assert caught.value.verdict is forbear.NOT_EXECUTED
+    given_up = report(caught.value)
+    assert given_up is not None
+    assert (given_up.reason, given_up.count) == (Reason.BUDGET, 1)
+    assert given_up.text == "the retry budget refused the first attempt"
+    assert [type(event) for event in events] == [Failed, GaveUp]
+    labels = {"operation": "load", "reason": "budget"}
+    assert registry.get_sample_value("forbear_give_ups_total", labels) == 1
+    with pytest.raises(Busy):
+        failing(TRANSIENT, Budget(forbear.TokenBucket(1, cost=2)), on_event=note, name="load").call(Script(Busy))
+    assert registry.get_sample_value("forbear_give_ups_total", labels) == 2
+
+
+class Closed(forbear.TokenBucket):
+    """A rule that admits nothing."""
+
+    __slots__ = ()
+
+    def admit(self, state: list[int], now: float, u: float) -> bool:
+        """Return False."""
+        return False
+
+
+def test_every_form_is_gated() -> None:
+    """Decorated, called or in a block, sync or async, and in an update; `on_give_up` replaces the error."""
+    sent: list[int] = []
+    policy = retry(on=Busy, budget=Budget(Closed()))
+
+    def send() -> None:
+        sent.append(1)
+
+    async def asend() -> None:
+        sent.append(1)
+
+    async def loop() -> None:
+        async for attempt in policy:
+            with attempt:
+                sent.append(1)
+
+    def block() -> None:
+        for attempt in policy:
+            with attempt:
+                sent.append(1)
+
+    def change() -> None:
+        forbear.update(read=send, modify=lambda value: value, write=print, conflict=lambda error: True, policy=policy)
+
+    for run in (policy(send), lambda: policy.call(send), block, change):
+        with pytest.raises(Throttled) as caught:
+            run()
+        assert report(caught.value) is not None
+    for coroutine in (policy(asend), lambda: policy.acall(asend), loop):
+        with pytest.raises(Throttled):
+            asyncio.run(coroutine())
+    assert policy.replace(on_give_up="nothing").call(send) == "nothing"
+    assert sent == []
+    with forbear.disabled():
+        policy.call(send)
+    assert sent == [1]
+
+
+def test_an_attempt_that_is_cancelled_ends() -> None:
+    """The end that no loop reports comes with the garbage collector: nothing stays active."""
+    budget = Budget.envoy()
+    policy = retry(on=Busy, budget=budget)
+
+    def interrupt() -> None:
+        assert budget._state == [1, 0]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        policy.call(interrupt)
+
+    def leave() -> None:
+        for attempt in policy:
+            with attempt:
+                assert budget._state == [1, 0]
+                return
+
+    leave()
+    gc.collect()
+    assert budget._state == [0, 0]
+
+
+def test_a_forked_child_has_no_active_attempts() -> None:
+    """The attempts under way go on in the parent; a bucket is inherited as it is."""
+    envoy, bucket = Budget.envoy(), Budget.brooker()
+    runs = begun(retry(on=Busy, budget=envoy), 7)
+    assert bucket.take()
+    child = os.fork()
+    if child == 0:
+        envoy.put(retried=False)
+        bucket.put(retried=False)
+        os._exit(0 if envoy._state == [0, 0] and bucket._state[0] == 9 * MICRO + MICRO // 10 else 1)
+    assert os.waitpid(child, 0) == (child, 0)
+    assert envoy._state == [len(runs), 0]
+
+
+@pytest.mark.parametrize(
+    "name", ["aws", "aws_until_2026", "brooker", "envoy", "finagle", "google_sre", "grpc", "ratio"]
+)
+def test_presets_are_pickled(name: str) -> None:
+    """Another process gets a new budget by the same rule."""
+    budget: Budget = getattr(Budget, name)()
+    assert repr(pickle.loads(pickle.dumps(budget))) == repr(budget)
+
+
+class Earlier:
+    """A rule by the contract that had no verdicts and no costs: it grants what was put in."""
+
+    def start(self) -> list[int]:
+        """Return no retries, and none put in after a retry."""
+        return [0, 0]
+
+    def put(self, state: list[int], now: float, *, retried: bool) -> None:
+        """Count a success."""
+        state[0] += 1
+        state[1] += retried
+
+    def take(self, state: list[int], now: float) -> bool:
+        """Grant a retry for a success."""
+        state[0] -= state[0] > 0
+        return state[0] > 0
+
+
+def test_rules_of_the_earlier_contract_work() -> None:
+    """`put` and a `take` without a verdict are called as before."""
+    budget = Budget(Earlier())
+    policy = BUSY.with_budget(budget)
+    with virtual_time():
+        for _ in range(3):
+            policy.call(Script("done"))
+        policy.call(Script(Busy, Busy, "done"))
+    assert budget._state == [2, 1]
+
+
+class Mixed(forbear.TokenBucket):
+    """A bucket changed by the earlier contract."""
+
+    __slots__ = ()
+
+    def take(self, state: list[int], now: float) -> bool:  # type: ignore[override]
+        """Grant nothing."""
+        return False
+
+
+class Half:
+    """A rule that lacks `start` and `succeeded`."""
+
+    def take(self, state: list[int], now: float, verdict: Verdict) -> int | None:
+        """Grant nothing."""
+        return None
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (Half(), r"`rule` must have the methods start\(\), take\(state, now, verdict\) and succeeded"),
+        (Mixed(), r"`rule` must not mix two contracts: rename put"),
+    ],
+)
+def test_rules_that_cannot_work_are_refused(rule: Any, text: str) -> None:
+    """The text says which methods a rule must have."""
+    with pytest.raises(TypeError, match=text):
+        Budget(rule)
+
+
+@pytest.mark.parametrize("name", ["envoy", "finagle", "google_sre"])
+def test_clients_refuse_budgets_that_count_first_attempts(name: str) -> None:
+    """They do not notify a budget of first attempts, so the text says what to decorate."""
+    with pytest.raises(ValueError, match="must not have a budget that counts first attempts, which is for functions"):
+        refuse_for_clients(retry(on=Busy, repeatable=False, budget=getattr(Budget, name)()), "")
+
+
+def test_without_a_budget_nothing_of_budgets_is_executed() -> None:
+    """The first attempt of every form calls no function of the modules of budgets."""
+    policy = retry(on=Busy)
+    called: set[str] = set()
+
+    def trace(frame: FrameType, event: str, argument: object) -> None:
+        called.add(frame.f_code.co_filename.replace(os.sep, "/").rpartition("/forbear/")[2])
+
+    def work() -> None:
+        """Do nothing."""
+
+    decorated = policy(work)
+    sys.setprofile(trace)
+    try:
+        decorated()
+        policy.call(work)
+        for attempt in policy:
+            with attempt:
+                pass
+    finally:
+        sys.setprofile(None)
+    assert {"run/loops.py", "run/state.py"} <= called
+    assert not called & {"run/budget.py", "run/spending.py", "core/budget.py", "core/admission.py"}
