@@ -82,7 +82,6 @@ def outage(policy: Policy, calls: int, error: type[Exception] = Busy) -> tuple[i
         (Budget.ratio, TRANSIENT, Busy, 50, 0),
         (lambda: Budget.ratio(floor=2), TRANSIENT, Busy, 50, 20),
     ],
-    ids=str,
 )
 def test_retries_in_a_total_outage(
     make: Callable[[], Budget], verdict: Verdict, error: type[Exception], calls: int, retries: int
