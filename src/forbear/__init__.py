@@ -1,6 +1,5 @@
 """forbear: retries that know what is safe to repeat, how long to hold back and when to stop."""
 
-from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason, Stop, Wait, decide
@@ -21,6 +20,7 @@ from forbear.update import aupdate, update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
     from forbear.http.idempotency import IdempotencyKey
     from forbear.judges.transient import transient
     from forbear.protocols import Backoff, On
@@ -29,9 +29,12 @@ if TYPE_CHECKING:
     from forbear.run.vouching import safe_to_repeat
 else:
     _LAZY = {
+        "ActiveShare": "core.admission",
         "Backoff": "protocols",
+        "ClientThrottle": "core.admission",
         "IdempotencyKey": "http.idempotency",
         "On": "protocols",
+        "RequestRatio": "core.admission",
         "policy_of": "run.decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",

@@ -3,7 +3,6 @@
 import os
 from _thread import RLock  # threading.RLock itself, without the import cost of threading
 
-from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.budget import MICRO, Ratio, Throttle, TokenBucket
 from forbear.core.verdict import TRANSIENT
 from forbear.run.runtime import current
@@ -188,11 +187,15 @@ class Budget:
         The floor is `floor` retries per second. In a total outage these are 100 retries in ten seconds, and one more
         for every five calls.
         """
+        from forbear.core.admission import RequestRatio
+
         return cls(RequestRatio(ratio, window, floor))
 
     @classmethod
     def envoy(cls, share: float = 0.2, least: int = 3) -> "Self":
         """Make Envoy's budget: a `share` of the active calls may be retries at one time, and at least `least`."""
+        from forbear.core.admission import ActiveShare
+
         return cls(ActiveShare(share, least))
 
     @classmethod
@@ -202,6 +205,8 @@ class Budget:
         The more of the last `window` seconds' requests the service did not accept, the more it refuses: with the
         probability max(0, (requests - k * accepts) / (requests + 1)). (Site Reliability Engineering, chapter 21)
         """
+        from forbear.core.admission import ClientThrottle
+
         return cls(ClientThrottle(k, window))
 
     @property
