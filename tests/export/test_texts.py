@@ -78,6 +78,12 @@ def test_envoy_takes_the_route(policy: Policy) -> None:
         assert "POST" not in methods
 
 
+def test_envoys_own_budget_is_the_clusters() -> None:
+    """It cannot stand in a route, so the loss says where, with both figures."""
+    losses = export.envoy(retry(on=Busy, budget=Budget.envoy(0.25, 5))).losses
+    assert "budget: set retry_budget.budget_percent of the cluster to 25, and min_retry_concurrency to 5" in losses
+
+
 def test_envoy_has_budgets_and_timeouts() -> None:
     """A ratio is said in words, for it stands elsewhere in Envoy's configuration."""
     text, losses = export.envoy(retry(on=Busy, attempt_timeout=2.5, timeout=9, budget=Budget.ratio(0.2)))

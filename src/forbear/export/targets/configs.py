@@ -5,6 +5,7 @@ from itertools import product
 from math import ceil, floor
 from typing import Any
 
+from forbear.core.admission import ActiveShare
 from forbear.core.budget import Ratio
 from forbear.core.decide import show
 from forbear.export.outline import LEAST, MANY, Exported, Outline, duration
@@ -70,8 +71,15 @@ def envoy(policy: Policy) -> Exported[str]:
         retry["per_try_timeout"] = duration(outline.attempt_timeout)
         outline.says("attempt_timeout")
     outline.sees_methods_only()
-    if policy.budget is not None and isinstance(policy.budget._rule, Ratio):
-        share = 100 * policy.budget._rule.ratio
+    rule = None if policy.budget is None else policy.budget._rule
+    if isinstance(rule, ActiveShare):
+        outline.differs(
+            "budget",
+            f"budget: set retry_budget.budget_percent of the cluster to {100 * rule.share:g}, and "
+            f"min_retry_concurrency to {rule.least}",
+        )
+    if isinstance(rule, Ratio):
+        share = 100 * rule.ratio
         outline.differs(
             "budget", f"budget: set retry_budget.budget_percent of the cluster to {share:g} (of active requests)"
         )
