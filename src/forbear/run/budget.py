@@ -120,7 +120,7 @@ class Budget:
     forked child, a budget that counts active attempts is new, too.
     """
 
-    __slots__ = ("_counts", "_forked", "_rule", "_state")
+    __slots__ = ("_admit", "_counts", "_failed", "_forked", "_release", "_rule", "_state")
 
     blocks: "ClassVar[bool]" = False
     """True for a subclass whose `take` does I/O: async loops then await `atake` instead."""
@@ -136,6 +136,9 @@ class Budget:
     def __init__(self, rule: "BudgetRule | EarlierRule | None" = None) -> None:
         self._rule: Any = TokenBucket() if rule is None else rule
         self._counts = _adapted(self._rule)
+        self._admit: Any = getattr(self._counts, "admit", None)
+        self._failed: Any = getattr(self._counts, "failed", None)
+        self._release: Any = getattr(self._counts, "release", None)
         self._state = self._counts.start()
         self._forked = _forks[0]
 
@@ -212,11 +215,12 @@ class Budget:
     @property
     def counts_first_attempts(self) -> bool:
         """True if the rule counts first attempts before they are sent, and may refuse them (its method `admit`)."""
-        return callable(getattr(self._counts, "admit", None))
+        return self._admit is not None
 
     def take(self) -> bool:
         """Count a transient failure and the request to retry: return True if the budget grants it, False if not."""
-        self._optional("failed", TRANSIENT)
+        if self._failed is not None:
+            self._call(self._failed, TRANSIENT)
         return self._take(TRANSIENT) is not None
 
     async def atake(self) -> bool:
@@ -237,13 +241,10 @@ class Budget:
         now = current.get().monotonic()
         self._count(lambda state: self._counts.succeeded(state, now, cost))
 
-    def _optional(self, name: str, *arguments: object) -> "Any":
-        """Call the rule's optional method `name` with the counters, the time and `arguments`; None if it has none."""
-        method: Any = getattr(self._counts, name, None)
-        if method is None:
-            return None
+    def _call(self, method: "Callable[..., Any]", argument: object) -> "Any":
+        """Call an optional method of the rule with the counters, the time and `argument`, and return its result."""
         now = current.get().monotonic()
-        return self._count(lambda state: method(state, now, *arguments))
+        return self._count(lambda state: method(state, now, argument))
 
     def _count(self, change: "Callable[[list[int]], T]") -> "T":
         """Change the counters in one atomic step and return the result of `change`, which gets a copy and changes it.
@@ -265,7 +266,7 @@ class Budget:
     def _in_child(self, state: list[int]) -> list[int]:
         """Return the counters for a forked child: new ones if they count attempts, which go on in the parent only."""
         self._forked = _forks[0]
-        return self._counts.start() if hasattr(self._counts, "release") else state
+        return self._counts.start() if self._release is not None else state
 
     def __copy__(self) -> "Self":
         return self

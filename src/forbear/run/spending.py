@@ -42,9 +42,12 @@ class Spending:
 
     def begin(self, u: float) -> bool:
         """Count the first attempt and return whether it may be sent; `u` is a random number, uniform in [0, 1)."""
-        self._active = self.budget._optional("admit", u) is not False
-        self.refused = not self._active
-        return self._active
+        budget = self.budget
+        if budget._admit is not None and not budget._call(budget._admit, u):
+            self.refused = True
+            return False
+        self._active = budget._release is not None
+        return True
 
     def failed(self, verdict: "Verdict", error: Exception | None) -> "Verdict":
         """Count the end of an attempt, and its failure with `verdict`, which is returned.
@@ -54,7 +57,8 @@ class Spending:
         if error is not None and any("Timeout" in kind.__name__ for kind in type(error).__mro__):
             verdict = verdict.replace(timed_out=True)
         self._end()
-        self.budget._optional("failed", verdict)
+        if self.budget._failed is not None:
+            self.budget._call(self.budget._failed, verdict)
         return verdict
 
     def take(self, verdict: "Verdict") -> bool:
@@ -64,7 +68,7 @@ class Spending:
         cost = self.budget._take(verdict)
         if cost is None:
             return False
-        self._cost, self._active = cost, True
+        self._cost, self._active = cost, self.budget._release is not None
         return True
 
     def succeeded(self, *, retried: bool) -> None:
@@ -78,7 +82,7 @@ class Spending:
     def _end(self) -> None:
         if self._active:
             self._active = False
-            self.budget._optional("release", self._cost)
+            self.budget._call(self.budget._release, self._cost)
 
     def __del__(self) -> None:
         self._end()
