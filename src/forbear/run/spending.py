@@ -94,7 +94,9 @@ def gate(run: "Run", function: "Callable[..., Any]") -> "Callable[..., Any]":
     While retries are off, nothing is refused or counted.
     """
     spending = run.spending
-    if spending is None or (ever_off[0] and is_off()) or spending.begin(run.runtime.random()):
+    if spending is None or (spending.budget._admit is None and spending.budget._release is None):
+        return function
+    if (ever_off[0] and is_off()) or spending.begin(run.runtime.random()):
         return function
     return _throttled
 
