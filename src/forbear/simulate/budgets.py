@@ -1,16 +1,18 @@
-"""The place where retry budgets plug into a simulation, and the budgets of rules of the core."""
+"""The budgets of a fleet in a simulation: the rules that forbear's own budgets count by."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from forbear.run.budget import BudgetRule
 
 
 class FleetBudget(Protocol):
     """The budgets of a fleet. `client` is the number of the client, from 0, and `now` the virtual time in seconds.
 
     One object answers for all clients. Whether each client has its own counters, the clients of a process share theirs,
-    or the whole fleet does, is up to it.
+    or the whole fleet does, is up to it. Costs are in micro-tokens.
     """
 
     def admit(self, client: int, now: float, u: float) -> bool:
@@ -21,44 +23,52 @@ class FleetBudget(Protocol):
         """Count a failed attempt, before the decision about a retry."""
         ...
 
-    def take(self, client: int, now: float, verdict: Verdict) -> float | None:
+    def take(self, client: int, now: float, verdict: Verdict) -> int | None:
         """Return the cost of a retry that is granted, None if it is refused."""
         ...
 
-    def release(self, client: int, now: float) -> None:
-        """Count the end of an attempt."""
+    def release(self, client: int, now: float, cost: int) -> None:
+        """Count the end of an attempt that took `cost`, 0 for a first attempt."""
         ...
 
-    def succeeded(self, client: int, now: float, cost: float) -> None:
+    def succeeded(self, client: int, now: float, cost: int) -> None:
         """Count a success; `cost` is that of the last retry of the call, 0 for a first attempt."""
         ...
 
 
 class RuleBudgets:
-    """Budgets of one rule of the core, one for every `clients` clients: 1, those of a process, or the whole fleet."""
+    """Budgets of one rule, one for every `clients` clients: 1, those of a process, or the whole fleet."""
 
-    def __init__(self, rule: TokenBucket | Throttle | Ratio, clients: int = 1) -> None:
-        self._rule = rule
+    def __init__(self, rule: "BudgetRule", clients: int = 1) -> None:
+        self._rule: Any = rule
         self._clients = clients
         self._states: dict[int, list[int]] = {}
+        self._admit = getattr(rule, "admit", None)
+        self._failed = getattr(rule, "failed", None)
+        self._release = getattr(rule, "release", None)
 
     def admit(self, client: int, now: float, u: float) -> bool:
-        """Return True: these rules count retries only."""
-        return True
+        """Return whether the rule admits a first attempt; a rule that counts retries only always does."""
+        return self._admit is None or self._admit(self._state(client), now, u)
 
     def failed(self, client: int, now: float, verdict: Verdict) -> None:
-        """Do nothing: these rules count a failure when its retry is requested."""
+        """Count a failure, if the rule counts failures."""
+        if self._failed is not None:
+            self._failed(self._state(client), now, verdict)
 
-    def take(self, client: int, now: float, verdict: Verdict) -> float | None:
-        """Return 1.0 if the rule grants a retry, otherwise None."""
-        return 1.0 if self._rule.take(self._state(client), now) else None
+    def take(self, client: int, now: float, verdict: Verdict) -> int | None:
+        """Return the cost of a retry in micro-tokens if the rule grants one, otherwise None."""
+        cost: int | None = self._rule.take(self._state(client), now, verdict)
+        return cost
 
-    def release(self, client: int, now: float) -> None:
-        """Do nothing: these rules do not count attempts under way."""
+    def release(self, client: int, now: float, cost: int) -> None:
+        """Count the end of an attempt, if the rule counts active ones."""
+        if self._release is not None:
+            self._release(self._state(client), now, cost)
 
-    def succeeded(self, client: int, now: float, cost: float) -> None:
+    def succeeded(self, client: int, now: float, cost: int) -> None:
         """Count a success by the rule."""
-        self._rule.put(self._state(client), now, retried=cost > 0)
+        self._rule.succeeded(self._state(client), now, cost)
 
     def _state(self, client: int) -> list[int]:
         """Return the counters of a client; they are made when they are first needed."""

@@ -24,7 +24,7 @@ class FleetCall:
         self.started = started
         self.attempt = 0
         self.previous: float | None = None
-        self.cost = 0.0
+        self.cost = 0
 
 
 class AttemptRequest(QueuedRequest):
@@ -142,7 +142,7 @@ class _Fleet:
         self._count("successes")
         self._course.delays.append(now - call.started)
         if self._budget is not None:
-            self._budget.release(call.client, now)
+            self._budget.release(call.client, now, call.cost)
             self._budget.succeeded(call.client, now, call.cost)
         self._end(call)
 
@@ -157,7 +157,7 @@ class _Fleet:
         """Decide about a failed attempt: enter the next one, or end the call."""
         now, budget = self._agenda.now, self._budget
         if budget is not None:
-            budget.release(call.client, now)
+            budget.release(call.client, now, call.cost)
             budget.failed(call.client, now, verdict)
         step = decide(
             self._limits,
