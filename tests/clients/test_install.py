@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 import forbear
@@ -16,6 +14,10 @@ import forbear.clients.httpx2
 from forbear.testing import virtual_time
 from tests.support.clients.flavours import Flavour
 from tests.support.clients.wire import Answer, Wire, reply
+from tests.support.lazily import Library
+
+anthropic = Library("anthropic")
+openai = Library("openai")
 
 SEARCH = "http://api.example.com/search"
 CHAT = reply(
@@ -126,7 +128,7 @@ def anthropic_says(url: str) -> Any:
     client = anthropic.Anthropic(api_key="k", base_url=url, max_retries=0)
     forbear.clients.httpx2.install(client, safe=f"POST {url}/v1/messages")
     answer = client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hello"}])
-    return answer.content[0].text  # type: ignore[union-attr]
+    return answer.content[0].text
 
 
 @pytest.mark.parametrize(("ask", "answer"), [(openai_says, CHAT), (anthropic_says, MESSAGE)])

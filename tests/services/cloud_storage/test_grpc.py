@@ -1,5 +1,6 @@
 """The gRPC APIs of Cloud Storage: every row answers as it says, on the real messages where they are at hand."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from forbear.grpc.call import GrpcCall
 from forbear.services.cloud_storage.json_api import choose
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage, rpc_operations
 from forbear.tables.table import Row
+from tests.support.rows import for_each
 
 types: Any = storage
 iam: Any = iam_policy_pb2
@@ -58,8 +60,7 @@ TRAPS: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("name", SERVICES)
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@for_each(product(ROWS, SERVICES), "{0.id} in {1}")
 def test_every_row_answers_as_it_says(row: Row, name: str) -> None:
     """With a condition, without one, and with everything that only looks like one."""
     service = SERVICES[name]

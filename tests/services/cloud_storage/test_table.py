@@ -3,9 +3,8 @@
 import json
 from collections.abc import Iterator
 from importlib import resources
+from itertools import product
 from typing import Any
-
-import pytest
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
@@ -13,6 +12,7 @@ from forbear.http.request import Request
 from forbear.services.cloud_storage.json_api import operations
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 from forbear.tables.table import Row, Rule
+from tests.support.rows import for_each
 
 ROWS = operations()
 DISPUTED = CloudStorage(disputed=True)
@@ -77,9 +77,8 @@ def _check(service: CloudStorage, row: Row, rule: Rule, request: Request, *, hol
     return judgement
 
 
-@pytest.mark.parametrize("row", ROWS, ids=_id)
-@pytest.mark.parametrize("service", [RECOMMENDED, DISPUTED, DOCUMENTED], ids=["recommended", "disputed", "documented"])
-def test_every_row_answers_as_it_says(service: CloudStorage, row: Row) -> None:
+@for_each(product(ROWS, [RECOMMENDED, DISPUTED, DOCUMENTED]), "{0.id} in {1!r}")
+def test_every_row_answers_as_it_says(row: Row, service: CloudStorage) -> None:
     """With a condition, without one, and with everything that only looks like one."""
     rule = row.rule
     if service is DOCUMENTED:
@@ -95,7 +94,7 @@ def test_every_row_answers_as_it_says(service: CloudStorage, row: Row) -> None:
             assert judgement.met is None or judgement.met.startswith(term[1])
 
 
-@pytest.mark.parametrize("row", ROWS, ids=_id)
+@for_each(ROWS, "{0.id}")
 def test_a_method_override_stands_for_the_method(row: Row) -> None:
     """What the override header names on a POST is what is executed; on any other method all is in doubt."""
     if row.id == "storage.objects.insert":
@@ -114,7 +113,7 @@ def test_a_method_override_stands_for_the_method(row: Row) -> None:
             assert (judgement.operation, judgement.safety) == (None, Safety.NEVER)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=_id)
+@for_each(ROWS, "{0.id}")
 def test_every_row_is_complete(row: Row) -> None:
     """Sources are named, duplicates of what is unsafe are described, and reads are always safe."""
     assert row.source in SOURCES

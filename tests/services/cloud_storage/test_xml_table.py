@@ -1,6 +1,6 @@
 """The table of the XML API: complete, consistent, and every row of it answers as it says, on any host."""
 
-from itertools import permutations
+from itertools import permutations, product
 
 import pytest
 
@@ -11,6 +11,7 @@ from forbear.services.cloud_storage.json_api import choose
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 from forbear.services.cloud_storage.xml_api import operations
 from forbear.tables.table import Row
+from tests.support.rows import for_each
 
 ROWS = operations()
 DISPUTED = CloudStorage(disputed=True)
@@ -85,8 +86,7 @@ def _targets(row: Row, query: str) -> list[tuple[str, str]]:
     return found
 
 
-@pytest.mark.parametrize("name", SERVICES)
-@pytest.mark.parametrize("row", [row for row in ROWS if row.where[2] != SESSION], ids=lambda row: row.id)
+@for_each(product([row for row in ROWS if row.where[2] != SESSION], SERVICES), "{0.id} in {1}")
 def test_every_row_answers_as_it_says(row: Row, name: str) -> None:
     """With a condition, without one, and with everything that only looks like one."""
     service = SERVICES[name]

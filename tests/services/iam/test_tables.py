@@ -4,6 +4,7 @@ import pytest
 
 from forbear.services.iam.service import RECOMMENDED
 from forbear.tables.table import Row
+from tests.support.rows import for_each
 from tests.support.services import json_tables
 from tests.support.services.json_tables import check_calls, check_requests, check_row
 
@@ -12,10 +13,9 @@ HOSTS = {
     "credentials": "iamcredentials.googleapis.com",
 }  # fmt: skip
 ROWS = [(table, row) for table in HOSTS for row in RECOMMENDED.rows_of(table)]
-IDS = [f"{table}-{row.id}" for table, row in ROWS]
 
 
-@pytest.mark.parametrize(("table", "row"), ROWS, ids=IDS)
+@for_each(ROWS, "{1.id} of {0}")
 def test_every_row_answers_as_it_says(table: str, row: Row) -> None:
     """Requests and calls, with each condition, without one, and with everything that only looks like one."""
     check_requests(RECOMMENDED, HOSTS[table], row)
@@ -24,7 +24,7 @@ def test_every_row_answers_as_it_says(table: str, row: Row) -> None:
     check_calls(RECOMMENDED, row)
 
 
-@pytest.mark.parametrize(("table", "row"), ROWS, ids=IDS)
+@for_each(ROWS, "{1.id} of {0}")
 def test_every_row_is_complete(table: str, row: Row) -> None:
     """Sources are named, duplicates of what is unsafe are described, and every GET is a read."""
     check_row(row)

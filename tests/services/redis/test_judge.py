@@ -11,6 +11,7 @@ from forbear.services.redis import PROMISES, CommandJudgement, classify
 from forbear.services.redis.arguments import RULES
 from forbear.services.redis.service import commands
 from forbear.services.redis.table import UNKNOWN, CommandRow
+from tests.support.rows import for_each
 
 _ROWS = commands()
 _NAMES = [row.command for row in _ROWS]
@@ -36,7 +37,7 @@ def _expected(row: CommandRow) -> CommandJudgement:
     )
 
 
-@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.command)
+@for_each(_ROWS, "{0.command}")
 def test_every_row_is_found_by_every_spelling(row: CommandRow) -> None:
     """As words of their own or as one string, in any case, as text or as bytes, whatever arguments there are."""
     name = row.command

@@ -10,6 +10,7 @@ from forbear.services.redis import PROMISES
 from forbear.services.redis.arguments import RULES
 from forbear.services.redis.service import commands
 from forbear.services.redis.table import COLUMNS, CommandRow, load
+from tests.support.rows import for_each
 
 _ROWS = commands()
 
@@ -21,7 +22,7 @@ def test_the_table_is_whole() -> None:
     assert sum(row.blocked for row in _ROWS) == 105
 
 
-@pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.command)
+@for_each(_ROWS, "{0.command}")
 def test_every_row_is_consistent(row: CommandRow) -> None:
     """Reads are always safe, what is safe does no harm, and what is not says which."""
     if row.kind == "read":

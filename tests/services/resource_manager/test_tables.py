@@ -9,17 +9,17 @@ from forbear.services import resource_manager
 from forbear.services.registry import find, find_rpc
 from forbear.services.resource_manager.service import RECOMMENDED
 from forbear.tables.table import Row
+from tests.support.rows import for_each
 from tests.support.services import json_tables
 from tests.support.services.json_tables import check_calls, check_requests, check_row
 
 HOST = "cloudresourcemanager.googleapis.com"
 ROWS = RECOMMENDED.rows_of("operations")
-IDS = [row.id for row in ROWS]
 VERSIONS = ("v1", "v1beta1", "v2", "v3")
 ETAG = b'{"policy": {"etag": "BwX=", "bindings": []}}'
 
 
-@pytest.mark.parametrize("row", ROWS, ids=IDS)
+@for_each(ROWS, "{0.id}")
 def test_every_row_answers_as_it_says(row: Row) -> None:
     """Requests and calls, with each condition, without one, and with everything that only looks like one."""
     for host in (HOST, "cloudresourcemanager.mtls.googleapis.com:443", "localhost:8080"):
@@ -27,7 +27,7 @@ def test_every_row_answers_as_it_says(row: Row) -> None:
     check_calls(RECOMMENDED, row)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=IDS)
+@for_each(ROWS, "{0.id}")
 def test_every_row_is_complete(row: Row) -> None:
     """Sources are named, duplicates of what is unsafe are described, and every GET is a read."""
     check_row(row)

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -65,8 +67,15 @@ async def looked_up(cloud: Cloud, source: Url = URL) -> Object:
 
 
 def random_bytes(size: int) -> bytes:
-    """Return random bytes, which do not compress."""
-    return os.urandom(size)
+    """Return random bytes, which do not compress, other ones each time."""
+    start = random.randrange(16 * MIB)
+    return _block()[start : start + size] if size <= 16 * MIB else os.urandom(size)
+
+
+@cache
+def _block() -> bytes:
+    """32 MiB: to cut pieces out of it takes less than to make each of them."""
+    return os.urandom(32 * MIB)
 
 
 def put(cloud: Cloud, data: bytes, fields: dict[str, Any] | None = None) -> int:

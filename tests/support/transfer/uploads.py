@@ -3,6 +3,7 @@
 import contextlib
 import random
 from collections.abc import AsyncGenerator, Callable, Generator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ async def storing(cloud: Cloud | str, **settings: Any) -> AsyncGenerator[Storage
             yield storage
 
 
+@lru_cache(8)
 def data_of(size: int, seed: int = 1) -> bytes:
     """Return random bytes of a seed."""
     return random.Random(seed).randbytes(size)
