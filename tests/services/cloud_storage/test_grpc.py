@@ -85,7 +85,7 @@ def _check(judgement: Judgement, row: Row, safety: Safety, *, met: str | None) -
     assert judgement.maybe_done == codes.numbers(row.maybe_done)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@for_each(ROWS, "{0.id}")
 def test_every_row_is_complete(row: Row) -> None:
     """Sources are named, and reads are told from writes."""
     name = row.id.partition("/")[2]

@@ -124,7 +124,7 @@ def test_every_row_on_sessions_answers_as_it_says(row: Row, name: str) -> None:
         assert judgement.session
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@for_each(ROWS, "{0.id}")
 def test_every_row_is_complete(row: Row) -> None:
     """Sources are named, duplicates of what is unsafe are described, and reads are always safe."""
     method, resource, _, _ = row.where
