@@ -1,12 +1,13 @@
 """Policies joined by `|`: each error has the limits and the backoff of its own policy."""
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from forbear.core.backoff import Constant, Sequence
-from forbear.core.decide import Reason
+from forbear.core.decide import Limits, Reason
 from forbear.core.report import report
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.policy import Policy, retry
@@ -104,12 +105,54 @@ def test_joined_policies_are_values() -> None:
     """They pickle, compare, print and derive as any policy."""
     assert pickle.loads(pickle.dumps(BOTH)) == BOTH != BUSY
     assert BOTH.others == (LOST,)
-    assert BOTH.with_timeout(7).others == (LOST,)
     assert (BUSY | LOST | BUSY).others == (BUSY | (LOST | BUSY)).others == (LOST, BUSY)
     assert BOTH.verdict_of_error(Lost()) == TRANSIENT
     assert BOTH.rule_of(Lost()) == LOST
     assert BOTH.rule_of(Broken()) is BOTH
     assert repr(BOTH).endswith(f"others=({LOST!r},))")
+
+
+def wait_one(error: Exception) -> float:
+    """Wait a second after each error."""
+    return 1.0
+
+
+CHANGES: dict[str, Callable[[Policy], Policy]] = {
+    "attempts": lambda policy: policy.with_attempts(1),
+    "timeout": lambda policy: policy.with_timeout(7),
+    "limits": lambda policy: policy.with_limits(Limits(attempts=2)),
+    "preset": lambda policy: policy.with_preset("ci"),
+    "backoff": lambda policy: policy.with_backoff(Constant(3)),
+    "repeatable": lambda policy: policy.with_repeatable(False),
+    "several": lambda policy: policy.with_changes(attempts=3, clamp=True, delay=wait_one),
+    "stop": lambda policy: policy.with_changes(stop=bool),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_changes_reach_all_joined_policies(change: Callable[[Policy], Policy]) -> None:
+    """A shorter deadline that held for some errors only would surprise."""
+    changed = change(BOTH)
+    expected = [change(BUSY), change(LOST)]
+    for field in ("limits", "backoff", "repeatable", "delay", "stop"):
+        assert [getattr(policy, field) for policy in (changed, *changed.others)] == [
+            getattr(policy, field) for policy in expected
+        ]
+
+
+def test_what_belongs_to_the_left_policy_changes_there() -> None:
+    """The right one has no name, budget or listener of its own."""
+    changed = BOTH.with_name("x").with_changes(name="y", attempts=3)
+    assert (changed.name, changed.limits.attempts) == ("y", 3)
+    assert [(policy.name, policy.limits.attempts) for policy in changed.others] == [(None, 3)]
+
+
+def test_another_on_of_joined_policies_is_refused() -> None:
+    """Nobody can know for which of them it is meant."""
+    with pytest.raises(ValueError, match=r"`on` of policies joined by \| must be set before they are joined"):
+        BOTH.with_on(OSError)
+    with pytest.raises(ValueError, match=r"`on` of policies joined by \| must be set before they are joined"):
+        BOTH.with_changes(on=OSError)
 
 
 @pytest.mark.parametrize(

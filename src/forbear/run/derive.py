@@ -40,42 +40,76 @@ if TYPE_CHECKING:
         on_success: Callable[[Succeeded], object] | None
 
 
+_OF_EACH = frozenset((*Limits.__slots__, "backoff", "repeatable", "stop", "delay"))
+"""The keywords of `retry()` that each of several joined policies has for itself; `on` is one, too."""
+
+
 class Derivable(Record):
-    """The base of `Policy`: its methods return copies with other fields."""
+    """The base of `Policy`: its methods return copies with other fields.
+
+    What each of several policies joined by `|` has for itself, such as limits and backoff, is changed in all of them.
+    """
 
     __slots__ = ()
 
     limits: Limits
     on: "Any"
     service: "Any"
+    others: "Any"
 
     def with_changes(self, **changes: "Unpack[Changes]") -> "Self":
-        """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`."""
+        """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`.
+
+        Raises ValueError for another `on` of policies joined by `|`.
+        """
         fields: dict[str, Any] = dict(changes)
-        limits = {name: fields.pop(name) for name in Limits.__slots__ if name in fields}
-        return self.replace(limits=self.limits.replace(**limits), **fields) if limits else self.replace(**fields)
+        if not self.others:
+            return self._changed(fields)
+        if "on" in fields:
+            raise ValueError(
+                "`on` of policies joined by | must be set before they are joined, because each has one of its own: "
+                "write left.with_on(...) | right"
+            )
+        of_each = {name: value for name, value in fields.items() if name in _OF_EACH}
+        return self._changed(fields).replace(others=tuple(other._changed(of_each) for other in self.others))
+
+    def _changed(self, fields: "dict[str, Any]") -> "Self":
+        limits = {name: value for name, value in fields.items() if name in Limits.__slots__}
+        if limits:
+            fields = {name: value for name, value in fields.items() if name not in limits}
+            fields["limits"] = self.limits.replace(**limits)
+        return self.replace(**fields)
+
+    def _each(self, **fields: "Any") -> "Self":
+        """Return a copy with other fields in this policy and in those that are joined to it."""
+        if self.others:
+            fields["others"] = tuple(other.replace(**fields) for other in self.others)
+        return self.replace(**fields)
 
     def with_on(self, on: "On") -> "Self":
-        """Return a copy that retries the errors that `on` accepts; `on` as for `forbear.retry`."""
-        return self.replace(on=on)
+        """Return a copy that retries the errors that `on` accepts; `on` as for `forbear.retry`.
+
+        Raises ValueError for policies joined by `|`.
+        """
+        return self.with_changes(on=on)
 
     def with_attempts(self, attempts: int | None) -> "Self":
         """Return a copy with another limit of attempts, the first call included; None for no limit.
 
         Raises ValueError if there is then no timeout either, unless the policy is `unlimited`.
         """
-        return self.replace(limits=self.limits.replace(attempts=attempts))
+        return self.with_changes(attempts=attempts)
 
     def with_timeout(self, timeout: "Seconds | None") -> "Self":
         """Return a copy with another timeout for the whole run, in seconds; None for no limit.
 
         Raises ValueError if there is then no limit of attempts either, unless the policy is `unlimited`.
         """
-        return self.replace(limits=self.limits.replace(timeout=timeout))
+        return self.with_changes(timeout=timeout)
 
     def with_limits(self, limits: Limits) -> "Self":
         """Return a copy with `limits` in place of all its limits: attempts, timeout, clamp and the others."""
-        return self.replace(limits=limits)
+        return self._each(limits=limits)
 
     def with_preset(self, name: str) -> "Self":
         """Return a copy with the attempts, the timeout and the backoff of a preset.
@@ -84,8 +118,8 @@ class Derivable(Record):
         Raises ValueError for any other name.
         """
         chosen = presets.preset(name)
-        limits = self.limits.replace(attempts=chosen.limits.attempts, timeout=chosen.limits.timeout)
-        return self.replace(limits=limits, backoff=chosen.backoff)
+        limits = chosen.limits
+        return self.with_changes(attempts=limits.attempts, timeout=limits.timeout, backoff=chosen.backoff)
 
     def with_attempt_timeout(self, attempt_timeout: "Seconds | None") -> "Self":
         """Return a copy with another timeout for one attempt, in seconds; None for no limit.
@@ -96,7 +130,7 @@ class Derivable(Record):
 
     def with_backoff(self, backoff: "Backoff") -> "Self":
         """Return a copy with another backoff, an object whose `delay` method returns the seconds before each retry."""
-        return self.replace(backoff=backoff)
+        return self._each(backoff=backoff)
 
     def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Self":
         """Return a copy with another judge of returned values: `on_result` as for `forbear.retry`, None for none."""
@@ -112,7 +146,7 @@ class Derivable(Record):
         The policies of services have None, and do not repeat a function whose outcome is unknown: they cannot see its
         operation. With True they repeat it, too.
         """
-        return self.replace(repeatable=repeatable)
+        return self._each(repeatable=repeatable)
 
     def with_retry_not_found(self, retry_not_found: bool = True) -> "Self":
         """Return a copy that does or does not retry 404 and NOT_FOUND, an option of IAM's retry page.
