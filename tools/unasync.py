@@ -26,6 +26,7 @@ BLOCKS = {
     "from types import AsyncGeneratorType\n": "",
     "import AsyncPort, AsyncSender\n": "import Port, Sender\n",
     "Callable[[], Awaitable[object]]": "Callable[[], object]",
+    "-> Awaitable[R]": "-> R",
     "_Nothing()": "iter(())",
     "from forbear.run.budget import granted\n": "",
 }

@@ -20,7 +20,6 @@ from forbear.core.decide import Reason
 from forbear.core.events import Failed, GaveUp
 from forbear.core.report import report
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
-from forbear.exchange.call import refuse_for_clients
 from forbear.observe.prometheus import Prometheus
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
@@ -345,13 +344,6 @@ def test_rules_that_cannot_work_are_refused(rule: Any, text: str) -> None:
     """The text says which methods a rule must have."""
     with pytest.raises(TypeError, match=text):
         Budget(rule)
-
-
-@pytest.mark.parametrize("name", ["envoy", "finagle", "google_sre"])
-def test_clients_refuse_budgets_that_count_first_attempts(name: str) -> None:
-    """They do not notify a budget of first attempts, so the text says what to decorate."""
-    with pytest.raises(ValueError, match="must not have a budget that counts first attempts, which is for functions"):
-        refuse_for_clients(retry(on=Busy, repeatable=False, budget=getattr(Budget, name)()), "")
 
 
 def test_without_a_budget_nothing_of_budgets_is_executed() -> None:

@@ -121,20 +121,20 @@ class Retry(_ForRpc, api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            call = rpc.begin()
-            while True:
-                try:
-                    value = func(*args, **kwargs)
-                except Exception as error:
-                    delay = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
-                    if delay is None:
-                        raise
-                else:
-                    if hasattr(type(value), "__await__"):
-                        refuse_awaitable(value, rpc.method)
-                    call.succeeded()
-                    return value
-                call.sleep(delay)
+            with rpc.begin() as call:
+                while True:
+                    try:
+                        value = func(*args, **kwargs)
+                    except Exception as error:
+                        delay = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
+                        if delay is None:
+                            raise
+                    else:
+                        if hasattr(type(value), "__await__"):
+                            refuse_awaitable(value, rpc.method)
+                        call.succeeded()
+                        return value
+                    call.sleep(delay)
 
         return retried
 
@@ -153,18 +153,18 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
 
         @functools.wraps(func)
         async def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            call = rpc.begin(awaits=True)
-            while True:
-                try:
-                    value = await func(*args, **kwargs)
-                except Exception as error:
-                    delay = await granted(rpc.failed(call, error, args[0] if args else None, on_error=on_error))
-                    if delay is None:
-                        raise
-                else:
-                    call.succeeded()
-                    return value
-                await call.asleep(delay)
+            with rpc.begin(awaits=True) as call:
+                while True:
+                    try:
+                        value = await func(*args, **kwargs)
+                    except Exception as error:
+                        delay = await granted(rpc.failed(call, error, args[0] if args else None, on_error=on_error))
+                        if delay is None:
+                            raise
+                    else:
+                        call.succeeded()
+                        return value
+                    await call.asleep(delay)
 
         return retried
 

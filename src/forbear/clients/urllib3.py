@@ -63,8 +63,8 @@ class Retry(urllib3.Retry):
       `forbear.safe_to_repeat` does not apply.
 
     `policy` is as for the other clients, but must not have `on_result` or `attempt_timeout`, which urllib3 does not
-    support. `redirect` limits the number of redirects. You get the last response, with its report
-    (`forbear.report(response)`, under requests, too).
+    support. Nor may it have a budget per host, or one that counts first attempts. `redirect` limits the number of
+    redirects. You get the last response, with its report (`forbear.report(response)`, under requests, too).
     """
 
     def __init__(
@@ -84,6 +84,12 @@ class Retry(urllib3.Retry):
         if policy is not None and (policy.checks_values or policy.attempt_timeout is not None):
             what = "on_result" if policy.checks_values else "attempt_timeout"
             raise TypeError(f"`policy` must do without {what}, which urllib3 has no place for: mount a RetryAdapter")
+        budget = None if policy is None else policy.budget
+        if budget is not None and (budget.by_host or budget.counts_first_attempts):
+            raise TypeError(
+                f"`policy` must do without {budget!r}, because urllib3 does not show a Retry object the first attempt: "
+                "mount a RetryAdapter, or take another budget, such as forbear.Budget()"
+            )
         self._bodies_are_reusable = bodies_are_reusable
         self._exchange: Exchange | None = None
         self._body = _Body(bodies_are_reusable)

@@ -3,6 +3,8 @@
 After each failure, the loop that repeats the call passes a judgement on the call's safety, and gets the wait.
 """
 
+from collections.abc import Callable
+
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import Details, Report, reports_made, text_of
 from forbear.core.service import Judgement
@@ -14,11 +16,14 @@ from forbear.policy import Policy
 from forbear.run.endings import RAISE
 from forbear.run.functions import refuse_async
 from forbear.run.runtime import current_runtime
+from forbear.run.spending import Spending, admit
 from forbear.run.state import Run, succeeded
 from forbear.services import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from forbear.run.state import Subject
 
 FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repeatable=False)"
@@ -43,15 +48,36 @@ class Start:
 class RetriedCall:
     """One call through its attempts; `start` is the moment before the first one.
 
-    Report each attempt (`failed` or `succeeded`), and wait for the returned seconds before the next one.
+    Report each attempt (`failed` or `succeeded`), and wait for the returned seconds before the next one. As a context
+    manager it counts the end of an attempt that is cancelled.
     """
 
-    __slots__ = ("_policy", "_run", "_start")
+    __slots__ = ("_policy", "_run", "_spending", "_start")
 
     def __init__(self, policy: Policy, start: Start) -> None:
         self._policy = policy
         self._start = start
         self._run: Run | None = None
+        self._spending = None if policy.budget is None else Spending(policy.budget)
+
+    def begin(self, operation: Callable[[], str | None], subject: "Subject | None") -> None:
+        """Count the first attempt in the policy's budget; raise Throttled, with a report, if the budget refuses it.
+
+        Then nothing may be sent. `operation` returns the name for the report.
+        """
+        if self._spending is not None:
+            admit(self._spending, self._start.runtime, lambda: self._begun(operation(), subject))
+
+    def end(self) -> None:
+        """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
+        if self._spending is not None:
+            self._spending.end()
+
+    def __enter__(self) -> "Self":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.end()
 
     @property
     def report(self) -> Report | None:
@@ -83,11 +109,8 @@ class RetriedCall:
         """
         policy, start = self._policy, self._start
         may_repeat = policy.repeatable is not False
-        if self._run is None:
-            name = policy.name or judgement.operation or "the call"
-            self._run = Run(policy, name, start.runtime, start.time, start.reports, awaits=start.awaits)
-        self._run.subject = subject
-        return self._run.after(
+        run = self._begun(judgement.operation, subject)
+        return run.after(
             verdict,
             error,
             type(error).__qualname__,
@@ -104,7 +127,18 @@ class RetriedCall:
 
     def succeeded(self) -> None:
         """Enter a successful attempt in the policy's budget; notify the listeners if an earlier attempt failed."""
-        succeeded(self._run, self._policy)
+        succeeded(self._run, self._policy, self._spending)
+
+    def _begun(self, operation: str | None, subject: "Subject | None") -> Run:
+        """Return the run of this call, made at its first failure."""
+        policy, start = self._policy, self._start
+        if self._run is None:
+            name = policy.name or operation or "the call"
+            self._run = Run(
+                policy, name, start.runtime, start.time, start.reports, awaits=start.awaits, spending=self._spending
+            )
+        self._run.subject = subject
+        return self._run
 
     def left(self, timeout: float | None) -> float | None:
         """Return the seconds left of the caller's `timeout` for all attempts, at least 0; None without a timeout."""
@@ -124,13 +158,12 @@ def refuse_for_clients(policy: Policy, vouch: str) -> None:
     """Raise ValueError for a policy with `repeatable=True`, also a joined one: it would cover all that a client sends.
 
     The text ends with `vouch`, which says what to write instead. Also raises it for what only functions have:
-    `on_give_up`, `raise_unsatisfied`, `on_success`, and budgets that count first attempts.
+    `on_give_up`, `raise_unsatisfied` and `on_success`.
     """
     for name, is_set in (
         ("on_give_up", policy.on_give_up is not RAISE),
         ("raise_unsatisfied", policy.raise_unsatisfied),
         ("on_success", policy.on_success is not None),
-        ("a budget that counts first attempts", policy.budget is not None and policy.budget.counts_first_attempts),
     ):
         if is_set:
             raise ValueError(f"`policy` must not have {name}, which is for functions: decorate the one that calls")

@@ -21,6 +21,7 @@ from forbear.grpc.call import GrpcCall, field, is_rpc_service
 from forbear.grpc.vouch import NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.http.status import retry_after
 from forbear.policy import Policy
+from forbear.run.host_budgets import HostBudgets
 from forbear.run.runtime import current_runtime
 from forbear.services import errors, registry, rfc9110
 from forbear.services.errors import verdict_of_one_request
@@ -54,6 +55,8 @@ class RpcSubject(NamedTuple):
 class Rpc:
     """The RPC with the full name `method`, under a policy; `vouch` is the user's word for it.
 
+    Of a budget per host, the one of the RPC's gRPC service counts: which host a channel calls is not known here.
+
     `policy` None takes the recommended policy of the RPC's service, or of RFC 9110 for an RPC that no table knows. An
     unknown RPC counts as one of the policy's service, if that service has RPCs. ValueError for a policy of another
     service with RPCs.
@@ -82,6 +85,8 @@ class Rpc:
                 rfc9110.policy if service is None else import_module(f"forbear.services.{service.name}").policy
             )
             policy = recommended
+        if isinstance(policy.budget, HostBudgets):  # the channel's target is not known here
+            policy = policy.with_budget(policy.budget.of(method.removeprefix("/").partition("/")[0], "grpc"))
         self.method = method
         self.policy = policy
         self.service = service
@@ -91,6 +96,8 @@ class Rpc:
     def begin(self, timeout: float | None = None, *, awaits: bool = False) -> RetriedCall:
         """Return the state of a new call, whose first attempt the caller makes now.
 
+        Raises Throttled, with a report, if the policy's budget refuses the first attempt.
+
         `timeout` is the caller's limit for all attempts, in seconds. It replaces the policy's timeout only if it is
         positive and shorter. `awaits` is true if the caller's loop passes each delay through `granted`, which awaits
         the retry budget.
@@ -98,7 +105,10 @@ class Rpc:
         policy = self.policy
         if timeout is not None and timeout > 0:
             policy = _within(policy, timeout)
-        return RetriedCall(policy, Start(awaits=awaits))
+        call = RetriedCall(policy, Start(awaits=awaits))
+        if policy.budget is not None:
+            call.begin(lambda: self.judge(None).operation, RpcSubject(self.method.removeprefix("/"), None))
+        return call
 
     def failed(
         self,

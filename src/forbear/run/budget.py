@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, Protocol, Self, TypeVar
 
     from forbear.core.verdict import Verdict
+    from forbear.run.host_budgets import HostBudgets
 
     T = TypeVar("T")
 
@@ -120,7 +121,10 @@ class Budget:
     forked child, a budget that counts active attempts is new, too.
     """
 
-    __slots__ = ("_admit", "_counts", "_failed", "_forked", "_release", "_rule", "_state")
+    __slots__ = ("__weakref__", "_admit", "_counts", "_failed", "_forked", "_release", "_rule", "_state")
+
+    by_host: "ClassVar[bool]" = False
+    """True for the budgets of `per_host`, which have the counters."""
 
     blocks: "ClassVar[bool]" = False
     """True for a subclass whose `take` does I/O: async loops then await `atake` instead."""
@@ -211,6 +215,21 @@ class Budget:
         from forbear.core.admission import ClientThrottle
 
         return cls(ClientThrottle(k, window))
+
+    @classmethod
+    def per_host(
+        cls, make_or_rule: "BudgetRule | Callable[[], Budget] | None" = None, most: int = 1000
+    ) -> "HostBudgets":
+        """Make a budget for clients that counts each host and service apart, so that one that fails harms no other.
+
+        `make_or_rule` is a rule (default `TokenBucket()`) or a function that makes a budget, such as `Budget.envoy`. At
+        most `most` budgets are kept; the least recently used one goes. An HTTP client has one for each scheme, host and
+        port. A Redis client has one for its server or cluster, a gRPC interceptor one for each gRPC service. A function
+        has no host, so its policy is refused with TypeError; `of(host)` returns the budget of one host.
+        """
+        from forbear.run.host_budgets import HostBudgets
+
+        return HostBudgets(make_or_rule, most)
 
     @property
     def counts_first_attempts(self) -> bool:

@@ -9,7 +9,7 @@ from forbear.run.budget import granted
 from forbear.run.endings import RAISE, replacement, replaces, unsatisfied
 from forbear.run.functions import copy_metadata, no_awaitable, refuse_coroutine
 from forbear.run.runtime import current, current_runtime
-from forbear.run.spending import gate
+from forbear.run.spending import gate, refuse_per_host
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
@@ -82,6 +82,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
     It has the metadata of `function`. `operation` is the name for reports.
     """
     if plan.budget is not None or plan.checks_values or plan.on_success is not None:
+        refuse_per_host(plan.budget)
 
         def counted(*args: "Any", **kwargs: "Any") -> "Any":
             return call(plan, operation, function, args, kwargs)
@@ -121,6 +122,7 @@ def awrap(
     It has the metadata of `function`. `operation` is the name for reports.
     """
     if plan.budget is not None or plan.checks_values or plan.attempt_timeout is not None or plan.on_success is not None:
+        refuse_per_host(plan.budget)
 
         async def counted(*args: "Any", **kwargs: "Any") -> "Any":
             return await acall(plan, operation, function, args, kwargs)

@@ -10,9 +10,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.core.verdict import Verdict
+    from forbear.run.runtime import Runtime
     from forbear.run.state import Run
 
 REFUSED = "the retry budget refused the first attempt"
+
+PER_HOST = (
+    "`budget` must not be one per host where no host is known, as in a function, a block or urllib3's Retry; "
+    'take one of its budgets, budget.of("api.example.com"), or another budget'
+)
 
 
 class Throttled(Exception):
@@ -29,7 +35,8 @@ class Spending:
     """The part of one run in `budget`: the attempt under way, and the cost of the last retry, in micro-tokens.
 
     Report the first attempt (`begin`), each failure (`failed`), each request to retry (`take`) and the success
-    (`succeeded`). An attempt whose end is not reported, as it was cancelled, ends when this object is dropped.
+    (`succeeded`). `end` is for an attempt that was cancelled. Without it, the attempt ends when this object is dropped.
+    Raises TypeError for a budget per host, which has none of its own counters.
     """
 
     __slots__ = ("_active", "_cost", "budget", "refused")
@@ -39,6 +46,7 @@ class Spending:
         self.refused = False
         self._cost = 0
         self._active = False
+        refuse_per_host(budget)
 
     def begin(self, u: float) -> bool:
         """Count the first attempt and return whether it may be sent; `u` is a random number, uniform in [0, 1)."""
@@ -49,6 +57,13 @@ class Spending:
         self._active = budget._release is not None
         return True
 
+    def admits(self, runtime: "Runtime") -> bool:
+        """Count the first attempt and return whether it may be sent; while retries are off, count nothing."""
+        budget = self.budget
+        if (budget._admit is None and budget._release is None) or (ever_off[0] and is_off()):
+            return True
+        return self.begin(runtime.random())
+
     def failed(self, verdict: "Verdict", error: Exception | None) -> "Verdict":
         """Count the end of an attempt, and its failure with `verdict`, which is returned.
 
@@ -56,7 +71,7 @@ class Spending:
         """
         if error is not None and any("Timeout" in kind.__name__ for kind in type(error).__mro__):
             verdict = verdict.replace(timed_out=True)
-        self._end()
+        self.end()
         if self.budget._failed is not None:
             self.budget._call(self.budget._failed, verdict)
         return verdict
@@ -76,16 +91,23 @@ class Spending:
         if self.budget._is_custom:
             self.budget.put(retried=retried)
         else:
-            self._end()
+            self.end()
             self.budget._succeeded(self._cost)
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Count the end of the attempt under way, or of the retry that waits; do nothing if there is none."""
         if self._active:
             self._active = False
             self.budget._call(self.budget._release, self._cost)
 
     def __del__(self) -> None:
-        self._end()
+        self.end()
+
+
+def refuse_per_host(budget: Budget | None) -> None:
+    """Raise TypeError for a budget per host, where no host is known; any other budget, or None, passes."""
+    if budget is not None and budget.by_host:
+        raise TypeError(PER_HOST)
 
 
 def gate(run: "Run", function: "Callable[..., Any]") -> "Callable[..., Any]":
@@ -93,25 +115,27 @@ def gate(run: "Run", function: "Callable[..., Any]") -> "Callable[..., Any]":
 
     While retries are off, nothing is refused or counted.
     """
-    spending = run.spending
-    if spending is None or (spending.budget._admit is None and spending.budget._release is None):
-        return function
-    if (ever_off[0] and is_off()) or spending.begin(run.runtime.random()):
-        return function
-    return _throttled
+    return function if run.spending is None or run.spending.admits(run.runtime) else _throttled
 
 
 def begin(run: "Run") -> None:
     """Raise Throttled, with a report, if the budget of `run` does not admit the first attempt: `gate` for blocks."""
+    if run.spending is not None:
+        admit(run.spending, run.runtime, lambda: run)
+
+
+def admit(spending: Spending, runtime: "Runtime", run: "Callable[[], Run]") -> None:
+    """Count a first attempt. If the budget does not admit it, raise Throttled, with a report by the run of `run()`.
+
+    The clients call it before they send a request. They need no run before the first failure.
+    """
+    if spending.admits(runtime):
+        return
     try:
-        gate(run, _admitted)()
+        _throttled()
     except Throttled as error:
-        run.failed(error)
+        run().refuse(error)
         raise
-
-
-def _admitted() -> None:
-    """Do nothing."""
 
 
 def _throttled(*_: "Any", **__: "Any") -> "Any":

@@ -62,13 +62,15 @@ def refusal_of(value: object) -> tuple[str, str]:
     return kind, f"on_result refused a value of type {kind}"
 
 
-def succeeded(run: "Run | None", plan: "RetryPlan") -> None:
+def succeeded(run: "Run | None", plan: "RetryPlan", spending: Spending | None = None) -> None:
     """Count a success in the budget, and notify the listeners if it took more than one attempt.
 
-    `run` is None if no attempt had failed: then only the budget of `plan`, if any, counts it.
+    `run` is None if no attempt had failed: then only `spending` counts it, or without one the budget of `plan`, if any.
     """
     if run is not None:
         run.succeeded()
+    elif spending is not None:
+        spending.succeeded(retried=False)
     elif plan.budget is not None:
         plan.budget.put(retried=False)
 
@@ -80,6 +82,7 @@ class Run:
     clock of `runtime`, and `reports` the number of reports made by then (default: now). With `awaits`, the loop passes
     each delay through `granted`, so that a blocking budget is awaited there; without it, `after` asks the budget at
     once. `subject` is the request that the run sends, for the report; None (default) for a run of a function.
+    `spending` is the run's part in the budget if the first attempt was counted there; None (default) makes one.
     """
 
     __slots__ = (
@@ -97,6 +100,7 @@ class Run:
         *,
         awaits: bool = False,
         subject: "Subject | None" = None,
+        spending: Spending | None = None,
     ) -> None:
         self.plan = plan
         self.operation = operation
@@ -114,9 +118,7 @@ class Run:
         self.report: Report | None = None
         self.counts: dict[int, tuple[int, float | None]] | None = None  # of joined policies
         self.refused = False  # `on_result` refused the last value
-        self.spending: Spending | None = None
-        if plan.budget is not None:
-            self.spending = Spending(plan.budget)
+        self.spending = Spending(plan.budget) if spending is None and plan.budget is not None else spending
 
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait after `error` before the next attempt, None to raise the error.
@@ -126,7 +128,7 @@ class Run:
         """
         plan = self.plan
         if self.spending is not None and self.spending.refused:
-            self._refuse(error)
+            self.refuse(error)
             return None
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         name, text = type(error).__qualname__, text_of(error)
@@ -256,7 +258,7 @@ class Run:
         self._give_up(stop, failure, outcome, maybe_done)
         return None
 
-    def _refuse(self, error: Exception) -> None:
+    def refuse(self, error: Exception) -> None:
         """Give up with `error`, a Throttled: the budget refused the first attempt."""
         self.listeners = listeners.of_run(self.plan.on_event)
         elapsed = self.runtime.monotonic() - self.started

@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from forbear.exchange.redis.pipelines import PipelineState
-from forbear.exchange.redis.settings import ONCE, RECOMMENDED, RedisSettings, check_pool, limit_sockets, refuse_retries
+from forbear.exchange.redis.settings import (
+    ONCE,
+    RECOMMENDED,
+    RedisSettings,
+    address_of,
+    check_pool,
+    limit_sockets,
+    refuse_retries,
+)
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
@@ -171,7 +179,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
     ) -> None:
         self._set_up(policy, safe, kwargs)
         super().__init__(*args, **kwargs)
-        self._check_pool()
+        self._adopt_pool()
 
     @classmethod
     def from_url(
@@ -206,11 +214,15 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
 
     def _under(self, policy: Policy | None, safe: str | Iterable[str]) -> Self:
         self.settings = RedisSettings(policy, safe)
-        self._check_pool()
+        self._adopt_pool()
         return self
 
-    def _check_pool(self) -> None:
-        check_pool(cast(Any, self).connection_pool.connection_kwargs, self._socket_limit(self.settings))
+    def _adopt_pool(self) -> None:
+        pool = cast(Any, self).connection_pool
+        check_pool(pool.connection_kwargs, self._socket_limit(self.settings))
+        service: object = getattr(pool, "service_name", None)  # of a pool behind a Sentinel
+        named = {} if service is None else {"service_name": service}
+        self.settings = self.settings.at(address_of({**pool.connection_kwargs, **named}))
 
     def client(self) -> Self:
         """Return another client with the same policy, and with one connection of its own from the same pool."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, cast
 from forbear.clients._redis.base import LibraryCluster, Setup
 from forbear.clients._redis.patience import PatientNode, patient
 from forbear.exchange.redis import blocking, cluster
-from forbear.exchange.redis.settings import RECOMMENDED
+from forbear.exchange.redis.settings import RECOMMENDED, address_of
 from forbear.policy import Policy
 
 
@@ -19,6 +19,8 @@ class ClusterBase(Setup, LibraryCluster):
         self, *args: Any, policy: Policy | None = RECOMMENDED, safe: str | Iterable[str] = (), **kwargs: Any
     ) -> None:
         self._set_up(policy, safe, kwargs)
+        positional = dict(zip(("host", "port", "startup_nodes"), args, strict=False))
+        self.settings = self.settings.at(address_of({**positional, **kwargs}))
         super().__init__(*args, **kwargs)
 
 

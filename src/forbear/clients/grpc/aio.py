@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import grpc.aio
 
 from forbear.clients.grpc.sync import comes_again, first_of, name_of, timed
+from forbear.exchange.call import RetriedCall
 from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
@@ -41,19 +43,49 @@ class _Interceptor:
 
     async def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
+        with rpc.begin(details.timeout, awaits=True) as retried:
+            while True:
+                try:
+                    call = await continuation(timed(details, retried), requests)
+                    await call
+                except grpc.RpcError as error:
+                    delay = await granted(rpc.failed(retried, error, message))
+                    if delay is None:
+                        raise
+                else:
+                    retried.succeeded()
+                    return call
+                await retried.asleep(delay)
+
+    async def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
+        rpc = self._rpcs[name_of(details)]
+        if rpc.policy.budget is None:
+            return await continuation(details, requests)
         retried = rpc.begin(details.timeout, awaits=True)
-        while True:
-            try:
-                call = await continuation(timed(details, retried), requests)
-                await call
-            except grpc.RpcError as error:
-                delay = await granted(rpc.failed(retried, error, message))
-                if delay is None:
-                    raise
-            else:
-                retried.succeeded()
-                return call
-            await retried.asleep(delay)
+        try:
+            call = await continuation(details, requests)
+        except BaseException:
+            retried.end()
+            raise
+        call.add_done_callback(partial(_count, retried))
+        return call
+
+
+def _count(retried: RetriedCall, call: Any) -> None:
+    """Count the end of a call that is sent once in the policy's budget, and later its success."""
+    retried.end()
+    noting = asyncio.ensure_future(_count_success(retried, call))
+    _noting.add(noting)
+    noting.add_done_callback(_noting.discard)
+
+
+async def _count_success(retried: RetriedCall, call: Any) -> None:
+    if await call.code() is grpc.StatusCode.OK:
+        retried.succeeded()
+
+
+_noting: set[asyncio.Future[None]] = set()
+"""The tasks of `_count`, which asyncio itself does not keep alive."""
 
 
 class _UnaryUnary(_Interceptor, grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[type-arg]
@@ -76,7 +108,7 @@ class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):  # type
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request_iterator: Any
     ) -> Any:
         if not comes_again(request_iterator):
-            return await continuation(client_call_details, request_iterator)
+            return await self._send_once(continuation, client_call_details, request_iterator)
         return await self._send(continuation, client_call_details, first_of(request_iterator), request_iterator)
 
 
@@ -85,7 +117,7 @@ class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # ty
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request_iterator: Any
     ) -> Any:
         if not comes_again(request_iterator):
-            return await continuation(client_call_details, request_iterator)
+            return await self._send_once(continuation, client_call_details, request_iterator)
         rpc, first = self._rpcs[name_of(client_call_details)], first_of(request_iterator)
         return await _StreamReplies(rpc, continuation, client_call_details, first, request_iterator).opened()
 
@@ -110,7 +142,11 @@ class _AsyncResponses:
 
     async def opened(self) -> Any:
         """Make the call of the next attempt, with the time left of the caller's timeout, and return this object."""
-        self._call = await self._continuation(timed(self._details, self._retried), self._requests)
+        try:
+            self._call = await self._continuation(timed(self._details, self._retried), self._requests)
+        except BaseException:
+            self._retried.end()
+            raise
         return self
 
     def __aiter__(self) -> AsyncIterator[Any]:
@@ -120,27 +156,32 @@ class _AsyncResponses:
 
     async def _read(self) -> AsyncIterator[Any]:
         begun = False
-        while True:
-            try:
-                async for response in self._call:
+        try:
+            while True:
+                try:
+                    async for response in self._call:
+                        if not begun:
+                            begun = True
+                            self._retried.succeeded()
+                        yield response
+                except grpc.RpcError as error:
+                    delay = await granted(
+                        self._rpc.failed(self._retried, error, self._message, BEGUN if begun else None)
+                    )
+                    if delay is None:
+                        raise
+                else:
                     if not begun:
-                        begun = True
                         self._retried.succeeded()
-                    yield response
-            except grpc.RpcError as error:
-                delay = await granted(self._rpc.failed(self._retried, error, self._message, BEGUN if begun else None))
-                if delay is None:
-                    raise
-            else:
-                if not begun:
-                    self._retried.succeeded()
-                return
-            self._wait = asyncio.ensure_future(self._retried.asleep(delay))
-            try:
-                await self._wait
-            finally:
-                self._wait = None
-            await self.opened()
+                    return
+                self._wait = asyncio.ensure_future(self._retried.asleep(delay))
+                try:
+                    await self._wait
+                finally:
+                    self._wait = None
+                await self.opened()
+        finally:
+            self._retried.end()
 
     async def read(self) -> Any:
         """Return the next response, or `grpc.aio.EOF` after the last one."""
@@ -148,6 +189,7 @@ class _AsyncResponses:
 
     def cancel(self) -> bool:
         """Cancel the call, or the wait before the next one; return whether that was still possible."""
+        self._retried.end()
         if self._wait is None:
             return self._call.cancel()
         self._cancelled = self._wait.cancel()

@@ -6,6 +6,7 @@ message can, and so can a list or tuple of messages. A call with any other strea
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -124,30 +125,43 @@ class RetryInterceptor(
 
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
         rpc = self._rpcs[name_of(details)]
-        retried = rpc.begin(details.timeout)
-        while True:
-            call = continuation(timed(details, retried), requests())
-            try:
-                error = call.exception()
-            except grpc.FutureCancelledError:
-                return call
-            if error is None:
-                retried.succeeded()
-                return call
-            delay = rpc.failed(retried, error, message)
-            if delay is None:
-                return call
-            retried.sleep(delay)
+        with rpc.begin(details.timeout) as retried:
+            while True:
+                call = continuation(timed(details, retried), requests())
+                try:
+                    error = call.exception()
+                except grpc.FutureCancelledError:
+                    return call
+                if error is None:
+                    retried.succeeded()
+                    return call
+                delay = rpc.failed(retried, error, message)
+                if delay is None:
+                    return call
+                retried.sleep(delay)
 
     def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
         retried = rpc.begin(details.timeout)
-        call = continuation(details, iter(requests))
+        try:
+            call = continuation(details, iter(requests))
+        except BaseException:
+            retried.end()
+            raise
         if call.done() and not call.cancelled():  # a caller may need the future before it has the requests
             error = call.exception()
             if error is not None:
                 rpc.failed(retried, error, None, ONCE)
+        if rpc.policy.budget is not None:
+            call.add_done_callback(partial(_count, retried))
         return call
+
+
+def _count(retried: RetriedCall, call: Any) -> None:
+    """Count the end of a call that is sent once in the policy's budget, and its success."""
+    if not call.cancelled() and call.exception() is None:
+        retried.succeeded()
+    retried.end()
 
 
 class _Responses(Iterator[Any]):
@@ -172,7 +186,11 @@ class _Responses(Iterator[Any]):
         self._stuck = stuck
         self._cancelled = threading.Event()
         self._open: Callable[[], Any] = lambda: continuation(timed(details, self._retried), requests())
-        self._call = self._open()
+        try:
+            self._call = self._open()
+        except BaseException:
+            self._retried.end()
+            raise
         self._begun = False
 
     def __next__(self) -> Any:
@@ -199,6 +217,7 @@ class _Responses(Iterator[Any]):
     def cancel(self) -> Any:
         """Cancel the current attempt's call, and prevent further attempts."""
         self._cancelled.set()
+        self._retried.end()
         return self._call.cancel()
 
     def __getattr__(self, name: str) -> Any:

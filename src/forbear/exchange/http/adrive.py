@@ -24,31 +24,41 @@ _NO_HEADERS: Mapping[str, str] = {}
 async def drive(port: AsyncSender[R]) -> R:
     """Send a request as often as its policy allows, and return the last response or raise the last error."""
     plain = port.is_plain
-    while True:
-        done, headers = None, _NO_HEADERS
-        try:
-            response = await (port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit()))
-            status = port.status(response)
-            if port.is_read_at_once(response):
-                done, headers = status, port.headers(response)
-                await port.settle(response)
-        except Exception as error:
-            delay = await granted(port.exchange.failed(error, port.verdict(error), done, headers))
-            if delay is None:
-                raise
-        else:
-            if plain and status < 400:
-                return response
+    if not plain:
+        port.exchange.begin()
+    try:
+        while True:
+            done, headers = None, _NO_HEADERS
             try:
-                delay = await granted(port.exchange.answered(status, port.headers(response), response))
-            except BaseException:  # raised by the caller's own `on_result`
+                response = await (port.first() if plain else _send(port))
+                status = port.status(response)
+                if port.is_read_at_once(response):
+                    done, headers = status, port.headers(response)
+                    await port.settle(response)
+            except Exception as error:
+                delay = await granted(port.exchange.failed(error, port.verdict(error), done, headers))
+                if delay is None:
+                    raise
+            else:
+                if plain and status < 400:
+                    return response
+                try:
+                    delay = await granted(port.exchange.answered(status, port.headers(response), response))
+                except BaseException:  # raised by the caller's own `on_result`
+                    await port.close(response)
+                    raise
+                if delay is None:
+                    return response
                 await port.close(response)
-                raise
-            if delay is None:
-                return response
-            await port.close(response)
-        plain = False
-        await port.start.runtime.asleep(delay)
+            plain = False
+            await port.start.runtime.asleep(delay)
+    except BaseException:  # a cancellation, too
+        port.end()
+        raise
+
+
+def _send(port: AsyncSender[R]) -> Awaitable[R]:
+    return port.send(port.exchange.send, port.exchange.attempt_limit())
 
 
 class AsyncReader(AsyncIterator[bytes], Generic[R]):
@@ -99,6 +109,11 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
 
     async def aclose(self) -> None:
         """Close the response that is being read."""
+        if self._download is not None:
+            self._download.end()
+        await self._close_response()
+
+    async def _close_response(self) -> None:
         try:
             await _leave(self._chunks)
         finally:
@@ -124,7 +139,7 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
         download = self._download
         delay = await granted(download.broken(error, begun(port.verdict(error))))
         while delay is not None:
-            await self.aclose()
+            await self._close_response()
             await port.start.runtime.asleep(delay)
             try:
                 return await self._open(download, await port.send(download.send, download.attempt_limit()))
@@ -132,7 +147,7 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
                 delay = await granted(download.failed(error, refusal, TRANSIENT))
             except Exception as again:
                 delay = await granted(download.failed(error, again, port.verdict(again)))
-        await self.aclose()  # a body that is too long would continue
+        await self._close_response()  # a body that is too long would continue
         self._download = None  # reading on after the error must not look like success
         return None
 

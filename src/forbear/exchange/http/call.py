@@ -61,6 +61,11 @@ class HttpCall(ABC):
             self._exchange = self._open()
         return self._exchange
 
+    def end(self) -> None:
+        """Count the end of an attempt that was cancelled in the retry budget, if there is one."""
+        if self._exchange is not None:
+            self._exchange.end()
+
     @property
     def report(self) -> Report | None:
         """The report on the attempts once the request was given up, None before that and without a failure."""

@@ -118,6 +118,11 @@ class Download:
         """Enter the complete body as a success in the budget; notify the listeners if an attempt of this run failed."""
         self._run.succeeded()
 
+    def end(self) -> None:
+        """Count the end of an attempt in the budget, if the body is closed before its end."""
+        if self._run.spending is not None:
+            self._run.spending.end()
+
     def broken(self, error: Exception, verdict: "Verdict") -> float | None:
         """Return the seconds to wait before sending `send`, None to raise `error`, which broke the body.
 
@@ -221,9 +226,16 @@ class Download:
         exchange = self._exchange
         name = f"{exchange.operation} (body)"
         now = exchange.runtime.monotonic()
-        run = Run(exchange.policy, name, exchange.runtime, now, exchange.reports, awaits=exchange.awaits)
-        run.subject = exchange.request
-        return run
+        return Run(
+            exchange.policy,
+            name,
+            exchange.runtime,
+            now,
+            exchange.reports,
+            awaits=exchange.awaits,
+            subject=exchange.request,
+            spending=exchange.new_spending(),
+        )
 
     def _refuse(self, why: str, *, final: bool) -> None:
         """Record why a response cannot be used: start over next, unless that was done already or is of no use.

@@ -18,31 +18,41 @@ _NO_HEADERS: Mapping[str, str] = {}
 def drive(port: Sender[R]) -> R:
     """Send a request as often as its policy allows, and return the last response or raise the last error."""
     plain = port.is_plain
-    while True:
-        done, headers = None, _NO_HEADERS
-        try:
-            response = port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit())
-            status = port.status(response)
-            if port.is_read_at_once(response):
-                done, headers = status, port.headers(response)
-                port.settle(response)
-        except Exception as error:
-            delay = port.exchange.failed(error, port.verdict(error), done, headers)
-            if delay is None:
-                raise
-        else:
-            if plain and status < 400:
-                return response
+    if not plain:
+        port.exchange.begin()
+    try:
+        while True:
+            done, headers = None, _NO_HEADERS
             try:
-                delay = port.exchange.answered(status, port.headers(response), response)
-            except BaseException:  # raised by the caller's own `on_result`
+                response = port.first() if plain else _send(port)
+                status = port.status(response)
+                if port.is_read_at_once(response):
+                    done, headers = status, port.headers(response)
+                    port.settle(response)
+            except Exception as error:
+                delay = port.exchange.failed(error, port.verdict(error), done, headers)
+                if delay is None:
+                    raise
+            else:
+                if plain and status < 400:
+                    return response
+                try:
+                    delay = port.exchange.answered(status, port.headers(response), response)
+                except BaseException:  # raised by the caller's own `on_result`
+                    port.close(response)
+                    raise
+                if delay is None:
+                    return response
                 port.close(response)
-                raise
-            if delay is None:
-                return response
-            port.close(response)
-        plain = False
-        port.start.runtime.sleep(delay)
+            plain = False
+            port.start.runtime.sleep(delay)
+    except BaseException:  # a cancellation, too
+        port.end()
+        raise
+
+
+def _send(port: Sender[R]) -> R:
+    return port.send(port.exchange.send, port.exchange.attempt_limit())
 
 
 class Reader(Iterator[bytes], Generic[R]):
@@ -93,6 +103,11 @@ class Reader(Iterator[bytes], Generic[R]):
 
     def close(self) -> None:
         """Close the response that is being read."""
+        if self._download is not None:
+            self._download.end()
+        self._close_response()
+
+    def _close_response(self) -> None:
         self._close()
 
     def _measure(self, download: Download, chunk: bytes | None) -> None:
@@ -115,7 +130,7 @@ class Reader(Iterator[bytes], Generic[R]):
         download = self._download
         delay = download.broken(error, begun(port.verdict(error)))
         while delay is not None:
-            self.close()
+            self._close_response()
             port.start.runtime.sleep(delay)
             try:
                 return self._open(download, port.send(download.send, download.attempt_limit()))
@@ -123,7 +138,7 @@ class Reader(Iterator[bytes], Generic[R]):
                 delay = download.failed(error, refusal, TRANSIENT)
             except Exception as again:
                 delay = download.failed(error, again, port.verdict(again))
-        self.close()  # a body that is too long would continue
+        self._close_response()  # a body that is too long would continue
         self._download = None  # reading on after the error must not look like success
         return None
 

@@ -17,12 +17,17 @@ from forbear.http.request_ids import is_resumable, request_ids
 from forbear.http.status import reason, retry_after
 from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
 from forbear.policy import Policy
+from forbear.run.host_budgets import HostBudgets
+from forbear.run.spending import Spending, admit
 from forbear.run.state import Run, succeeded
 from forbear.run.vouching import is_vouched
+from forbear.services.rfc9110 import RFC9110
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
+
+_USUAL_PORTS = (80, 443)
 
 
 def begun(verdict: Verdict) -> Verdict:
@@ -49,7 +54,7 @@ class Exchange:
     """
 
     __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_key", "_vouch",
-                 "_cure", "_started", "_request", "_run", "_judgement", "_session")  # fmt: skip
+                 "_cure", "_started", "_request", "_run", "_judgement", "_session", "_spending")  # fmt: skip
 
     def __init__(
         self,
@@ -79,11 +84,36 @@ class Exchange:
         self._run: Run | None = None
         self._judgement: Judgement | None = None
         self._session: ChunkSession | None = None  # the session of a chunk that must not be sent again blindly
+        self._spending: Spending | None = None
 
     @property
     def report(self) -> Report | None:
         """The report on the attempts once the request was given up, None before that and without a failure."""
         return None if self._run is None else self._run.report
+
+    def begin(self) -> None:
+        """Count the first attempt in the policy's budget, if it has one; raise Throttled if the budget refuses it.
+
+        Then nothing may be sent. Of a budget per host, the one of the request's host, port and service counts.
+        """
+        if self.policy.budget is not None:
+            self._spending = spending = self.new_spending()
+            if spending is not None:
+                admit(spending, self.runtime, self._refused)
+
+    def end(self) -> None:
+        """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
+        if self._spending is not None:
+            self._spending.end()
+
+    def new_spending(self) -> Spending | None:
+        """Return the part of a new run in the policy's budget, None without a budget."""
+        budget = self.policy.budget
+        if isinstance(budget, HostBudgets):
+            _, host, port = self.request.origin
+            service = "" if self.service == RFC9110 else self.service.name
+            budget = budget.of(host if port in _USUAL_PORTS else f"{host}:{port}", service)
+        return None if budget is None else Spending(budget)
 
     def failed(
         self,
@@ -148,7 +178,7 @@ class Exchange:
             return self._after(
                 verdict, None, f"HTTP {status}", reason(status), details, status, response, by_word=by_word
             )
-        succeeded(self._run, policy)
+        succeeded(self._run, policy, self._spending)
         return None
 
     def broke_off(self, error: Exception, status: int, headers: Mapping[str, str]) -> None:
@@ -284,8 +314,21 @@ class Exchange:
         return None
 
     def _begun(self, started: float) -> Run:
-        runtime, request = self.runtime, self.request
-        return Run(self.policy, self.operation, runtime, started, self.reports, awaits=self.awaits, subject=request)
+        return Run(
+            self.policy,
+            self.operation,
+            self.runtime,
+            started,
+            self.reports,
+            awaits=self.awaits,
+            subject=self.request,
+            spending=self._spending,
+        )
+
+    def _refused(self) -> Run:
+        """Return the run of a request that the budget refused, for its report."""
+        self._run = run = self._begun(self._started)
+        return run
 
     def _broke_after(self, status: int) -> str:
         return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its response broke off"

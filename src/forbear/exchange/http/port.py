@@ -39,6 +39,10 @@ class _Request(Protocol[R_contra]):
         """
         ...
 
+    def end(self) -> None:
+        """Count the end of an attempt that was cancelled in the retry budget, if there is one."""
+        ...
+
     def status(self, response: R_contra) -> int:
         """Return the status of a response."""
         ...

@@ -1,6 +1,7 @@
 """Send a command as often as its policy allows, sync and asyncio; `CommandRun` is the state of one run."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from forbear.core.report import reports_made, text_of
@@ -12,7 +13,8 @@ from forbear.exchange.redis.work import SUBSCRIPTION, Work
 from forbear.policy import Policy
 from forbear.run.budget import granted
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
-from forbear.run.state import Run, refusal_of, succeeded
+from forbear.run.spending import Spending, admit
+from forbear.run.state import Run, refusal_of
 from forbear.services.redis.vouch import Safe
 
 S = TypeVar("S")
@@ -50,26 +52,36 @@ def send(
         return value if finish is None else finish()
     runtime = current_runtime()
     started, reports = runtime.monotonic(), reports_made[0]
-    run = None  # nearly every command ends without a state
-    while True:
-        try:
-            value = attempt(*args, **options)
-        except Exception as error:
-            run = run or CommandRun(settings, policy, describe(sent, settings.safe), runtime, started, reports)
-            delay = run.failed(error)
-            if delay is None:
-                raise
-        else:
-            if finish is not None:
-                value = finish()
-            if run is None and not policy.checks_values:
-                succeeded(None, policy)
-                return value
-            run = run or CommandRun(settings, policy, describe(sent, settings.safe), runtime, started, reports)
-            delay = run.returned(value)
-            if delay is None:
-                return value
-        runtime.sleep(delay)
+    run = spending = None  # nearly every command ends without a state
+    if policy.budget is not None:
+        spending = Spending(policy.budget)
+        refused = partial(_run_of, settings, policy, describe, sent, runtime, started, reports, spending)
+        admit(spending, runtime, refused)
+    try:
+        while True:
+            try:
+                value = attempt(*args, **options)
+            except Exception as error:
+                run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending)
+                delay = run.failed(error)
+                if delay is None:
+                    raise
+            else:
+                if finish is not None:
+                    value = finish()
+                if run is None and not policy.checks_values:
+                    if spending is not None:
+                        spending.succeeded(retried=False)
+                    return value
+                run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending)
+                delay = run.returned(value)
+                if delay is None:
+                    return value
+            runtime.sleep(delay)
+    except BaseException:
+        if spending is not None:
+            spending.end()
+        raise
 
 
 async def asend(
@@ -95,43 +107,64 @@ async def asend(
         return value if finish is None else await finish()
     runtime = current_runtime()
     started, reports = runtime.monotonic(), reports_made[0]
-    run = None
-    while True:
-        try:
-            limit = settings.limit if run is None else run.attempt_limit()
-            blocked = None if limit is None else blocked_for(sent)
-            if limit is None or blocked is None:
-                value = await attempt(*args, **options)
-            else:
-                async with runtime.within(limit + blocked):
+    run = spending = None
+    if policy.budget is not None:
+        spending = Spending(policy.budget)
+        refused = partial(_run_of, settings, policy, describe, sent, runtime, started, reports, spending, awaits=True)
+        admit(spending, runtime, refused)
+    try:
+        while True:
+            try:
+                limit = settings.limit if run is None else run.attempt_limit()
+                blocked = None if limit is None else blocked_for(sent)
+                if limit is None or blocked is None:
                     value = await attempt(*args, **options)
-        except Exception as error:
-            run = run or CommandRun(
-                settings, policy, describe(sent, settings.safe), runtime, started, reports, awaits=True
-            )
-            delay = await granted(run.failed(error))
-            if delay is None:
-                raise
-        else:
-            if finish is not None:
-                value = await finish()
-            if run is None and not policy.checks_values:
-                succeeded(None, policy)
-                return value
-            run = run or CommandRun(
-                settings, policy, describe(sent, settings.safe), runtime, started, reports, awaits=True
-            )
-            delay = await granted(run.returned(value))
-            if delay is None:
-                return value
-        await runtime.asleep(delay)
+                else:
+                    async with runtime.within(limit + blocked):
+                        value = await attempt(*args, **options)
+            except Exception as error:
+                run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending, awaits=True)
+                delay = await granted(run.failed(error))
+                if delay is None:
+                    raise
+            else:
+                if finish is not None:
+                    value = await finish()
+                if run is None and not policy.checks_values:
+                    if spending is not None:
+                        spending.succeeded(retried=False)
+                    return value
+                run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending, awaits=True)
+                delay = await granted(run.returned(value))
+                if delay is None:
+                    return value
+            await runtime.asleep(delay)
+    except BaseException:
+        if spending is not None:
+            spending.end()
+        raise
+
+
+def _run_of(
+    settings: RedisSettings,
+    policy: Policy,
+    describe: Callable[[S, Safe], Work],
+    sent: S,
+    *begun: Any,
+    awaits: bool = False,
+) -> "CommandRun":
+    """Return the run of what is sent; `begun` are the runtime, the time, the number of reports and the spending."""
+    runtime, started, reports, spending = begun
+    work = describe(sent, settings.safe)
+    return CommandRun(settings, policy, work, runtime, started, reports, awaits=awaits, spending=spending)
 
 
 def listen(settings: RedisSettings, attempt: Callable[[], T]) -> T:
     """Call `attempt`, which subscribes or waits for a message, as often as the policy allows; return its value.
 
     Time counts from the first failure. The libraries connect and subscribe again when a connection breaks, and then
-    still raise the error. Messages that were published in the meantime are lost, as always with Redis.
+    still raise the error. Messages that were published in the meantime are lost, as always with Redis. A budget does
+    not count the first attempt, because waiting for messages is no load.
     """
     policy, run = settings.policy, None
     while True:
@@ -176,7 +209,8 @@ class CommandRun(Run):
 
     The loops make it after a failure, or to let the policy see a value. `started` is the time before the first attempt
     and `reports` the number of reports made by then (default: now). With `awaits`, the loop passes each delay through
-    `granted`, so that a budget that does I/O is awaited.
+    `granted`, so that a budget that does I/O is awaited. `spending` is the run's part in the budget, if it has
+    one already.
     """
 
     __slots__ = ("_policy", "_settings", "_work")
@@ -191,10 +225,12 @@ class CommandRun(Run):
         reports: int | None = None,
         *,
         awaits: bool = False,
+        spending: Spending | None = None,
     ) -> None:
         runtime = current_runtime() if runtime is None else runtime
         started = runtime.monotonic() if started is None else started
-        super().__init__(policy, policy.name or work.operation, runtime, started, reports, awaits=awaits)
+        name = policy.name or work.operation
+        super().__init__(policy, name, runtime, started, reports, awaits=awaits, spending=spending)
         self._policy = policy
         self._settings = settings
         self._work = work

@@ -1,10 +1,13 @@
 """The retry settings of one client, and the checks that nothing else retries beside them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from forbear.core.check import INFINITY
 from forbear.exchange.call import refuse_for_clients
 from forbear.policy import Policy
+from forbear.run.host_budgets import HostBudgets
+from forbear.run.spending import Spending
 from forbear.services.redis.errors import policy as _recommended
 from forbear.services.redis.errors import verdict_of_exception
 from forbear.services.redis.vouch import safe_commands
@@ -49,6 +52,17 @@ class RedisSettings:
         self.tables = policy is not None and policy.on is verdict_of_exception
         self.limit = _first_limit(policy)
 
+    def at(self, address: str) -> "RedisSettings":
+        """Return the settings of a client for the server or cluster at `address`; of a budget per host its own one."""
+        policy = self.policy
+        if policy is None or not isinstance(policy.budget, HostBudgets):
+            return self
+        return RedisSettings(policy.with_budget(policy.budget.of(address, "redis")), self.safe)
+
+    def spending(self) -> Spending | None:
+        """Return the part of a new run in the policy's budget; None without one."""
+        return None if self.policy is None or self.policy.budget is None else Spending(self.policy.budget)
+
     @property
     def may_repeat(self) -> bool:
         """True if the policy permits repeating the commands that the tables call repeatable.
@@ -56,6 +70,21 @@ class RedisSettings:
         False without a policy, and for one with `repeatable=False`.
         """
         return self.policy is not None and self.policy.repeatable is not False
+
+
+def address_of(options: Mapping[str, object]) -> str:
+    """Return the address of a server by the options of its connections or of its client: "localhost:6379", or a path.
+
+    Of a cluster it is its first startup node, and behind a Sentinel the name of the service.
+    """
+    for name in ("service_name", "path", "unix_socket_path", "url"):
+        if isinstance(named := options.get(name), str):
+            return named.partition("?")[0].rpartition("@")[2].rpartition("//")[2]
+    nodes = options.get("startup_nodes")
+    if isinstance(nodes, Sequence) and nodes and not options.get("host"):
+        first: Any = nodes[0]
+        return f"{first.host}:{first.port}"
+    return f"{options.get('host') or 'localhost'}:{options.get('port') or 6379}"
 
 
 def _first_limit(policy: Policy | None) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import isawaitable
-from typing import Any
+from typing import Any, Self
 
 from forbear.core.verdict import PERMANENT, Kind, Verdict
 from forbear.exchange.call import is_only_of_user
@@ -19,6 +19,7 @@ from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together
 from forbear.policy import Policy
 from forbear.run.budget import granted
+from forbear.run.spending import begin
 from forbear.services.redis.table import CommandJudgement
 from forbear.services.redis.vouch import Safe
 from forbear.services.redis.words import Command
@@ -70,22 +71,22 @@ def transact(
     Return what EXEC returned; with `value_from_callable` what `func` returned. `pipe` must send everything once.
     `options` are those of `TransactionRun`.
     """
-    run = TransactionRun(settings, policy, **options)
-    while True:
-        run.cycle = pipe.state.cycle = TransactionCycle()
-        try:
-            if watches:
-                pipe.watch(*watches)
-            value = func(pipe)
-            executed = pipe.execute()
-        except Exception as error:
-            delay = run.failed(error)
-            if delay is None:
-                raise
-        else:
-            return run.succeeded(value, executed)
-        pipe.reset()
-        run.runtime.sleep(delay)
+    with TransactionRun(settings, policy, **options) as run:
+        while True:
+            run.cycle = pipe.state.cycle = TransactionCycle()
+            try:
+                if watches:
+                    pipe.watch(*watches)
+                value = func(pipe)
+                executed = pipe.execute()
+            except Exception as error:
+                delay = run.failed(error)
+                if delay is None:
+                    raise
+            else:
+                return run.succeeded(value, executed)
+            pipe.reset()
+            run.runtime.sleep(delay)
 
 
 async def atransact(
@@ -97,24 +98,24 @@ async def atransact(
     **options: Any,
 ) -> Any:
     """The asyncio form of `transact`; `func` may be async or not."""
-    run = TransactionRun(settings, policy, awaits=True, **options)
-    while True:
-        run.cycle = pipe.state.cycle = TransactionCycle()
-        try:
-            if watches:
-                await pipe.watch(*watches)
-            value = func(pipe)
-            if isawaitable(value):
-                value = await value
-            executed = await pipe.execute()
-        except Exception as error:
-            delay = await granted(run.failed(error))
-            if delay is None:
-                raise
-        else:
-            return run.succeeded(value, executed)
-        await pipe.reset()
-        await run.runtime.asleep(delay)
+    with TransactionRun(settings, policy, awaits=True, **options) as run:
+        while True:
+            run.cycle = pipe.state.cycle = TransactionCycle()
+            try:
+                if watches:
+                    await pipe.watch(*watches)
+                value = func(pipe)
+                if isawaitable(value):
+                    value = await value
+                executed = await pipe.execute()
+            except Exception as error:
+                delay = await granted(run.failed(error))
+                if delay is None:
+                    raise
+            else:
+                return run.succeeded(value, executed)
+            await pipe.reset()
+            await run.runtime.asleep(delay)
 
 
 class TransactionRun:
@@ -122,7 +123,8 @@ class TransactionRun:
 
     With `value_from_callable` the value of the caller's function is returned instead of EXEC's. `watch_delay` (seconds)
     replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing. With
-    `awaits`, the loop passes each delay through `granted`.
+    `awaits`, the loop passes each delay through `granted`. Entering it counts the first cycle in the retry budget, and
+    raises Throttled if the budget refuses it.
     """
 
     def __init__(
@@ -142,6 +144,14 @@ class TransactionRun:
         self.runtime = self._run.runtime
         self._value_from_callable = value_from_callable
         self._delay = watch_delay or None
+
+    def __enter__(self) -> Self:
+        begin(self._run)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if self._run.spending is not None:
+            self._run.spending.end()
 
     def succeeded(self, value: Any, executed: Any) -> Any:
         """Notify the budget and the listener of a success; return the function's value or EXEC's, as chosen."""

@@ -20,6 +20,7 @@ from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
 from forbear.run.budget import granted
 from forbear.run.runtime import current_runtime
+from forbear.run.spending import admit
 from forbear.run.state import succeeded
 from forbear.run.switch import is_off
 from forbear.services.redis.errors import BEGIN_AGAIN
@@ -67,12 +68,15 @@ class WatchStep:
         self._reports = reports_made[0]
         self._run: CommandRun | None = None
         self._awaits = False
+        self._spending = None if self._policy is None else settings.spending()
 
     def send(self, attempt: Callable[[], T]) -> T:
         """Make the step's only attempt and return its value.
 
-        After a failure, raise it, or wait and raise the library's WatchError if the caller's loop may begin again.
+        After a failure, raise it, or wait and raise the library's WatchError if the caller's loop may begin again. In
+        the retry budget each step counts as a first attempt; Throttled if the budget refuses it.
         """
+        self._begin()
         raised = None
         try:
             try:
@@ -89,11 +93,13 @@ class WatchStep:
             self.runtime.sleep(delay)
             raise self._loop.begin_again(self._run) from raised
         finally:
+            self._end()
             del raised  # otherwise this frame and the error would keep each other alive
 
     async def asend(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The asyncio form of `send`, limited by the attempt timeout."""
         self._awaits, raised = True, None
+        self._begin()
         try:
             try:
                 async with self._time_limit():
@@ -111,7 +117,19 @@ class WatchStep:
             await self.runtime.asleep(delay)
             raise self._loop.begin_again(self._run) from raised
         finally:
+            self._end()
             del raised
+
+    def _begin(self) -> None:
+        policy, spending = self._policy, self._spending
+        if policy is not None and spending is not None:
+            admit(spending, self.runtime, lambda: self._new_run(policy, self._describe(self._settings.safe)))
+
+    def _end(self) -> None:
+        """Count the end of the step, and of the wait before the next cycle: its first step counts again."""
+        for spending in (self._spending, None if self._run is None else self._run.spending):
+            if spending is not None:
+                spending.end()
 
     def _time_limit(self) -> AbstractAsyncContextManager[object]:
         limit = None if self._policy is None else self._settings.limit
@@ -130,7 +148,7 @@ class WatchStep:
             work = replace(self._describe(self._settings.safe), repeatable=False)
             (run or self._new_run(self._policy, work)).returned(value)
         else:
-            succeeded(run, self._policy)
+            succeeded(run, self._policy, self._spending)
 
     def _failed(self, error: Exception) -> tuple[Exception, float | None]:
         """Return the exception to raise, and the seconds to wait first if the caller's loop may begin again, else None.
@@ -169,4 +187,13 @@ class WatchStep:
         return run
 
     def _new_run(self, policy: Policy, work: Work) -> CommandRun:
-        return CommandRun(self._settings, policy, work, self.runtime, self._started, self._reports, awaits=self._awaits)
+        return CommandRun(
+            self._settings,
+            policy,
+            work,
+            self.runtime,
+            self._started,
+            self._reports,
+            awaits=self._awaits,
+            spending=self._spending,
+        )

@@ -200,6 +200,7 @@ class _Download:
         url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})
         retries = Retries(storage.policy, self._operation, self._sent)
         while True:
+            retries.begin()
             try:
                 response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))
                 if response.status != 200:

@@ -128,6 +128,8 @@ class Fetch:
         retries = Retries(self._storage.policy, self._operation, self._sent)
         furthest = sink.position
         while True:
+            if response is None:
+                retries.begin()
             try:
                 if response is None:
                     async with self._storage.stream("GET", self._url, self._headers(sink)) as opened:

@@ -14,6 +14,7 @@ from forbear.http.request_ids import request_ids
 from forbear.policy import Policy
 from forbear.run.budget import granted
 from forbear.run.runtime import current
+from forbear.run.spending import Spending, admit
 from forbear.run.state import Run, succeeded
 from forbear.run.switch import is_off
 from forbear.transfer.errors import HttpError, Stalled
@@ -136,24 +137,40 @@ class Retries:
         self._operation = operation
         self._sent = sent
         self._run: Run | None = None
+        self._spending = None if policy.budget is None else Spending(policy.budget)
+        self._is_counted = False
+
+    def begin(self) -> None:
+        """Count the attempt that begins now in the policy's budget, unless it is a retry, which is counted already.
+
+        Raises Throttled, with a report, if the budget refuses it.
+        """
+        if self._spending is not None and not self._is_counted:
+            self._is_counted = True
+            admit(self._spending, current.get(), self._begun)
 
     def progressed(self) -> None:
         """Reset the retries: the next failure counts as the first one. The policy's budget gets its deposit."""
         run, self._run = self._run, None
-        succeeded(run, self._policy)
+        self._is_counted = False
+        succeeded(run, self._policy, self._spending)
 
     async def after(self, error: Exception, verdict: Verdict) -> None:
         """Wait before the next attempt as the policy says; raise `error`, with a report, if no retry is left."""
         runtime = current.get()
-        if self._run is None:
-            started = runtime.monotonic()
-            self._run = Run(self._policy, self._operation, runtime, started, awaits=True, subject=self._sent)
+        self._run = run = self._run or self._begun()
         status: int | None = None
         ids: RequestIds = ()
         if isinstance(error, HttpError):
             status, ids = error.status, request_ids(error.headers, resumable=self._sent.method == "PUT")
         name, text, details = type(error).__qualname__, text_of(error), (runtime.now(), status, ids)
-        delay = await granted(self._run.after(verdict, error, name, text, repeatable=True, details=details))
+        delay = await granted(run.after(verdict, error, name, text, repeatable=True, details=details))
         if delay is None:
             raise error
+        self._is_counted = True
         await runtime.asleep(delay)
+
+    def _begun(self) -> Run:
+        runtime, spending = current.get(), self._spending
+        started = runtime.monotonic()
+        return Run(self._policy, self._operation, runtime, started, awaits=True, subject=self._sent, spending=spending)

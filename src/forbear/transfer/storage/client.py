@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 from forbear.core.events import Event
 from forbear.core.report import attach
@@ -16,6 +16,7 @@ from forbear.exchange.call import refuse_for_clients
 from forbear.exchange.http.options import HttpOptions
 from forbear.http.request import Request
 from forbear.policy import Policy
+from forbear.run.host_budgets import HostBudgets
 from forbear.services import cloud_storage
 from forbear.transfer.errors import HttpError, WrongResponse
 from forbear.transfer.objects import FIELDS, Object, Url, quoted
@@ -73,7 +74,7 @@ class Storage:
         emulator = endpoint or os.environ.get(EMULATOR_VARIABLE)
         self.endpoint = checked(emulator or ENDPOINT)
         self.connections = connections
-        self.policy = _forwarding(policy or cloud_storage.policy)
+        self.policy = _at(self.endpoint, _forwarding(policy or cloud_storage.policy))
         self._service = _service(self.policy)
         self._credentials = credentials or (ANONYMOUS if emulator else Credentials())
         if not self._credentials.anonymous and not is_private(self.endpoint):
@@ -346,6 +347,13 @@ def _forwarding(policy: Policy) -> Policy:
         own(event)
 
     return policy.with_on_event(both)
+
+
+def _at(endpoint: str, policy: Policy) -> Policy:
+    """Return the policy; of a budget per host it has the one for the endpoint, to which all requests go."""
+    if not isinstance(policy.budget, HostBudgets):
+        return policy
+    return policy.with_budget(policy.budget.of(urlsplit(endpoint).netloc, "cloud_storage"))
 
 
 def _service(policy: Policy) -> "HttpService":

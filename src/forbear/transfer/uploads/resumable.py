@@ -95,6 +95,7 @@ class ResumableUpload:
                 if there is not None:
                     return there
             headers, body = await self._chunk() if session.step is Step.SEND else (self._query(), None)
+            retries.begin()
             try:
                 response, result = await self._put(headers, body)
             except Exception as error:
