@@ -171,7 +171,7 @@ def test_it_has_no_tokens_itself() -> None:
     [
         ({"most": 0}, ValueError, "`most` must be 1 or more, got 0"),
         ({"most": 1.5}, TypeError, "`most` must be a whole number of budgets, got 1.5"),
-        ({"make_or_rule": object()}, TypeError, r"`rule` must have the methods start"),
+        ({"make_or_rule": object()}, TypeError, "`rule` must be a rule such as forbear.TokenBucket"),
         ({"make_or_rule": forbear.TokenBucket}, TypeError, "`make_or_rule` must be a rule, or a function that makes"),
         ({"make_or_rule": Budget.per_host}, TypeError, "such as forbear.Budget.envoy; got one that makes"),
     ],

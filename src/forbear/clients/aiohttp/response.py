@@ -95,6 +95,7 @@ class Continued(StreamReader):
         aiohttp calls it when a response is released.
         """
         super().set_exception(exc, *args, **kwargs)
+        self._reader.end()
         self._close()
 
     async def _wait(self, func_name: str) -> None:

@@ -109,9 +109,13 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
 
     async def aclose(self) -> None:
         """Close the response that is being read."""
+        self.end()
+        await self._close_response()
+
+    def end(self) -> None:
+        """Count the end of an attempt in the retry budget, if the body is left before its end."""
         if self._download is not None:
             self._download.end()
-        await self._close_response()
 
     async def _close_response(self) -> None:
         try:

@@ -103,9 +103,13 @@ class Reader(Iterator[bytes], Generic[R]):
 
     def close(self) -> None:
         """Close the response that is being read."""
+        self.end()
+        self._close_response()
+
+    def end(self) -> None:
+        """Count the end of an attempt in the retry budget, if the body is left before its end."""
         if self._download is not None:
             self._download.end()
-        self._close_response()
 
     def _close_response(self) -> None:
         self._close()
