@@ -14,8 +14,7 @@ import pytest
 import forbear
 from forbear.core.budget import MICRO
 from forbear.policy import retry
-from forbear.run.budget import Budget
-from forbear.run.host_budgets import HostBudgets
+from forbear.run.budget import Budget, HostBudgets
 from forbear.run.spending import Spending
 from tests.support.run.cases import BUSY, Busy
 
@@ -144,9 +143,17 @@ def _block() -> None:
             pass
 
 
+def _number() -> int:
+    return 1
+
+
+def _same(value: int) -> int:
+    return value
+
+
 def _update() -> None:
     policy = BUSY.with_budget(Budget.per_host())
-    forbear.update(read=int, modify=abs, write=abs, conflict=lambda error: False, policy=policy)
+    forbear.update(read=_number, modify=_same, write=_same, conflict=lambda error: False, policy=policy)
 
 
 @pytest.mark.parametrize("use", [_call, _acall, _decorate, _decorate_async, _block, _update])

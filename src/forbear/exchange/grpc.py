@@ -21,7 +21,7 @@ from forbear.grpc.call import GrpcCall, field, is_rpc_service
 from forbear.grpc.vouch import NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.http.status import retry_after
 from forbear.policy import Policy
-from forbear.run.host_budgets import HostBudgets
+from forbear.run.budget import HostBudgets
 from forbear.run.runtime import current_runtime
 from forbear.services import errors, registry, rfc9110
 from forbear.services.errors import verdict_of_one_request

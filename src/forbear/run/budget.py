@@ -3,97 +3,20 @@
 import os
 from _thread import RLock  # threading.RLock itself, without the import cost of threading
 
-from forbear.core.budget import MICRO, Ratio, Throttle, TokenBucket
+from forbear.core import check
+from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.verdict import TRANSIENT
 from forbear.run.runtime import current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any, ClassVar, Protocol, Self, TypeVar
+    from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
     from forbear.core.verdict import Verdict
-    from forbear.run.host_budgets import HostBudgets
+    from forbear.run.budget_rules import BudgetRule, EarlierRule
 
     T = TypeVar("T")
-
-    class BudgetRule(Protocol):
-        """The protocol of the rule by which a budget counts: TokenBucket, Throttle, Ratio or one of the user's.
-
-        The counters are a list of ints, `state`, which the methods change in place. `now` is monotonic time in seconds,
-        `cost` a number of micro-tokens. A rule may have three more methods. `admit(state, now, u) -> bool` counts a
-        first attempt and returns whether it may be sent; `u` is a random number, uniform in [0, 1). `release(state,
-        now, cost)` counts the end of an attempt, which took `cost` (0 for a first one). `failed(state, now, verdict)`
-        counts a failure, after `release` and whether or not a retry follows.
-        """
-
-        def start(self) -> list[int]:
-            """Return the counters of a new budget, a list of ints."""
-            ...
-
-        def take(self, state: list[int], now: float, verdict: Verdict) -> int | None:
-            """Count a request to retry after `verdict` in `state`: return the retry's cost, None to refuse it."""
-            ...
-
-        def succeeded(self, state: list[int], now: float, cost: int) -> None:
-            """Count a success in `state`; `cost` is what its last retry took, 0 for a success at the first attempt."""
-            ...
-
-    class EarlierRule(Protocol):
-        """The protocol of a rule before rules knew verdicts and costs; a budget still takes one."""
-
-        def start(self) -> list[int]:
-            """Return the counters of a new budget, a list of ints."""
-            ...
-
-        def put(self, state: list[int], now: float, *, retried: bool) -> None:
-            """Count a success in the counters `state`; `retried` says whether it took more than one attempt."""
-            ...
-
-        def take(self, state: list[int], now: float) -> bool:
-            """Count a request to retry in the counters `state` and return whether the retry is granted."""
-            ...
-
-
-_VARARGS = 0x04  # CO_VARARGS
-
-
-class _Adapted:
-    """An `EarlierRule` with the methods of a `BudgetRule`; each of its retries costs one token."""
-
-    __slots__ = ("_rule",)
-
-    def __init__(self, rule: "EarlierRule") -> None:
-        self._rule = rule
-
-    def start(self) -> list[int]:
-        return self._rule.start()
-
-    def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
-        return MICRO if self._rule.take(state, now) else None
-
-    def succeeded(self, state: list[int], now: float, cost: int) -> None:
-        self._rule.put(state, now, retried=cost > 0)
-
-
-def _adapted(rule: "Any") -> "BudgetRule":
-    """Return `rule` as a `BudgetRule`; raise TypeError for what is no rule, with the names of the missing methods."""
-    if isinstance(rule, type) or not callable(getattr(rule, "take", None)):
-        raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
-    if callable(getattr(rule, "succeeded", None)) and callable(getattr(rule, "start", None)):
-        code = getattr(rule.take, "__code__", None)
-        if hasattr(rule, "put") or (code is not None and code.co_argcount < 4 and not code.co_flags & _VARARGS):
-            raise TypeError(
-                "`rule` must not mix two contracts: rename put(state, now, *, retried) to succeeded(state, now, cost), "
-                f"and let take(state, now, verdict) return the cost or None, got {rule!r}"
-            )
-        return rule  # type: ignore[no-any-return]
-    if callable(getattr(rule, "put", None)) and callable(getattr(rule, "start", None)):
-        return _Adapted(rule)
-    raise TypeError(
-        "`rule` must have the methods start(), take(state, now, verdict) and succeeded(state, now, cost), "
-        f"got {rule!r}; add the missing ones, as in forbear.TokenBucket"
-    )
 
 
 _lock = [RLock()]  # one for all budgets; held for a few microseconds
@@ -138,8 +61,10 @@ class Budget:
         cls._is_custom = own
 
     def __init__(self, rule: "BudgetRule | EarlierRule | None" = None) -> None:
+        from forbear.run.budget_rules import adapted  # when a budget is made, not before
+
         self._rule: Any = TokenBucket() if rule is None else rule
-        self._counts = _adapted(self._rule)
+        self._counts = adapted(self._rule)
         self._admit: Any = getattr(self._counts, "admit", None)
         self._failed: Any = getattr(self._counts, "failed", None)
         self._release: Any = getattr(self._counts, "release", None)
@@ -227,8 +152,6 @@ class Budget:
         port. A Redis client has one for its server or cluster, a gRPC interceptor one for each gRPC service. A function
         has no host, so its policy is refused with TypeError; `of(host)` returns the budget of one host.
         """
-        from forbear.run.host_budgets import HostBudgets
-
         return HostBudgets(make_or_rule, most)
 
     @property
@@ -298,6 +221,94 @@ class Budget:
 
     def __repr__(self) -> str:
         return f"Budget({self._rule!r})"
+
+
+PER_HOST = (
+    "`budget` must not be one per host where no host is known, as in a function, a block or urllib3's Retry; "
+    'take one of its budgets, budget.of("api.example.com"), or another budget'
+)
+
+
+class HostBudgets(Budget):
+    """The budgets of `Budget.per_host`, one for each host and service, made at the first use of each.
+
+    At most `most` budgets are kept: the least recently used one goes, and its host gets a new, full one. A budget that
+    a request or a client is using is not lost, even if it is over the number. A copy is the same object; unpickling
+    makes a new, empty one.
+    """
+
+    __slots__ = ("_arguments", "_kept", "_live", "_make", "_spare")
+
+    by_host: "ClassVar[bool]" = True
+
+    def __init__(self, make_or_rule: "BudgetRule | Callable[[], Budget] | None" = None, most: int = 1000) -> None:
+        check.at_least("most", most, 1, what="a whole number of budgets", whole=True)
+        from weakref import WeakValueDictionary
+
+        self._arguments = make_or_rule, most
+        self._make: Any = make_or_rule if callable(make_or_rule) else lambda: Budget(make_or_rule)
+        first = self._made()
+        super().__init__(first._rule)
+        self._spare = [first]
+        self._kept: dict[tuple[str, str], Budget] = {}  # the last one is the one used last
+        self._live: WeakValueDictionary[tuple[str, str], Budget] = WeakValueDictionary()
+
+    def of(self, host: str, service: str = "") -> Budget:
+        """Return the budget of `host` (in any case) and `service`; functions that call one host share it, too."""
+        key = host.lower(), service
+        budget = self._find(key)
+        if budget is None:
+            made = self._spare.pop() if self._spare else self._made()
+            with _lock[0]:
+                budget = self._live.setdefault(key, made)  # another thread may have made one
+        self._keep(key, budget)
+        return budget
+
+    def take(self) -> "NoReturn":
+        """Raise TypeError: a budget per host needs a host."""
+        raise TypeError(PER_HOST)
+
+    async def atake(self) -> "NoReturn":
+        """Raise TypeError: a budget per host needs a host."""
+        raise TypeError(PER_HOST)
+
+    def put(self, *, retried: bool) -> "NoReturn":
+        """Raise TypeError: a budget per host needs a host."""
+        raise TypeError(PER_HOST)
+
+    def _find(self, key: tuple[str, str]) -> Budget | None:
+        with _lock[0]:
+            budget = self._kept.get(key)
+            return self._live.get(key) if budget is None else budget
+
+    def _keep(self, key: tuple[str, str], budget: Budget) -> None:
+        with _lock[0]:
+            self._kept.pop(key, None)
+            self._kept[key] = budget
+            while len(self._kept) > self._arguments[1]:
+                self._kept.pop(next(iter(self._kept)), None)
+
+    def _made(self) -> Budget:
+        budget: object = self._make()
+        if not isinstance(budget, Budget) or budget.by_host:
+            raise TypeError(
+                "`make_or_rule` must be a rule, or a function that makes a forbear.Budget, such as "
+                f"forbear.Budget.envoy; got one that makes {budget!r}"
+            )
+        return budget
+
+    def __reduce__(self) -> "tuple[type[HostBudgets], tuple[Any, ...]]":
+        return type(self), self._arguments
+
+    def __repr__(self) -> str:
+        make_or_rule, most = self._arguments
+        return f"Budget.per_host({self._rule if make_or_rule is None else make_or_rule!r}, most={most})"
+
+
+def refuse_per_host(budget: Budget | None) -> None:
+    """Raise TypeError for a budget per host, where no host is known; any other budget, or None, passes."""
+    if budget is not None and budget.by_host:
+        raise TypeError(PER_HOST)
 
 
 class PendingDelay(float):

@@ -5,11 +5,11 @@ unless the plan has a budget, `on_result`, `on_success` or an attempt timeout.
 """
 
 from forbear.core.report import reports_made
-from forbear.run.budget import granted
+from forbear.run.budget import granted, refuse_per_host
 from forbear.run.endings import RAISE, replacement, replaces, unsatisfied
 from forbear.run.functions import copy_metadata, no_awaitable, refuse_coroutine
 from forbear.run.runtime import current, current_runtime
-from forbear.run.spending import gate, refuse_per_host
+from forbear.run.spending import gate
 from forbear.run.state import Run
 
 TYPE_CHECKING = False

@@ -1,7 +1,7 @@
 """`Spending`: the part of one run in its retry budget, and `Throttled`, the error of a refused first attempt."""
 
 from forbear.core.verdict import NOT_EXECUTED
-from forbear.run.budget import Budget
+from forbear.run.budget import Budget, refuse_per_host
 from forbear.run.switch import ever_off, is_off
 
 TYPE_CHECKING = False
@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from forbear.run.state import Run
 
 REFUSED = "the retry budget refused the first attempt"
-
-PER_HOST = (
-    "`budget` must not be one per host where no host is known, as in a function, a block or urllib3's Retry; "
-    'take one of its budgets, budget.of("api.example.com"), or another budget'
-)
 
 
 class Throttled(Exception):
@@ -102,12 +97,6 @@ class Spending:
 
     def __del__(self) -> None:
         self.end()
-
-
-def refuse_per_host(budget: Budget | None) -> None:
-    """Raise TypeError for a budget per host, where no host is known; any other budget, or None, passes."""
-    if budget is not None and budget.by_host:
-        raise TypeError(PER_HOST)
 
 
 def gate(run: "Run", function: "Callable[..., Any]") -> "Callable[..., Any]":

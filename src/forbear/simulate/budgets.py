@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from forbear.core.verdict import Verdict
 
 if TYPE_CHECKING:
-    from forbear.run.budget import BudgetRule
+    from forbear.run.budget_rules import BudgetRule
 
 
 class FleetBudget(Protocol):

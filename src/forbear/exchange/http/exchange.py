@@ -17,7 +17,7 @@ from forbear.http.request_ids import is_resumable, request_ids
 from forbear.http.status import reason, retry_after
 from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
 from forbear.policy import Policy
-from forbear.run.host_budgets import HostBudgets
+from forbear.run.budget import HostBudgets
 from forbear.run.spending import Spending, admit
 from forbear.run.state import Run, succeeded
 from forbear.run.vouching import is_vouched

@@ -6,7 +6,7 @@ from typing import Any
 from forbear.core.check import INFINITY
 from forbear.exchange.call import refuse_for_clients
 from forbear.policy import Policy
-from forbear.run.host_budgets import HostBudgets
+from forbear.run.budget import HostBudgets
 from forbear.run.spending import Spending
 from forbear.services.redis.errors import policy as _recommended
 from forbear.services.redis.errors import verdict_of_exception

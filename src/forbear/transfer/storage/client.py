@@ -16,7 +16,7 @@ from forbear.exchange.call import refuse_for_clients
 from forbear.exchange.http.options import HttpOptions
 from forbear.http.request import Request
 from forbear.policy import Policy
-from forbear.run.host_budgets import HostBudgets
+from forbear.run.budget import HostBudgets
 from forbear.services import cloud_storage
 from forbear.transfer.errors import HttpError, WrongResponse
 from forbear.transfer.objects import FIELDS, Object, Url, quoted

@@ -1,0 +1,87 @@
+"""The contract of the rules of budgets, and the check that a rule keeps it."""
+
+from forbear.core.budget import MICRO
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    from forbear.core.verdict import Verdict
+
+    class BudgetRule(Protocol):
+        """The protocol of the rule by which a budget counts: TokenBucket, Throttle, Ratio or one of the user's.
+
+        The counters are a list of ints, `state`, which the methods change in place. `now` is monotonic time in seconds,
+        `cost` a number of micro-tokens. A rule may have three more methods. `admit(state, now, u) -> bool` counts a
+        first attempt and returns whether it may be sent; `u` is a random number, uniform in [0, 1). `release(state,
+        now, cost)` counts the end of an attempt, which took `cost` (0 for a first one). `failed(state, now, verdict)`
+        counts a failure, after `release` and whether or not a retry follows.
+        """
+
+        def start(self) -> list[int]:
+            """Return the counters of a new budget, a list of ints."""
+            ...
+
+        def take(self, state: list[int], now: float, verdict: Verdict) -> int | None:
+            """Count a request to retry after `verdict` in `state`: return the retry's cost, None to refuse it."""
+            ...
+
+        def succeeded(self, state: list[int], now: float, cost: int) -> None:
+            """Count a success in `state`; `cost` is what its last retry took, 0 for a success at the first attempt."""
+            ...
+
+    class EarlierRule(Protocol):
+        """The protocol of a rule before rules knew verdicts and costs; a budget still takes one."""
+
+        def start(self) -> list[int]:
+            """Return the counters of a new budget, a list of ints."""
+            ...
+
+        def put(self, state: list[int], now: float, *, retried: bool) -> None:
+            """Count a success in the counters `state`; `retried` says whether it took more than one attempt."""
+            ...
+
+        def take(self, state: list[int], now: float) -> bool:
+            """Count a request to retry in the counters `state` and return whether the retry is granted."""
+            ...
+
+
+_VARARGS = 0x04  # CO_VARARGS
+
+
+class _Adapted:
+    """An `EarlierRule` with the methods of a `BudgetRule`; each of its retries costs one token."""
+
+    __slots__ = ("_rule",)
+
+    def __init__(self, rule: "EarlierRule") -> None:
+        self._rule = rule
+
+    def start(self) -> list[int]:
+        return self._rule.start()
+
+    def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
+        return MICRO if self._rule.take(state, now) else None
+
+    def succeeded(self, state: list[int], now: float, cost: int) -> None:
+        self._rule.put(state, now, retried=cost > 0)
+
+
+def adapted(rule: "Any") -> "BudgetRule":
+    """Return `rule` as a `BudgetRule`; raise TypeError for what is no rule, with the names of the missing methods."""
+    if isinstance(rule, type) or not callable(getattr(rule, "take", None)):
+        raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
+    if callable(getattr(rule, "succeeded", None)) and callable(getattr(rule, "start", None)):
+        code = getattr(rule.take, "__code__", None)
+        if hasattr(rule, "put") or (code is not None and code.co_argcount < 4 and not code.co_flags & _VARARGS):
+            raise TypeError(
+                "`rule` must not mix two contracts: rename put(state, now, *, retried) to succeeded(state, now, cost), "
+                f"and let take(state, now, verdict) return the cost or None, got {rule!r}"
+            )
+        return rule  # type: ignore[no-any-return]
+    if callable(getattr(rule, "put", None)) and callable(getattr(rule, "start", None)):
+        return _Adapted(rule)
+    raise TypeError(
+        "`rule` must have the methods start(), take(state, now, verdict) and succeeded(state, now, cost), "
+        f"got {rule!r}; add the missing ones, as in forbear.TokenBucket"
+    )
