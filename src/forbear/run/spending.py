@@ -83,11 +83,12 @@ class Spending:
 
     def succeeded(self, *, retried: bool) -> None:
         """Count the end of an attempt and its success; `retried` says whether it took more than one attempt."""
+        self.end()
         if self.budget._is_custom:
             self.budget.put(retried=retried)
         else:
-            self.end()
             self.budget._succeeded(self._cost)
+            self._cost = 0  # a transfer goes on with this object
 
     def end(self) -> None:
         """Count the end of the attempt under way, or of the retry that waits; do nothing if there is none."""
