@@ -1,6 +1,9 @@
 """Budgets that count first attempts, in HTTP clients: nothing is sent without leave, and every attempt ends."""
 
 import asyncio
+import os
+import sys
+from types import FrameType
 from typing import Any
 
 import aiohttp
@@ -12,9 +15,14 @@ import urllib3
 import forbear
 from forbear import Budget, Constant, Failed, GaveUp, Reason, Throttled
 from forbear.clients.aiohttp import RetryMiddleware
-from forbear.clients.httpx import AsyncRetryTransport
+from forbear.clients.google import retry_for
+from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
+from forbear.clients.requests import RetryAdapter
 from forbear.clients.urllib3 import Retry
-from forbear.services import rfc9110
+from forbear.exchange.redis.loops import send
+from forbear.exchange.redis.settings import RedisSettings
+from forbear.exchange.redis.work import single
+from forbear.services import redis, rfc9110
 from forbear.testing import virtual_time
 from tests.clients.test_httpx_downloads import LEFT_BEFORE_ITS_END
 from tests.support.clients.others import EVERY
@@ -128,8 +136,6 @@ def test_retries_off_count_nothing(flavour: Any) -> None:
 
 def test_the_throttle_protects_a_server_that_fails() -> None:
     """Google's throttle: of 300 calls to a server that answers 503 only, most are not sent."""
-    from forbear.clients.requests import RetryAdapter
-
     policy = AT_ONCE.with_attempts(2).with_budget(Budget.google_sre())
     refused = 0
     with Wire(reply(503)) as wire, virtual_time(seed=3), requests.Session() as session:
@@ -204,3 +210,25 @@ def test_urllib3_takes_the_other_budgets() -> None:
     ):
         assert pool.request("GET", wire.url).status == 200
     assert not budget.take()
+
+
+def test_without_a_budget_nothing_of_budgets_is_executed() -> None:
+    """Requests, commands and RPCs that succeed at once call no function of the modules of budgets."""
+    called: set[str] = set()
+
+    def trace(frame: FrameType, event: str, argument: object) -> None:
+        called.add(frame.f_code.co_filename.replace(os.sep, "/").rpartition("/forbear/")[2])
+
+    settings = RedisSettings(redis.policy)
+    rpc = retry_for("google.iam.admin.v1.IAM/ListRoles")(lambda request: request)
+    with httpx.Client(transport=RetryTransport(transport=httpx.MockTransport(lambda _: httpx.Response(200)))) as client:
+        sys.setprofile(trace)
+        try:
+            client.get("http://api.example.com/")
+            client.post("http://api.example.com/", content=b"x")
+            send(settings, single, ("GET", "k"), lambda: b"v")
+            rpc("a")
+        finally:
+            sys.setprofile(None)
+    assert {"exchange/http/drive.py", "exchange/redis/loops.py", "exchange/call.py"} <= called
+    assert not called & {"run/budget.py", "run/spending.py", "core/budget.py", "core/admission.py"}

@@ -121,7 +121,8 @@ class Retry(_ForRpc, api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            with rpc.begin() as call:
+            call = rpc.begin()
+            try:
                 while True:
                     try:
                         value = func(*args, **kwargs)
@@ -135,6 +136,9 @@ class Retry(_ForRpc, api_retry.Retry):
                         call.succeeded()
                         return value
                     call.sleep(delay)
+            except BaseException:
+                call.end()
+                raise
 
         return retried
 
@@ -153,7 +157,8 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
 
         @functools.wraps(func)
         async def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            with rpc.begin(awaits=True) as call:
+            call = rpc.begin(awaits=True)
+            try:
                 while True:
                     try:
                         value = await func(*args, **kwargs)
@@ -165,6 +170,9 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
                         call.succeeded()
                         return value
                     await call.asleep(delay)
+            except BaseException:
+                call.end()
+                raise
 
         return retried
 

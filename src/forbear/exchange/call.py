@@ -22,8 +22,6 @@ from forbear.services import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
-
     from forbear.run.state import Subject
 
 FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repeatable=False)"
@@ -48,8 +46,8 @@ class Start:
 class RetriedCall:
     """One call through its attempts; `start` is the moment before the first one.
 
-    Report each attempt (`failed` or `succeeded`), and wait for the returned seconds before the next one. As a context
-    manager it counts the end of an attempt that is cancelled.
+    Report each attempt (`failed` or `succeeded`, or `end` if it is cancelled), and wait for the returned seconds before
+    the next one.
     """
 
     __slots__ = ("_policy", "_run", "_spending", "_start")
@@ -72,12 +70,6 @@ class RetriedCall:
         """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
         if self._spending is not None:
             self._spending.end()
-
-    def __enter__(self) -> "Self":
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.end()
 
     @property
     def report(self) -> Report | None:

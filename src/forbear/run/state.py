@@ -118,7 +118,7 @@ class Run:
         self.report: Report | None = None
         self.counts: dict[int, tuple[int, float | None]] | None = None  # of joined policies
         self.refused = False  # `on_result` refused the last value
-        self.spending = Spending(plan.budget) if spending is None and plan.budget is not None else spending
+        self.spending = spending if plan.budget is None or spending is not None else Spending(plan.budget)
 
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait after `error` before the next attempt, None to raise the error.

@@ -12,14 +12,17 @@ import pytest
 import forbear
 from forbear import Budget, Constant, Reason, Throttled
 from forbear.clients.google import async_retry_for, retry_for
+from forbear.clients.google_storage import install
 from forbear.clients.grpc import RetryInterceptor, aio_interceptors
-from forbear.services import rfc9110
+from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud, Fault
 from tests.clients.google.test_grpc_interceptors import KINDS, SAFE, UNAVAILABLE, acall, call
 from tests.support.clients.google.rpc_server import Server, running
 from tests.support.run.budgets import ONCE, TWICE, Closed, Noted
 
 AT_ONCE = rfc9110.policy.with_backoff(Constant(0)).with_attempts(3)
+SAFE_POLICY = cloud_storage.policy.with_backoff(Constant(0))
 Send = Callable[..., list[bytes]]
 
 
@@ -173,3 +176,20 @@ def test_googles_retry_objects(is_async: bool) -> None:
     with pytest.raises(KeyboardInterrupt) as kept:
         run(AT_ONCE.with_budget(budget))
     assert (budget.active, kept.value.args) == (0, ())
+
+
+def test_a_storage_client_that_was_made_safe(cloud: Cloud, client: Any) -> None:
+    """Without leave the cloud sees no request, and Google's loop does not begin again; with it all attempts end."""
+    bucket = install(client, SAFE_POLICY.with_budget(Budget(Closed()))).bucket("bkt")
+    before = len(cloud.requests)
+    for use in (bucket.reload, lambda: bucket.blob("a").upload_from_string("hello", if_generation_match=0)):
+        with pytest.raises(Throttled) as caught:
+            use()
+        assert forbear.report(caught.value) is not None
+    assert len(cloud.requests) == before
+    budget = Noted()
+    bucket = install(client, SAFE_POLICY.with_budget(budget)).bucket("bkt")
+    cloud.fault(Fault.status(503))
+    with virtual_time():
+        bucket.reload()
+    assert (budget.log, budget.active) == (TWICE, 0)

@@ -43,7 +43,8 @@ class _Interceptor:
 
     async def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
-        with rpc.begin(details.timeout, awaits=True) as retried:
+        retried = rpc.begin(details.timeout, awaits=True)
+        try:
             while True:
                 try:
                     call = await continuation(timed(details, retried), requests)
@@ -56,6 +57,9 @@ class _Interceptor:
                     retried.succeeded()
                     return call
                 await retried.asleep(delay)
+        except BaseException:  # a cancellation, too
+            retried.end()
+            raise
 
     async def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]

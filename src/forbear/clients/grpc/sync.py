@@ -125,12 +125,14 @@ class RetryInterceptor(
 
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
         rpc = self._rpcs[name_of(details)]
-        with rpc.begin(details.timeout) as retried:
+        retried = rpc.begin(details.timeout)
+        try:
             while True:
                 call = continuation(timed(details, retried), requests())
                 try:
                     error = call.exception()
                 except grpc.FutureCancelledError:
+                    retried.end()
                     return call
                 if error is None:
                     retried.succeeded()
@@ -139,6 +141,9 @@ class RetryInterceptor(
                 if delay is None:
                     return call
                 retried.sleep(delay)
+        except BaseException:
+            retried.end()
+            raise
 
     def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
