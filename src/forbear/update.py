@@ -81,6 +81,9 @@ def update(
             delay = cycle.failed(error)
             if delay is None:
                 raise
+        except BaseException:
+            cycle.run.end()
+            raise
         else:
             return cycle.done(changed, stored)
         cycle.run.runtime.sleep(delay)
@@ -112,6 +115,9 @@ async def aupdate(
             delay = await granted(cycle.failed(error))
             if delay is None:
                 raise
+        except BaseException:  # a cancellation, too
+            cycle.run.end()
+            raise
         else:
             return cycle.done(changed, stored)
         await cycle.run.runtime.asleep(delay)

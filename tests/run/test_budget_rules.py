@@ -27,7 +27,7 @@ from forbear.run.runtime import current
 from forbear.run.spending import Throttled, begin
 from forbear.run.state import Run
 from forbear.testing.script import Script
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_time import VirtualRuntime, virtual_time
 from tests.support.run.cases import BUSY, Busy
 
 THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
@@ -241,7 +241,7 @@ def test_every_form_is_gated() -> None:
 
 
 def test_an_attempt_that_is_cancelled_ends() -> None:
-    """The end that no loop reports comes with the garbage collector: nothing stays active."""
+    """At once, if an error that is no Exception ends it; one whose block was left ends with the garbage collector."""
     budget = Budget.envoy()
     policy = retry(on=Busy, budget=budget)
 
@@ -249,8 +249,27 @@ def test_an_attempt_that_is_cancelled_ends() -> None:
         assert budget._state == [1, 0]
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        policy.call(interrupt)
+    async def ainterrupt() -> None:
+        interrupt()
+
+    def block() -> None:
+        for attempt in policy:
+            with attempt:
+                interrupt()
+
+    def change() -> None:
+        forbear.update(read=interrupt, modify=print, write=print, conflict=lambda error: True, policy=policy)
+
+    async def achange() -> None:
+        await forbear.aupdate(
+            read=ainterrupt, modify=print, write=ainterrupt, conflict=lambda error: True, policy=policy
+        )
+
+    calls = lambda: policy.call(interrupt), lambda: asyncio.run(policy.acall(ainterrupt)), block, change
+    for run in (*calls, lambda: asyncio.run(achange())):
+        with pytest.raises(KeyboardInterrupt) as kept:
+            run()
+        assert (budget._state, kept.value.args) == ([0, 0], ())  # while the error holds the frames
 
     def leave() -> None:
         for attempt in policy:
@@ -261,6 +280,33 @@ def test_an_attempt_that_is_cancelled_ends() -> None:
     leave()
     gc.collect()
     assert budget._state == [0, 0]
+
+
+class Interrupted(BaseException):
+    """The error that ends a wait."""
+
+
+def test_a_wait_that_is_interrupted_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A granted retry counts while it waits, and not after the wait was cancelled."""
+    budget = Budget.envoy()
+    policy = retry(on=Busy, backoff=forbear.Constant(50), budget=budget)
+
+    def interrupt(self: VirtualRuntime, seconds: float) -> None:
+        assert budget._state == [1, 1]
+        raise Interrupted
+
+    async def ainterrupt(self: VirtualRuntime, seconds: float) -> None:
+        interrupt(self, seconds)
+
+    async def fail() -> None:
+        raise Busy
+
+    monkeypatch.setattr(VirtualRuntime, "sleep", interrupt)
+    monkeypatch.setattr(VirtualRuntime, "asleep", ainterrupt)
+    for run in (lambda: policy.call(Script(Busy)), lambda: asyncio.run(policy.acall(fail))):
+        with virtual_time(), pytest.raises(Interrupted) as kept:
+            run()
+        assert (budget._state, kept.value.args) == ([0, 0], ())
 
 
 def test_a_forked_child_has_no_active_attempts() -> None:

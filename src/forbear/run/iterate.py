@@ -57,6 +57,7 @@ class _Block:
             self._run.succeeded()
             return False
         if not isinstance(error, Exception):
+            self._run.end()
             return False
         self._delay = self._run.failed(error)
         if self._delay is None:

@@ -68,11 +68,18 @@ async def acall(
                 if not replaces(run, error):
                     raise
                 return await _areplaced(run, error)
+        except BaseException:  # a cancellation, too
+            run.end()
+            raise
         else:
             delay = await granted(run.returned(value))
             if delay is None:
                 return await _alast(run, value) if run.refused else value
-        await runtime.asleep(delay)
+        try:
+            await runtime.asleep(delay)
+        except BaseException:
+            run.end()
+            raise
     raise no_awaitable(operation)
 
 
@@ -166,12 +173,19 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
                 if not replaces(run, error):
                     raise
                 return _replaced(run, error)
+        except BaseException:
+            run.end()
+            raise
         else:
             refuse_coroutine(value, run.operation)
             delay = run.returned(value)
             if delay is None:
                 return _last(run, value) if run.refused else value
-        run.runtime.sleep(delay)
+        try:
+            run.runtime.sleep(delay)
+        except BaseException:
+            run.end()
+            raise
 
 
 def _replaced(run: Run, error: Exception) -> "Any":

@@ -158,6 +158,11 @@ class Run:
             elapsed = self.runtime.monotonic() - self.started
             listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts(elapsed)))
 
+    def end(self) -> None:
+        """Count the end of an attempt that was cancelled in the budget; do nothing if its end was counted already."""
+        if self.spending is not None:
+            self.spending.end()
+
     @property
     def began(self) -> float:
         """The earliest monotonic time at which the attempt under way can have begun, but for rounding errors.

@@ -120,8 +120,7 @@ class Download:
 
     def end(self) -> None:
         """Count the end of an attempt in the budget, if the body is closed before its end."""
-        if self._run.spending is not None:
-            self._run.spending.end()
+        self._run.end()
 
     def broken(self, error: Exception, verdict: "Verdict") -> float | None:
         """Return the seconds to wait before sending `send`, None to raise `error`, which broke the body.

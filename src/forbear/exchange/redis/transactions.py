@@ -150,8 +150,7 @@ class TransactionRun:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        if self._run.spending is not None:
-            self._run.spending.end()
+        self._run.end()
 
     def succeeded(self, value: Any, executed: Any) -> Any:
         """Notify the budget and the listener of a success; return the function's value or EXEC's, as chosen."""

@@ -127,9 +127,10 @@ class WatchStep:
 
     def _end(self) -> None:
         """Count the end of the step, and of the wait before the next cycle: its first step counts again."""
-        for spending in (self._spending, None if self._run is None else self._run.spending):
-            if spending is not None:
-                spending.end()
+        if self._spending is not None:
+            self._spending.end()
+        if self._run is not None:
+            self._run.end()
 
     def _time_limit(self) -> AbstractAsyncContextManager[object]:
         limit = None if self._policy is None else self._settings.limit
