@@ -23,7 +23,7 @@ def ceil_of(number: int, divisor: int) -> int:
 
 
 class Calls:
-    """Calls under a rule, told to it as a run does; `refused` counts first attempts that it did not admit."""
+    """Calls under a rule, reported to it as a run does; `refused` counts first attempts that it did not admit."""
 
     def __init__(self, rule: Any) -> None:
         self.rule = rule

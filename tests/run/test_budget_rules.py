@@ -1,12 +1,7 @@
 """The contract between runs and the rules of their budgets: what each published rule grants, and what it counts."""
 
-import asyncio
-import gc
-import os
 import pickle
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -15,7 +10,6 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 import forbear
-from forbear.core.budget import MICRO
 from forbear.core.decide import Reason
 from forbear.core.events import Failed, GaveUp
 from forbear.core.report import report
@@ -27,7 +21,8 @@ from forbear.run.runtime import current
 from forbear.run.spending import Throttled, begin
 from forbear.run.state import Run
 from forbear.testing.script import Script
-from forbear.testing.virtual_time import VirtualRuntime, virtual_time
+from forbear.testing.virtual_time import virtual_time
+from tests.support.run.budgets import Closed
 from tests.support.run.cases import BUSY, Busy
 
 THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
@@ -192,137 +187,6 @@ def test_a_refused_first_attempt_is_an_event_and_a_metric() -> None:
     assert registry.get_sample_value("forbear_give_ups_total", labels) == 2
 
 
-class Closed(forbear.TokenBucket):
-    """A rule that admits nothing."""
-
-    __slots__ = ()
-
-    def admit(self, state: list[int], now: float, u: float) -> bool:
-        """Return False."""
-        return False
-
-
-def test_every_form_is_gated() -> None:
-    """Decorated, called or in a block, sync or async, and in an update; `on_give_up` replaces the error."""
-    sent: list[int] = []
-    policy = retry(on=Busy, budget=Budget(Closed()))
-
-    def send() -> None:
-        sent.append(1)
-
-    async def asend() -> None:
-        sent.append(1)
-
-    async def loop() -> None:
-        async for attempt in policy:
-            with attempt:
-                sent.append(1)
-
-    def block() -> None:
-        for attempt in policy:
-            with attempt:
-                sent.append(1)
-
-    def change() -> None:
-        forbear.update(read=send, modify=lambda value: value, write=print, conflict=lambda error: True, policy=policy)
-
-    for run in (policy(send), lambda: policy.call(send), block, change):
-        with pytest.raises(Throttled) as caught:
-            run()
-        assert report(caught.value) is not None
-    for coroutine in (policy(asend), lambda: policy.acall(asend), loop):
-        with pytest.raises(Throttled):
-            asyncio.run(coroutine())
-    assert policy.replace(on_give_up="nothing").call(send) == "nothing"
-    assert sent == []
-    with forbear.disabled():
-        policy.call(send)
-    assert sent == [1]
-
-
-def test_an_attempt_that_is_cancelled_ends() -> None:
-    """At once, if an error that is no Exception ends it; one whose block was left ends with the garbage collector."""
-    budget = Budget.envoy()
-    policy = retry(on=Busy, budget=budget)
-
-    def interrupt() -> None:
-        assert budget._state == [1, 0]
-        raise KeyboardInterrupt
-
-    async def ainterrupt() -> None:
-        interrupt()
-
-    def block() -> None:
-        for attempt in policy:
-            with attempt:
-                interrupt()
-
-    def change() -> None:
-        forbear.update(read=interrupt, modify=print, write=print, conflict=lambda error: True, policy=policy)
-
-    async def achange() -> None:
-        await forbear.aupdate(
-            read=ainterrupt, modify=print, write=ainterrupt, conflict=lambda error: True, policy=policy
-        )
-
-    calls = lambda: policy.call(interrupt), lambda: asyncio.run(policy.acall(ainterrupt)), block, change
-    for run in (*calls, lambda: asyncio.run(achange())):
-        with pytest.raises(KeyboardInterrupt) as kept:
-            run()
-        assert (budget._state, kept.value.args) == ([0, 0], ())  # while the error holds the frames
-
-    def leave() -> None:
-        for attempt in policy:
-            with attempt:
-                assert budget._state == [1, 0]
-                return
-
-    leave()
-    gc.collect()
-    assert budget._state == [0, 0]
-
-
-class Interrupted(BaseException):
-    """The error that ends a wait."""
-
-
-def test_a_wait_that_is_interrupted_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A granted retry counts while it waits, and not after the wait was cancelled."""
-    budget = Budget.envoy()
-    policy = retry(on=Busy, backoff=forbear.Constant(50), budget=budget)
-
-    def interrupt(self: VirtualRuntime, seconds: float) -> None:
-        assert budget._state == [1, 1]
-        raise Interrupted
-
-    async def ainterrupt(self: VirtualRuntime, seconds: float) -> None:
-        interrupt(self, seconds)
-
-    async def fail() -> None:
-        raise Busy
-
-    monkeypatch.setattr(VirtualRuntime, "sleep", interrupt)
-    monkeypatch.setattr(VirtualRuntime, "asleep", ainterrupt)
-    for run in (lambda: policy.call(Script(Busy)), lambda: asyncio.run(policy.acall(fail))):
-        with virtual_time(), pytest.raises(Interrupted) as kept:
-            run()
-        assert (budget._state, kept.value.args) == ([0, 0], ())
-
-
-def test_a_forked_child_has_no_active_attempts() -> None:
-    """The attempts under way go on in the parent; a bucket is inherited as it is."""
-    envoy, bucket = Budget.envoy(), Budget.brooker()
-    runs = begun(retry(on=Busy, budget=envoy), 7)
-    assert bucket.take()
-    child = os.fork()
-    if child == 0:
-        envoy.put(retried=False)
-        bucket.put(retried=False)
-        os._exit(0 if envoy._state == [0, 0] and bucket._state[0] == 9 * MICRO + MICRO // 10 else 1)
-    assert os.waitpid(child, 0) == (child, 0)
-    assert envoy._state == [len(runs), 0]
-
-
 @pytest.mark.parametrize(
     "name", ["aws", "aws_until_2026", "brooker", "envoy", "finagle", "google_sre", "grpc", "ratio"]
 )
@@ -390,28 +254,3 @@ def test_rules_that_cannot_work_are_refused(rule: Any, text: str) -> None:
     """The text says which methods a rule must have."""
     with pytest.raises(TypeError, match=text):
         Budget(rule)
-
-
-def test_without_a_budget_nothing_of_budgets_is_executed() -> None:
-    """The first attempt of every form calls no function of the modules of budgets."""
-    policy = retry(on=Busy)
-    called: set[str] = set()
-
-    def trace(frame: FrameType, event: str, argument: object) -> None:
-        called.add(frame.f_code.co_filename.replace(os.sep, "/").rpartition("/forbear/")[2])
-
-    def work() -> None:
-        """Do nothing."""
-
-    decorated = policy(work)
-    sys.setprofile(trace)
-    try:
-        decorated()
-        policy.call(work)
-        for attempt in policy:
-            with attempt:
-                pass
-    finally:
-        sys.setprofile(None)
-    assert {"run/loops.py", "run/state.py"} <= called
-    assert not called & {"run/budget.py", "run/spending.py", "core/budget.py", "core/admission.py"}

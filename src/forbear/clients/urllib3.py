@@ -28,7 +28,7 @@ from forbear.exchange.http.options import HttpOptions, check_policy
 from forbear.http.ranges import number
 from forbear.http.request import READS, Request
 from forbear.policy import Policy
-from forbear.run.state import succeeded
+from forbear.run.spending import succeeded
 from forbear.run.switch import is_off
 
 _LIBRARY = Urllib3Errors(urllib3.exceptions)

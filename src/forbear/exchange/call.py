@@ -16,8 +16,8 @@ from forbear.policy import Policy
 from forbear.run.endings import RAISE
 from forbear.run.functions import refuse_async
 from forbear.run.runtime import current_runtime
-from forbear.run.spending import Spending, admit
-from forbear.run.state import Run, succeeded
+from forbear.run.spending import Spending, admit, succeeded
+from forbear.run.state import Run
 from forbear.services import errors
 
 TYPE_CHECKING = False

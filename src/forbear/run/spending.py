@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.core.verdict import Verdict
+    from forbear.protocols import RetryPlan
     from forbear.run.runtime import Runtime
     from forbear.run.state import Run
 
@@ -126,6 +127,19 @@ def admit(spending: Spending, runtime: "Runtime", run: "Callable[[], Run]") -> N
     except Throttled as error:
         run().refuse(error)
         raise
+
+
+def succeeded(run: "Run | None", plan: "RetryPlan", spending: Spending | None = None) -> None:
+    """Count a success in the budget, and notify the listeners if it took more than one attempt.
+
+    `run` is None if no attempt had failed: then only `spending` counts it, or without one the budget of `plan`, if any.
+    """
+    if run is not None:
+        run.succeeded()
+    elif spending is not None:
+        spending.succeeded(retried=False)
+    elif plan.budget is not None:
+        plan.budget.put(retried=False)
 
 
 def _throttled(*_: "Any", **__: "Any") -> "Any":

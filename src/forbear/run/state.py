@@ -62,19 +62,6 @@ def refusal_of(value: object) -> tuple[str, str]:
     return kind, f"on_result refused a value of type {kind}"
 
 
-def succeeded(run: "Run | None", plan: "RetryPlan", spending: Spending | None = None) -> None:
-    """Count a success in the budget, and notify the listeners if it took more than one attempt.
-
-    `run` is None if no attempt had failed: then only `spending` counts it, or without one the budget of `plan`, if any.
-    """
-    if run is not None:
-        run.succeeded()
-    elif spending is not None:
-        spending.succeeded(retried=False)
-    elif plan.budget is not None:
-        plan.budget.put(retried=False)
-
-
 class Run:
     """The state of one run. `report` is set when it gives up; `attempt` is the number of the attempt under way.
 

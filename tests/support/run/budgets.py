@@ -1,4 +1,4 @@
-"""Rules of budgets for tests: one that admits nothing, and one that notes what it is told."""
+"""Rules of budgets for tests: one that admits nothing, and one that notes each call of its methods."""
 
 from forbear import TokenBucket
 from forbear.core.verdict import Verdict

@@ -18,8 +18,8 @@ from forbear.http.status import reason, retry_after
 from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
-from forbear.run.spending import Spending, admit
-from forbear.run.state import Run, succeeded
+from forbear.run.spending import Spending, admit, succeeded
+from forbear.run.state import Run
 from forbear.run.vouching import is_vouched
 from forbear.services.rfc9110 import RFC9110
 

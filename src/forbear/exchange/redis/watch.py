@@ -20,8 +20,7 @@ from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
 from forbear.run.budget import granted
 from forbear.run.runtime import current_runtime
-from forbear.run.spending import admit
-from forbear.run.state import succeeded
+from forbear.run.spending import admit, succeeded
 from forbear.run.switch import is_off
 from forbear.services.redis.errors import BEGIN_AGAIN
 from forbear.services.redis.vouch import Safe

@@ -14,8 +14,8 @@ from forbear.http.request_ids import request_ids
 from forbear.policy import Policy
 from forbear.run.budget import granted
 from forbear.run.runtime import current
-from forbear.run.spending import Spending, admit
-from forbear.run.state import Run, succeeded
+from forbear.run.spending import Spending, admit, succeeded
+from forbear.run.state import Run
 from forbear.run.switch import is_off
 from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.storage.bodies import Deadline, RequestBody, read_whole
