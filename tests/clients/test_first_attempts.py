@@ -220,7 +220,7 @@ def test_without_a_budget_nothing_of_budgets_is_executed() -> None:
         called.add(frame.f_code.co_filename.replace(os.sep, "/").rpartition("/forbear/")[2])
 
     settings = RedisSettings(redis.policy)
-    rpc = retry_for("google.iam.admin.v1.IAM/ListRoles")(lambda request: request)
+    rpc = retry_for("google.iam.admin.v1.IAM/ListRoles")(str)
     with httpx.Client(transport=RetryTransport(transport=httpx.MockTransport(lambda _: httpx.Response(200)))) as client:
         sys.setprofile(trace)
         try:

@@ -80,12 +80,18 @@ def test_an_attempt_that_is_cancelled_ends() -> None:
         forbear.update(read=interrupt, modify=print, write=print, conflict=lambda error: True, policy=policy)
 
     async def achange() -> None:
-        await forbear.aupdate(
-            read=ainterrupt, modify=print, write=ainterrupt, conflict=lambda error: True, policy=policy
-        )
+        async def write(value: None) -> None:
+            """Write nothing."""
 
-    calls = lambda: policy.call(interrupt), lambda: asyncio.run(policy.acall(ainterrupt)), block, change
-    for run in (*calls, lambda: asyncio.run(achange())):
+        await forbear.aupdate(read=ainterrupt, modify=print, write=write, conflict=lambda error: True, policy=policy)
+
+    def call() -> None:
+        policy.call(interrupt)
+
+    def acall() -> None:
+        asyncio.run(policy.acall(ainterrupt))
+
+    for run in (call, acall, block, change, lambda: asyncio.run(achange())):
         with pytest.raises(KeyboardInterrupt) as kept:
             run()
         assert (budget._state, kept.value.args) == ([0, 0], ())  # while the error holds the frames
@@ -122,7 +128,14 @@ def test_a_wait_that_is_interrupted_ends(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(VirtualRuntime, "sleep", interrupt)
     monkeypatch.setattr(VirtualRuntime, "asleep", ainterrupt)
-    for run in (lambda: policy.call(Script(Busy)), lambda: asyncio.run(policy.acall(fail))):
+
+    def call() -> None:
+        policy.call(Script(Busy))
+
+    def acall() -> None:
+        asyncio.run(policy.acall(fail))
+
+    for run in (call, acall):
         with virtual_time(), pytest.raises(Interrupted) as kept:
             run()
         assert (budget._state, kept.value.args) == ([0, 0], ())

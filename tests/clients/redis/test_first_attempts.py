@@ -112,12 +112,12 @@ def test_an_interrupted_command_ends_its_attempt(flavour: Flavour, server: redis
     """An error that is no Exception passes through, and the attempt is over while somebody holds it."""
     budget = Noted()
 
-    def interrupt(name: bytes) -> bytes:
+    def interrupt(value: bytes, **options: object) -> bytes:
         assert budget.active == 1
         raise KeyboardInterrupt
 
     with proxy(path, once()) as seen, flavour.connect(seen.port, policy=AT_ONCE.with_budget(budget)) as session:
-        session.client.set_response_callback("ECHO", lambda value, **_: interrupt(value))
+        session.client.set_response_callback("ECHO", interrupt)
         with pytest.raises(KeyboardInterrupt) as kept:
             session("echo", "a")
         assert (budget.active, kept.value.args) == (0, ())

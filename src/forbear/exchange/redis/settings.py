@@ -1,6 +1,6 @@
 """The retry settings of one client, and the checks that nothing else retries beside them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forbear.core.check import INFINITY
@@ -80,10 +80,9 @@ def address_of(options: Mapping[str, object]) -> str:
     for name in ("service_name", "path", "unix_socket_path", "url"):
         if isinstance(named := options.get(name), str):
             return named.partition("?")[0].rpartition("@")[2].rpartition("//")[2]
-    nodes = options.get("startup_nodes")
-    if isinstance(nodes, Sequence) and nodes and not options.get("host"):
-        first: Any = nodes[0]
-        return f"{first.host}:{first.port}"
+    nodes: Any = options.get("startup_nodes")
+    if nodes and not options.get("host"):
+        return f"{nodes[0].host}:{nodes[0].port}"
     return f"{options.get('host') or 'localhost'}:{options.get('port') or 6379}"
 
 
