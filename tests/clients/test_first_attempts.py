@@ -102,6 +102,17 @@ def test_a_body_that_is_left_ends_its_attempt(flavour: Any) -> None:
     assert budget.active == 0
 
 
+def test_an_attempt_that_an_inner_policy_gave_up_ends(flavour: Any) -> None:
+    """The outer transport does not retry it, and counts its end while the caller holds the response."""
+    outer, inner = Noted(), Noted()
+    below = flavour.transport(AT_ONCE.with_attempts(2).with_budget(inner))
+    with Wire(reply(503)) as wire:
+        result = flavour.call(flavour.transport(AT_ONCE.with_budget(outer), transport=below), "GET", wire.url)
+    assert (result.status, outer.active, inner.active) == (503, 0, 0)
+    assert outer.log == ["admit", "release"]
+    assert inner.log == ["admit", "release", "take", "release"]
+
+
 @EVERY
 def test_writes_are_counted(flavour: Any) -> None:
     """A write is sent once, and its attempt ends, whether it succeeds or not."""

@@ -119,7 +119,8 @@ class RetriedCall:
 
     def succeeded(self) -> None:
         """Enter a successful attempt in the policy's budget; notify the listeners if an earlier attempt failed."""
-        succeeded(self._run, self._policy, self._spending)
+        if self._run is not None or self._spending is not None:
+            succeeded(self._run, self._policy, self._spending)
 
     def _begun(self, operation: str | None, subject: "Subject | None") -> Run:
         """Return the run of this call, made at its first failure."""

@@ -204,6 +204,7 @@ class Run:
         plan: RetryPlan = self.plan
         outcome = response if error is None else error
         if reports_made[0] != self.reports and not plan.retry_exhausted and ended_within(outcome, self):
+            self.end()
             return None
         if self.attempt == 1:
             self.listeners = listeners.of_run(plan.on_event)
