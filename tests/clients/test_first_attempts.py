@@ -145,6 +145,29 @@ def test_retries_off_count_nothing(flavour: Any) -> None:
         assert flavour.call(transport, "GET", wire.url).status == 200
 
 
+@pytest.mark.parametrize(
+    ("make", "status", "retries"),
+    [
+        (Budget.aws, 502, 35),
+        (Budget.aws, 429, 100),
+        (Budget.aws_until_2026, 503, 100),
+        (Budget.grpc, 503, 4),
+        (Budget.brooker, 503, 10),
+        (Budget.finagle, 503, 100),
+        (lambda: Budget.per_host(Budget.grpc), 503, 4),
+    ],
+)
+def test_retries_of_a_client_in_a_total_outage(make: Any, status: int, retries: int) -> None:
+    """A server that fails always sees as many retries as the preset grants to functions."""
+    policy = AT_ONCE.with_limits(forbear.Limits(attempts=None, timeout=None, unlimited=True)).with_budget(make())
+    with Wire(reply(status)) as wire, virtual_time(), requests.Session() as session:
+        session.trust_env = False
+        session.mount("http://", RetryAdapter(policy))
+        for _ in range(4):
+            assert session.get(wire.url).status_code == status
+        assert len(wire.seen) == 4 + retries
+
+
 def test_the_throttle_protects_a_server_that_fails() -> None:
     """Google's throttle: of 300 calls to a server that answers 503 only, most are not sent."""
     policy = AT_ONCE.with_attempts(2).with_budget(Budget.google_sre())
