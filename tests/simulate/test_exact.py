@@ -6,12 +6,12 @@ import sys
 import pytest
 
 from forbear.core.backoff import Constant, Exponential
-from forbear.core.budget import TokenBucket
+from forbear.core.budget import Ratio, TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.simulate.budgets import RuleBudgets
 from forbear.simulate.exact import simulate_exact
-from forbear.simulate.scenario import Clients, RateChange, Scenario, Server, Window
+from forbear.simulate.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Throttling, Window
 
 ONCE = Policy(OSError, Limits(attempts=1))
 
@@ -157,3 +157,53 @@ def test_a_success_pays_the_budget() -> None:
     course = simulate_exact(scenario, budget=RuleBudgets(TokenBucket(10, 0.5), 10_000))
     assert course.total("retries", 0, 5) == 10
     assert course.total("retries", 25, 30) == 10
+
+
+def test_the_budget_of_a_scenario_sees_timeouts() -> None:
+    """The older quota of the AWS SDKs: 100 retries after refusals in an outage, 50 after timeouts."""
+    policy = Policy(OSError, Limits(200, None), Constant(0.1))
+    budget = ClientBudget(TokenBucket(500, 1, 5, refund=True, timeout_cost=10))
+    for kind, granted in (("refuse", 100), ("drop", 50)):
+        clients = Clients(arrivals="herd", count=1, attempt_timeout=1, policy=policy)
+        course = simulate_exact(Scenario(120, 1, clients, constant(), (Window(kind, 0, 120),), budget))
+        assert course.total("retries") == granted
+
+
+def test_a_rate_limit_and_its_retry_after() -> None:
+    """The limit lets its burst and its rate through, and `decide` waits for as long as the response says."""
+    server = Server(workers=1000, rate_limit=20, burst=30)
+    course = simulate_exact(Scenario(20, 1, regular(50), server))
+    assert course.total("successes") == pytest.approx(20 * 20 + 30, abs=2)
+    assert course.total("gave_up") == course.total("refusals") == pytest.approx(570, abs=2)
+    policy = Policy(OSError, Limits(9, 600), Constant(0.1))
+    herd = Clients(arrivals="herd", count=100, policy=policy)
+    server = Server(workers=1000, rate_limit=10, burst=10, retry_after=5)
+    course = simulate_exact(Scenario(60, 1, herd, server))
+    assert course.retries[1:5] == [0] * 4  # at least the 5 s that the server asks for, and up to 1 s of jitter
+    assert course.total("retries", 5, 6) == 90
+    short = Clients(arrivals="herd", count=100, policy=Policy(OSError, Limits(9, 4), Constant(0.1)))
+    assert simulate_exact(Scenario(60, 1, short, server)).total("gave_up", 0, 1) == 90
+
+
+def test_the_client_throttle_gates_first_attempts() -> None:
+    """In an outage that halves the accepts, a throttle sends what the formula says: k times the accepts in the end."""
+    clients = Clients(rate=200, count=1, policy=ONCE)
+    server = Server(workers=1000, rate_limit=20, burst=40)
+    course = simulate_exact(Scenario(120, 1, clients, server, throttle=Throttling(k=2, window=10, per="fleet")))
+    sent, accepted = course.mean("first_attempts", 60), course.mean("successes", 60)
+    assert accepted == pytest.approx(20, rel=0.05)
+    assert sent == pytest.approx(2 * accepted, rel=0.1)
+    assert course.total("gave_up", 60) == pytest.approx(
+        course.total("refusals", 60) + course.total("budget_refusals", 60)
+    )
+
+
+def test_a_budget_and_a_throttle_gate_together() -> None:
+    """With both, there are no more retries than with either, and first attempts are refused by the throttle."""
+    server = Server(workers=1000, failure=0.3)
+    scenario = Scenario(60, 1, Clients(rate=100, count=1), server, budget=ClientBudget(Ratio(0.5)))
+    throttled = Scenario(60, 1, Clients(rate=100, count=1), server, throttle=Throttling(1.5, 5))
+    both = Scenario(60, 1, Clients(rate=100, count=1), server, (), scenario.budget, throttled.throttle)
+    retries = [simulate_exact(case, seed=2).total("retries") for case in (scenario, throttled, both)]
+    assert 0 < retries[2] <= min(retries[:2])
+    assert simulate_exact(both, seed=2).total("first_attempts") < 0.9 * simulate_exact(both, seed=2).total("calls")

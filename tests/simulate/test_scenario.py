@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
+from forbear.core.admission import ActiveShare, ClientThrottle
 from forbear.core.backoff import Exponential
+from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear.core.decide import Limits
+from forbear.policy import Policy
+from forbear.run.budget import Budget
 from forbear.simulate.fields import ScenarioError, rules
 from forbear.simulate.reading import read_file, read_mapping
-from forbear.simulate.scenario import Clients, RateChange, Scenario, Server, Window
+from forbear.simulate.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Throttling, Window
 
 TOML = """
 duration = "10m"
@@ -53,6 +58,43 @@ def test_json_says_the_same(tmp_path: Path) -> None:
     assert read_mapping({}) == Scenario()
 
 
+BUDGETS: list[tuple[Any, ClientBudget | None]] = [
+    ("none", None),
+    ("brooker", ClientBudget(TokenBucket())),
+    ("aws", ClientBudget(Budget.aws())),
+    ({}, ClientBudget()),
+    ({"preset": "grpc", "max_tokens": 100, "per": "fleet"}, ClientBudget(Throttle(100, 0.1), "fleet")),
+    ({"ratio": 0.1, "window": "5s"}, ClientBudget(Ratio(0.1, 5))),
+    ({"share": 0.1, "per": "process", "clients": 4}, ClientBudget(ActiveShare(0.1), "process", 4)),
+]
+
+
+@pytest.mark.parametrize(("raw", "budget"), BUDGETS, ids=str)
+def test_budgets_are_the_presets_of_the_library(raw: Any, budget: ClientBudget | None) -> None:
+    """A name or a table makes the rule of `forbear.Budget`; without `preset`, the parameters choose it."""
+    assert read_mapping({"budget": raw}).budget == budget
+
+
+def test_options_change_budget_throttle_and_rate_limit() -> None:
+    """An option sets one parameter of a budget that the file names, or chooses one; a throttle has its defaults."""
+    options = ["budget.max_tokens=20", "throttle.k=1.5", "service.rate_limit=90/m", "service.retry_after=2s"]
+    scenario = read_mapping({"budget": "grpc"}, options)
+    assert scenario.budget == ClientBudget(Throttle(20))
+    assert scenario.throttle is not None
+    assert scenario.throttle.budget == ClientBudget(ClientThrottle(1.5, 120))
+    assert (scenario.service.rate_limit, scenario.service.burst, scenario.service.retry_after) == (1.5, 10, 2)
+    assert read_mapping({}, ["budget.ratio=0.3"]).budget == ClientBudget(Ratio(0.3))
+    assert read_mapping({"throttle": {}}).throttle == Throttling()
+    assert [ClientBudget(per=per, clients=5).group(99) for per in ("client", "process", "fleet")] == [1, 5, 99]
+
+
+def test_a_policy_brings_its_attempt_timeout() -> None:
+    """The attempt timeout of the policy counts unless the scenario sets one."""
+    policy = Policy(OSError, Limits(), attempt_timeout=3)
+    assert Clients(policy=policy).attempt_timeout == 3
+    assert Clients(policy=policy, attempt_timeout=2).attempt_timeout == 2
+
+
 WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"durtion": "1s"}, "`durtion`", "'1s'", "did you mean duration?"),
     ({"service": {"time": 50}}, "`service.time`", "50", '"50ms"'),
@@ -71,6 +113,20 @@ WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"clients": {"policy": {"attempts": 0}}}, "`clients.policy`", "0", "change that value"),
     ({"clients": {"policy": {"jitter": "some"}}}, "`clients.policy`", "'some'", "change that value"),
     ({"clients": {"arrivals": "herd", "changes": [{}]}}, "`clients.changes`", "1", "remove the changes"),
+    ({"budget": "nope"}, "`budget`", "'nope'", "write one of brooker"),
+    ({"budget": {"preset": 3}}, "`budget.preset`", "3", "write one of brooker"),
+    ({"budget": {"preset": "aws", "ratio": 1}}, "`budget.ratio`", "1", "remove it"),
+    ({"budget": {"ratoi": 1}}, "`budget.ratoi`", "1", "remove it"),
+    ({"budget": {"capcity": 1}}, "`budget.capcity`", "1", "did you mean capacity?"),
+    ({"budget": {"ratio": -1}}, "`budget`", "-1", "change that value"),
+    ({"budget": {"ratio": "x"}}, "`budget.ratio`", "'x'", "correct the value"),
+    ({"budget": {"window": 5}}, "`budget.window`", "5", "correct the value"),
+    ({"budget": {"per": "host"}}, "`budget.per`", "'host'", "write 'client'"),
+    ({"budget": {"clients": 0}}, "`budget.clients`", "0", "1 or more"),
+    ({"throttle": {"k": 1}}, "`throttle.k`", "1", "write 2.5"),
+    ({"service": {"rate_limit": "0/s"}}, "`service.rate_limit`", "0.0", '"100/s"'),
+    ({"service": {"rate_limit": 5}}, "`service.rate_limit`", "5", '"100/s"'),
+    ({"service": {"burst": 0}}, "`service.burst`", "0", "1 or more"),
     ({"windows": {}}, "`windows`", "{}", "[[windows]]"),
     ({"windows": [{}, {"kind": "x"}]}, "`windows[1].kind`", "'x'", "write 'refuse'"),
     ({"windows": [{}, {"start": "59s"}]}, "`windows.start`", "59.0", "without overlap"),
@@ -114,7 +170,11 @@ def test_python_values_are_checked_too() -> None:
         Server(time=-1)
     with pytest.raises(ScenarioError, match=r"`clients.policy` must be a forbear.Policy"):
         Clients(policy=3)  # type: ignore[arg-type]
+    with pytest.raises(ScenarioError, match=r"`clients.policy` must be a policy without a budget"):
+        Clients(policy=Policy(OSError, budget=Budget()))
+    with pytest.raises(ScenarioError, match=r"`budget.rule` must be a rule of a forbear.Budget, got 3"):
+        ClientBudget(3)  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):
         Server().workers = 3  # type: ignore[misc]
-    for section in (Scenario, Clients, RateChange, Server, Window):
+    for section in (Scenario, Clients, RateChange, Server, Window, ClientBudget, Throttling):
         assert all(rule.unit and rule.text for rule in rules(section).values())

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Protocol
 
 from forbear.core.verdict import Verdict
+from forbear.simulate.scenario import Scenario
 
 if TYPE_CHECKING:
     from forbear.run.budget_rules import BudgetRule
@@ -77,3 +78,45 @@ class RuleBudgets:
         if state is None:
             state = self._states[group] = self._rule.start()
         return state
+
+
+class BothBudgets:
+    """A retry budget and a throttle: a first attempt and a retry need both of them. Costs are those of the budget."""
+
+    def __init__(self, budget: FleetBudget, throttle: FleetBudget) -> None:
+        self._budget = budget
+        self._throttle = throttle
+
+    def admit(self, client: int, now: float, u: float) -> bool:
+        """Return whether the throttle admits a first attempt, and the budget, too."""
+        return self._throttle.admit(client, now, u) and self._budget.admit(client, now, u)
+
+    def failed(self, client: int, now: float, verdict: Verdict) -> None:
+        """Count a failure in both."""
+        self._budget.failed(client, now, verdict)
+        self._throttle.failed(client, now, verdict)
+
+    def take(self, client: int, now: float, verdict: Verdict) -> int | None:
+        """Return the cost of a retry that both grant. What the budget has taken is released if the throttle refuses."""
+        cost = self._budget.take(client, now, verdict)
+        if cost is not None and self._throttle.take(client, now, verdict) is None:
+            self._budget.release(client, now, cost)
+            return None
+        return cost
+
+    def release(self, client: int, now: float, cost: int) -> None:
+        """Count the end of an attempt in both."""
+        self._budget.release(client, now, cost)
+        self._throttle.release(client, now, cost)
+
+    def succeeded(self, client: int, now: float, cost: int) -> None:
+        """Count a success in both."""
+        self._budget.succeeded(client, now, cost)
+        self._throttle.succeeded(client, now, cost)
+
+
+def fleet_budget(scenario: Scenario) -> FleetBudget | None:
+    """Return new budgets for the clients of a scenario, with its throttle if it has one; None if it has neither."""
+    gates = (scenario.budget, scenario.throttle.budget if scenario.throttle is not None else None)
+    budgets = [RuleBudgets(gate.counts, gate.group(scenario.clients.count)) for gate in gates if gate is not None]
+    return BothBudgets(*budgets) if len(budgets) == 2 else budgets[0] if budgets else None

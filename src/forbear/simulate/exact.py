@@ -5,13 +5,14 @@ from random import Random
 from forbear.core.check import INFINITY
 from forbear.core.decide import Stop, decide
 from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.simulate.budgets import FleetBudget
+from forbear.simulate.budgets import FleetBudget, fleet_budget
 from forbear.simulate.course import Course
 from forbear.simulate.load import RateCurve
 from forbear.simulate.scenario import Scenario
 from forbear.simulate.service_queue import Agenda, QueuedRequest, ServiceQueue
 
 _ROUNDING = 1e-6  # seconds
+_TIMED_OUT = TRANSIENT.replace(timed_out=True)
 
 
 class FleetCall:
@@ -41,10 +42,10 @@ class AttemptRequest(QueuedRequest):
 def simulate_exact(scenario: Scenario, *, seed: int = 0, budget: FleetBudget | None = None) -> Course:
     """Return the course of a scenario, event by event; the same seed gives the same course.
 
-    `budget` holds the budgets of all clients, None for none. Arrivals, service times and waits are drawn
-    independently, so that two policies with one seed meet the same arrivals.
+    `budget` holds the budgets of all clients; None (default) is the budget and throttle of the scenario. Arrivals,
+    service times and waits are drawn independently, so that two policies with one seed meet the same arrivals.
     """
-    return _Fleet(scenario, seed, budget).run()
+    return _Fleet(scenario, seed, fleet_budget(scenario) if budget is None else budget).run()
 
 
 class _Fleet:
@@ -151,7 +152,7 @@ class _Fleet:
             request.ended = True
             self._count("timeouts")
             self._service.abandon(request)
-            self._fail(request.call, TRANSIENT)
+            self._fail(request.call, _TIMED_OUT)
 
     def _fail(self, call: FleetCall, verdict: Verdict) -> None:
         """Decide about a failed attempt: enter the next one, or end the call."""

@@ -66,10 +66,14 @@ def seconds(text: str, default: float | None, *, zero: bool = False, none: str =
     return _field("seconds", text, default, rule, cure, duration, least=0, above=not zero, none=none)
 
 
-def rate(text: str, default: float) -> Any:
-    """Make a field in calls per second, from zero on. A file has a text with a unit: "100/s" or "90/m"."""
+def rate(text: str, default: float | None, *, zero: bool = True, none: str = "") -> Any:
+    """Make a field in calls per second, from zero on, or more than zero. With `none`, None is allowed and says that.
+
+    A file has a text with a unit: "100/s" or "90/m", or "none".
+    """
     cure = 'write a number with a unit, such as "100/s"'
-    return _field("calls per second", text, default, "zero or more calls per second", cure, _per_second, least=0)
+    rule = f"{'zero or more' if zero else 'more than zero'} calls per second{f' or none ({none})' if none else ''}"
+    return _field("calls per second", text, default, rule, cure, _per_second, least=0, above=not zero, none=none)
 
 
 def count(text: str, default: int | None, *, least: int = 1, none: str = "") -> Any:
@@ -90,6 +94,19 @@ def number(text: str, default: float, *, above: float = 0) -> Any:
 def share(text: str, default: float) -> Any:
     """Make a field that is a share, from 0 to 1."""
     return _field("share", text, default, "a share from 0 to 1", "write 0.05 for 5 %", plain_number, least=0, most=1)
+
+
+def flag(text: str, default: bool) -> Any:
+    """Make a field that is true or false."""
+
+    def check(key: str, value: object) -> None:
+        if not isinstance(value, bool):
+            refuse(key, "true or false", value, "write true or false")
+
+    def read(key: str, raw: Any) -> Any:
+        return {"true": True, "false": False}.get(raw, raw) if isinstance(raw, str) else raw
+
+    return field(default=default, metadata={"rule": FieldRule("flag", text, check, read)})
 
 
 def word(text: str, default: str, *words: str) -> Any:

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from forbear.core.check import is_list, is_mapping
+from forbear.simulate.budget_presets import budget_of
 from forbear.simulate.fields import ScenarioError, Section, refuse, rules
 from forbear.simulate.policies import policy_of, refuse_key
-from forbear.simulate.scenario import Clients, RateChange, Scenario, Server, Window
+from forbear.simulate.scenario import Clients, RateChange, Scenario, Server, Throttling, Window
 
 S = TypeVar("S", bound=Section)
 
-_TABLES: dict[str, type[Section]] = {"clients": Clients, "service": Server}
+_TABLES: dict[str, type[Section]] = {"clients": Clients, "service": Server, "throttle": Throttling}
 _LISTS: dict[str, type[Section]] = {"windows": Window, "clients.changes": RateChange}
+_NAMES = {"policy": "name", "budget": "preset"}  # a text for the table is this key of it
 
 
 def read_file(path: Path, options: Iterable[str] = ()) -> Scenario:
@@ -56,8 +58,8 @@ def _set_option(document: dict[str, Any], option: str) -> None:
         refuse("option", "a key and a value", option, "write it as service.workers=20")
     table = document
     for part in path:
-        if part == "policy" and isinstance(table.get(part), str):
-            table[part] = {"name": table[part]}
+        if part in _NAMES and isinstance(table.get(part), str):
+            table[part] = {_NAMES[part]: table[part]}
         table = table.setdefault(part, {})
         if not is_mapping(table):
             refuse(key.strip(), "a key of a table, not of a list", option, "change the list in the file")
@@ -80,6 +82,8 @@ def _section(section: type[S], table: Any, prefix: str) -> S:
             rule_of[name].check(key, values[name])
         elif name == "policy":
             values[name] = policy_of(key, raw)
+        elif name == "budget":
+            values[name] = budget_of(key, raw)
         elif key in _TABLES:
             values[name] = _section(_TABLES[key], raw, f"{key}.")
         else:

@@ -4,11 +4,17 @@ Times are in seconds and rates in calls per second. `forbear.simulate.reading` m
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from forbear.core.admission import ClientThrottle
+from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
+from forbear.run.budget import Budget
 from forbear.simulate.fields import ScenarioError, Section, count, number, rate, refuse, seconds, share, word
+
+if TYPE_CHECKING:
+    from forbear.run.budget import BudgetRule
 
 _DEFAULT = Policy(OSError, name="default")
 _MOST_BINS = 1_000_000
@@ -31,7 +37,8 @@ class Clients(Section):
 
     Open clients call at a rate, whatever the service does: `arrivals` is "poisson" or "regular". Each call belongs to
     one of `count` clients. "closed" clients are `count`, and each one thinks, calls, and waits for the end of its call.
-    A "herd" is `count` clients that call once, all at the start.
+    A "herd" is `count` clients that call once, all at the start. The attempt timeout is that of the policy, if none is
+    set here.
     """
 
     KEY: ClassVar[str] = "clients"
@@ -48,6 +55,10 @@ class Clients(Section):
         Section.__post_init__(self)
         if not isinstance(self.policy, Policy):
             refuse("clients.policy", "a forbear.Policy, in a file the name of one", self.policy, 'write "default"')
+        if self.policy.budget is not None:
+            refuse("clients.policy", "a policy without a budget", self.policy.budget, "set `budget` of the scenario")
+        if self.attempt_timeout is None:
+            object.__setattr__(self, "attempt_timeout", self.policy.attempt_timeout)
         end = 0.0
         for change in self.changes:
             if change.start < end:
@@ -89,7 +100,11 @@ class Window(Section):
 
 @dataclass(frozen=True, slots=True)
 class Server(Section):
-    """The service: workers with one queue, first in, first out."""
+    """The service: workers with one queue, first in, first out.
+
+    With a rate limit, a bucket of `burst` tokens gets `rate_limit` tokens a second. A request takes one. It gets a
+    throttling error at once if there is none; the error may say when to come back.
+    """
 
     KEY: ClassVar[str] = "service"
 
@@ -103,10 +118,68 @@ class Server(Section):
     failure: float = share("the share of served requests whose response is a transient error", 0.0)
     abandoned: str = word("whether a request is still done after its client gave up on it", "done", "done", "dropped")
 
+    rate_limit: float | None = rate("how many requests the service takes", None, zero=False, none="no limit")
+    burst: int = count("how many requests the rate limit lets through at once, after a pause", 10)
+    retry_after: float | None = seconds(
+        "the Retry-After of a request over the rate limit", None, zero=True, none="the response has none"
+    )
+
     @property
     def capacity(self) -> float:
         """The requests that the service can serve in a second."""
         return self.workers / self.time
+
+
+_SHARES = ("client", "client", "process", "fleet")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientBudget(Section):
+    """The retry budgets of the clients: the rule that they count by, and who shares the counters of one.
+
+    `rule` is a rule such as `forbear.TokenBucket()`, or a `forbear.Budget`, whose rule it then is.
+    """
+
+    KEY: ClassVar[str] = "budget"
+
+    rule: "BudgetRule | Budget" = field(default_factory=TokenBucket)
+    per: str = word("who shares one budget: nobody, the clients of a process, or the whole fleet", *_SHARES)
+    clients: int = count("the number of clients of a process, for budgets per process", 10)
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        rule: Any = self.rule
+        try:
+            counts = (rule if isinstance(rule, Budget) else Budget(rule))._counts
+        except TypeError:
+            refuse("budget.rule", "a rule of a forbear.Budget", rule, "pass forbear.TokenBucket()")
+        object.__setattr__(self, "rule", counts)
+
+    @property
+    def counts(self) -> "BudgetRule":
+        """The rule, which is no Budget here any more."""
+        return cast("BudgetRule", self.rule)
+
+    def group(self, count: int) -> int:
+        """Return how many of `count` clients share one budget."""
+        return {"client": 1, "process": self.clients, "fleet": max(count, 1)}[self.per]
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling(Section):
+    """Google SRE's client throttle, which refuses first attempts, too, the more the service refuses itself."""
+
+    KEY: ClassVar[str] = "throttle"
+
+    k: float = number("how many requests for each accepted one a client sends", 2.0, above=1)
+    window: float = seconds("how long requests and accepts count", 120.0)
+    per: str = word("who shares one throttle: nobody, the clients of a process, or the whole fleet", *_SHARES)
+    clients: int = count("the number of clients of a process, for throttles per process", 10)
+
+    @property
+    def budget(self) -> ClientBudget:
+        """The throttle as budgets, which count by `forbear.core.admission.ClientThrottle`."""
+        return ClientBudget(ClientThrottle(self.k, self.window), self.per, self.clients)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +194,8 @@ class Scenario(Section):
     clients: Clients = field(default_factory=Clients)
     service: Server = field(default_factory=Server)
     windows: tuple[Window, ...] = ()
+    budget: ClientBudget | None = None
+    throttle: Throttling | None = None
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)

@@ -16,6 +16,8 @@ from forbear.simulate.scenario import Scenario, Window
 OUT = Verdict(Kind.NOT_EXECUTED)
 FULL = Verdict(Kind.TRANSIENT, throttled=True)
 
+_ROUNDING = 1e-9  # tokens
+
 
 class Agenda:
     """The events to come, in the order of time; events of one time happen in the order of their entry."""
@@ -75,6 +77,8 @@ class ServiceQueue:
         self._waiting = 0
         self._busy = 0
         self._counted_to = 0.0
+        self._tokens, self._filled_at = float(self._settings.burst), 0.0
+        self._limited = Verdict(Kind.TRANSIENT, retry_after=self._settings.retry_after, throttled=True)
         for window in scenario.windows:
             agenda.at(window.start, self._open_window, window)
             agenda.at(window.end, self._close_window, window)
@@ -86,6 +90,8 @@ class ServiceQueue:
             return OUT
         if kind == "drop":
             return None
+        if self._settings.rate_limit is not None and not self._take_token(self._settings.rate_limit):
+            return self._limited
         if self._busy < self._settings.workers and kind != "hold":
             self._start(request)
         elif self._settings.queue is None or self._waiting < self._settings.queue:
@@ -96,6 +102,15 @@ class ServiceQueue:
         else:
             return FULL
         return None
+
+    def _take_token(self, rate: float) -> bool:
+        """Take a token of the rate limit, and return whether there was one."""
+        now = self._agenda.now
+        self._tokens = min(self._tokens + (now - self._filled_at) * rate, float(self._settings.burst))
+        self._filled_at = now
+        granted = self._tokens >= 1 - _ROUNDING
+        self._tokens -= granted
+        return granted
 
     def abandon(self, request: QueuedRequest) -> None:
         """Note that the client of a request stopped waiting; if abandoned work is dropped, drop it."""
