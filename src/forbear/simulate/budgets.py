@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Protocol
 
 from forbear.core.verdict import Verdict
-from forbear.simulate.scenario import Scenario
+from forbear.simulate.scenario import ClientBudget, Scenario
 
 if TYPE_CHECKING:
     from forbear.run.budget_rules import BudgetRule
@@ -117,6 +117,11 @@ class BothBudgets:
 
 def fleet_budget(scenario: Scenario) -> FleetBudget | None:
     """Return new budgets for the clients of a scenario, with its throttle if it has one; None if it has neither."""
-    gates = (scenario.budget, scenario.throttle.budget if scenario.throttle is not None else None)
-    budgets = [RuleBudgets(gate.counts, gate.group(scenario.clients.count)) for gate in gates if gate is not None]
-    return BothBudgets(*budgets) if len(budgets) == 2 else budgets[0] if budgets else None
+    throttle = None if scenario.throttle is None else scenario.throttle.budget
+    gates = [budgets_of(gate, scenario) for gate in (scenario.budget, throttle) if gate is not None]
+    return BothBudgets(*gates) if len(gates) == 2 else gates[0] if gates else None
+
+
+def budgets_of(budget: ClientBudget, scenario: Scenario) -> RuleBudgets:
+    """Return new budgets for the clients of a scenario, or for a layer, which counts the clients it works for."""
+    return RuleBudgets(budget.counts, budget.group(scenario.clients.count))

@@ -5,10 +5,10 @@ from random import Random
 from forbear.core.check import INFINITY
 from forbear.core.decide import Stop, decide
 from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.simulate.budgets import FleetBudget, fleet_budget
+from forbear.simulate.budgets import FleetBudget, budgets_of, fleet_budget
 from forbear.simulate.course import Course
 from forbear.simulate.load import RateCurve
-from forbear.simulate.scenario import Scenario
+from forbear.simulate.scenario import Clients, Layer, Scenario
 from forbear.simulate.service_queue import Agenda, QueuedRequest, ServiceQueue
 
 _ROUNDING = 1e-6  # seconds
@@ -16,34 +16,61 @@ _TIMED_OUT = TRANSIENT.replace(timed_out=True)
 
 
 class FleetCall:
-    """One call of a client: its attempts so far, the last wait, and the cost of the last retry."""
+    """One call of a client, or of a layer for its `parent`: the attempts so far, the last wait, its cost."""
 
-    __slots__ = ("attempt", "client", "cost", "previous", "started")
+    __slots__ = ("attempt", "caller", "client", "cost", "ended", "parent", "previous", "request", "started")
 
-    def __init__(self, client: int, started: float) -> None:
+    def __init__(self, client: int, started: float, caller: "Caller", parent: "AttemptRequest | None" = None) -> None:
         self.client = client
         self.started = started
+        self.caller = caller
+        self.parent = parent
+        self.request: AttemptRequest | None = None
         self.attempt = 0
         self.previous: float | None = None
         self.cost = 0
+        self.ended = False
+
+    @property
+    def first(self) -> bool:
+        """True at the first attempt, if those of all callers above are first ones, too."""
+        return self.attempt == 1 and (self.parent is None or self.parent.call.first)
 
 
 class AttemptRequest(QueuedRequest):
     """The request of an attempt, with its call; `ended` once the client has a response or stopped waiting."""
 
-    __slots__ = ("call", "ended")
+    __slots__ = ("below", "call", "ended")
 
     def __init__(self, call: FleetCall) -> None:
         super().__init__()
         self.call = call
+        self.below: FleetCall | None = None
         self.ended = False
+
+
+class Caller:
+    """The clients, or a layer: the policy of their calls, the budgets, and the `below` that they call.
+
+    `below` is the next layer, None for the service.
+    """
+
+    __slots__ = ("attempt_timeout", "backoff", "below", "budget", "limits", "retry_exhausted")
+
+    def __init__(self, setting: Clients | Layer, budget: FleetBudget | None, below: "Caller | None") -> None:
+        policy = setting.policy
+        self.limits, self.backoff, self.retry_exhausted = policy.limits, policy.backoff, policy.retry_exhausted
+        self.attempt_timeout = setting.attempt_timeout
+        self.budget = budget
+        self.below = below
 
 
 def simulate_exact(scenario: Scenario, *, seed: int = 0, budget: FleetBudget | None = None) -> Course:
     """Return the course of a scenario, event by event; the same seed gives the same course.
 
     `budget` holds the budgets of all clients; None (default) is the budget and throttle of the scenario. Arrivals,
-    service times and waits are drawn independently, so that two policies with one seed meet the same arrivals.
+    service times and waits are drawn independently, so that two policies with one seed meet the same arrivals. With
+    layers, attempts are those that the last layer makes: a first attempt is one that no layer repeats.
     """
     return _Fleet(scenario, seed, fleet_budget(scenario) if budget is None else budget).run()
 
@@ -54,14 +81,16 @@ class _Fleet:
     def __init__(self, scenario: Scenario, seed: int, budget: FleetBudget | None) -> None:
         self._scenario = scenario
         self._clients = scenario.clients
-        self._limits = scenario.clients.policy.limits
-        self._backoff = scenario.clients.policy.backoff
-        self._budget = budget
         self._course = Course(scenario.step, scenario.bins)
         self._agenda = Agenda()
         self._arrivals, service, self._waits = (Random(f"{name} {seed}") for name in ("arrivals", "service", "waits"))
         self._service = ServiceQueue(scenario, self._agenda, service, self._course, self._respond)
         self._curve = RateCurve(self._clients)
+        below = None
+        for layer in reversed(scenario.layers):
+            below = Caller(layer, None if layer.budget is None else budgets_of(layer.budget, scenario), below)
+        self._fleet = Caller(self._clients, budget, below)
+        self._used_up = TRANSIENT.replace(exhausted=scenario.nested_guard)
 
     def run(self) -> Course:
         """Let the scenario happen and return its course."""
@@ -93,10 +122,13 @@ class _Fleet:
         self._agenda.at(self._agenda.now + think, self._begin, client)
 
     def _begin(self, client: int) -> None:
-        now = self._agenda.now
         self._count("calls")
-        call = FleetCall(client, now)
-        if self._budget is not None and not self._budget.admit(client, now, self._waits.random()):
+        self._start(FleetCall(client, self._agenda.now, self._fleet))
+
+    def _start(self, call: FleetCall) -> None:
+        """Make the first attempt of a call, if the budget admits it."""
+        budget = call.caller.budget
+        if budget is not None and not budget.admit(call.client, call.started, self._waits.random()):
             self._count("budget_refusals")
             self._give_up(call)
             return
@@ -104,21 +136,28 @@ class _Fleet:
 
     def _send(self, call: FleetCall) -> None:
         """Send the next attempt of a call."""
+        if call.ended:
+            return  # it was dropped with the call above
         call.attempt += 1
-        self._count("first_attempts" if call.attempt == 1 else "retries")
-        request = AttemptRequest(call)
-        verdict = self._service.offer(request)
-        if verdict is not None:
-            self._count("refusals")
-            self._fail(call, verdict)
-            return
+        request = call.request = AttemptRequest(call)
+        below = call.caller.below
+        if below is not None:
+            request.below = FleetCall(call.client, self._agenda.now, below, request)
+            self._start(request.below)
+        else:
+            self._count("first_attempts" if call.first else "retries")
+            verdict = self._service.offer(request)
+            if verdict is not None:
+                self._count("refusals")
+                self._fail(call, verdict)
+                return
         limit = self._attempt_limit(call)
         if limit < INFINITY and not request.ended:
             self._agenda.at(self._agenda.now + limit, self._time_out, request)
 
     def _attempt_limit(self, call: FleetCall) -> float:
         """Return the seconds that an attempt may take: at most what is left of the timeout, but for a final attempt."""
-        limit, timeout = self._clients.attempt_timeout, self._limits.timeout
+        limit, timeout = call.caller.attempt_timeout, call.caller.limits.timeout
         if limit is None:
             return INFINITY
         left = INFINITY if timeout is None else timeout - self._elapsed(call)
@@ -129,40 +168,63 @@ class _Fleet:
 
         Otherwise the wait that `clamp` leaves could be too short to change the clock, without end.
         """
-        elapsed, timeout = self._agenda.now - call.started, self._limits.timeout
+        elapsed, timeout = self._agenda.now - call.started, call.caller.limits.timeout
         return timeout if timeout is not None and 0 < timeout - elapsed < _ROUNDING else elapsed
 
     def _respond(self, request: AttemptRequest, failed: bool) -> None:
-        """Hand a response to the client, who still waits for it."""
+        """Hand a response of the service to the client or the layer, which still waits for it."""
         request.ended = True
-        call, now = request.call, self._agenda.now
         if failed:
             self._count("failures")
-            self._fail(call, TRANSIENT)
-            return
-        self._count("successes")
-        self._course.delays.append(now - call.started)
-        if self._budget is not None:
-            self._budget.release(call.client, now, call.cost)
-            self._budget.succeeded(call.client, now, call.cost)
-        self._end(call)
+            self._fail(request.call, TRANSIENT)
+        else:
+            self._succeed(request.call)
+
+    def _succeed(self, call: FleetCall) -> None:
+        """End a call with a success, and hand the response to the caller above."""
+        now, budget, parent = self._agenda.now, call.caller.budget, call.parent
+        if budget is not None:
+            budget.release(call.client, now, call.cost)
+            budget.succeeded(call.client, now, call.cost)
+        if parent is None:
+            self._count("successes")
+            self._course.delays.append(now - call.started)
+            self._end(call)
+        elif parent.ended:
+            self._count("wasted")
+        else:
+            parent.ended = True
+            self._succeed(parent.call)
 
     def _time_out(self, request: AttemptRequest) -> None:
         if not request.ended:
-            request.ended = True
-            self._count("timeouts")
-            self._service.abandon(request)
+            if request.below is None:
+                self._count("timeouts")
+            self._abandon(request)
             self._fail(request.call, _TIMED_OUT)
+
+    def _abandon(self, request: AttemptRequest) -> None:
+        """End a request that its caller no longer waits for, and the calls below it, if abandoned work is dropped."""
+        request.ended = True
+        call = request.below
+        if call is None:
+            self._service.abandon(request)
+        elif self._scenario.service.abandoned == "dropped":
+            call.ended = True
+            if call.caller.budget is not None:
+                call.caller.budget.release(call.client, self._agenda.now, call.cost)
+            if call.request is not None and not call.request.ended:
+                self._abandon(call.request)
 
     def _fail(self, call: FleetCall, verdict: Verdict) -> None:
         """Decide about a failed attempt: enter the next one, or end the call."""
-        now, budget = self._agenda.now, self._budget
+        now, caller, budget = self._agenda.now, call.caller, call.caller.budget
         if budget is not None:
             budget.release(call.client, now, call.cost)
             budget.failed(call.client, now, verdict)
         step = decide(
-            self._limits,
-            self._backoff,
+            caller.limits,
+            caller.backoff,
             verdict,
             attempt=call.attempt,
             elapsed=self._elapsed(call),
@@ -170,7 +232,7 @@ class _Fleet:
             repeatable=True,
             previous=call.previous,
         )
-        if isinstance(step, Stop):
+        if isinstance(step, Stop) or (verdict.exhausted and not caller.retry_exhausted):
             self._give_up(call)
             return
         if budget is not None:
@@ -184,8 +246,14 @@ class _Fleet:
         self._agenda.at(now + step.delay, self._send, call)
 
     def _give_up(self, call: FleetCall) -> None:
-        self._count("gave_up")
-        self._end(call)
+        """End a call without a success; the caller above gets an error."""
+        parent = call.parent
+        if parent is None:
+            self._count("gave_up")
+            self._end(call)
+        elif not parent.ended:
+            parent.ended = True
+            self._fail(parent.call, self._used_up)
 
     def _end(self, call: FleetCall) -> None:
         if self._clients.arrivals == "closed":

@@ -12,12 +12,12 @@ from forbear.core.check import is_list, is_mapping
 from forbear.simulate.budget_presets import budget_of
 from forbear.simulate.fields import ScenarioError, Section, refuse, rules
 from forbear.simulate.policies import policy_of, refuse_key
-from forbear.simulate.scenario import Clients, RateChange, Scenario, Server, Throttling, Window
+from forbear.simulate.scenario import Clients, Layer, RateChange, Scenario, Server, Throttling, Window
 
 S = TypeVar("S", bound=Section)
 
 _TABLES: dict[str, type[Section]] = {"clients": Clients, "service": Server, "throttle": Throttling}
-_LISTS: dict[str, type[Section]] = {"windows": Window, "clients.changes": RateChange}
+_LISTS: dict[str, type[Section]] = {"windows": Window, "clients.changes": RateChange, "layers": Layer}
 _NAMES = {"policy": "name", "budget": "preset"}  # a text for the table is this key of it
 
 

@@ -11,13 +11,21 @@ from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.run.budget import Budget
-from forbear.simulate.fields import ScenarioError, Section, count, number, rate, refuse, seconds, share, word
+from forbear.simulate.fields import ScenarioError, Section, count, flag, number, rate, refuse, seconds, share, word
 
 if TYPE_CHECKING:
     from forbear.run.budget import BudgetRule
 
 _DEFAULT = Policy(OSError, name="default")
 _MOST_BINS = 1_000_000
+
+
+def check_policy(key: str, policy: Any, budget: str) -> None:
+    """Raise ScenarioError unless `policy` is a Policy without a budget; `budget` is the key for one."""
+    if not isinstance(policy, Policy):
+        refuse(key, "a forbear.Policy, in a file the name of one", policy, 'write "default"')
+    if policy.budget is not None:
+        refuse(key, "a policy without a budget", policy.budget, f"set {budget}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +61,7 @@ class Clients(Section):
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
-        if not isinstance(self.policy, Policy):
-            refuse("clients.policy", "a forbear.Policy, in a file the name of one", self.policy, 'write "default"')
-        if self.policy.budget is not None:
-            refuse("clients.policy", "a policy without a budget", self.policy.budget, "set `budget` of the scenario")
+        check_policy("clients.policy", self.policy, "`budget` of the scenario")
         if self.attempt_timeout is None:
             object.__setattr__(self, "attempt_timeout", self.policy.attempt_timeout)
         end = 0.0
@@ -183,6 +188,27 @@ class Throttling(Section):
 
 
 @dataclass(frozen=True, slots=True)
+class Layer(Section):
+    """A service between the clients and the service below, which makes one call for each request, with retries.
+
+    It has as many workers as it needs, and takes no time of its own. When its retries are used up, its caller gets a
+    transient error. It goes on after its caller has given up, unless the service drops abandoned work.
+    """
+
+    KEY: ClassVar[str] = "layers"
+
+    policy: Policy = _DEFAULT
+    attempt_timeout: float | None = seconds("how long the layer waits for a response", None, none="no limit")
+    budget: ClientBudget | None = None
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        check_policy("layers.policy", self.policy, "`budget` of the layer")
+        if self.attempt_timeout is None:
+            object.__setattr__(self, "attempt_timeout", self.policy.attempt_timeout)
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario(Section):
     """One simulation: clients, a service, the windows in which it is slow or out, and how long to look.
 
@@ -196,6 +222,9 @@ class Scenario(Section):
     windows: tuple[Window, ...] = ()
     budget: ClientBudget | None = None
     throttle: Throttling | None = None
+    layers: tuple[Layer, ...] = ()
+    """The services between clients and service, from the one that the clients call."""
+    nested_guard: bool = flag("whether an error after which a layer used up its retries is not retried above it", False)
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
@@ -216,9 +245,10 @@ class Scenario(Section):
                     "list the windows in the order of time, without overlap",
                 )  # fmt: skip
             end = window.end
-            if window.kind == "drop" and self.clients.attempt_timeout is None:
+            caller, key = (self.layers[-1], "layers") if self.layers else (self.clients, "clients")
+            if window.kind == "drop" and caller.attempt_timeout is None:
                 raise ScenarioError(
-                    "`clients.attempt_timeout` must be set with a window of kind drop, got None; "
+                    f"`{key}.attempt_timeout` must be set with a window of kind drop, got None; "
                     "set it, because a dropped request gets no response"
                 )
 
