@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from forbear.core.check import is_list, is_mapping
 from forbear.simulate.budget_presets import budget_of
+from forbear.simulate.contention import Contention
 from forbear.simulate.fields import ScenarioError, Section, refuse, rules
 from forbear.simulate.policies import policy_of, refuse_key
 from forbear.simulate.scenario import Clients, Layer, RateChange, Scenario, Server, Throttling, Window
@@ -36,18 +37,35 @@ def read_file(path: Path, options: Iterable[str] = ()) -> Scenario:
     return read_mapping(document, options)
 
 
+def read_contention(document: Any, options: Iterable[str] = ()) -> Contention:
+    """Return the contention of a mapping with one table: {"contention": {"writers": 50, "delay": "10ms"}}.
+
+    `options` and errors are as in `read_mapping`, for keys such as "contention.writers".
+    """
+    merged = _merged(document, options)
+    for key in merged:
+        if key != Contention.KEY:
+            refuse_key(key, merged[key], (Contention.KEY,))
+    return _section(Contention, merged.get(Contention.KEY, {}), f"{Contention.KEY}.")
+
+
 def read_mapping(document: Any, options: Iterable[str] = ()) -> Scenario:
     """Return the scenario of nested mappings, with texts for times and rates: {"service": {"time": "50ms"}}.
 
     Each option is `key=value` and replaces one value: "service.workers=20". Raises ScenarioError for an unknown key,
     for a value without its unit, and for an impossible value.
     """
+    return _section(Scenario, _merged(document, options), "")
+
+
+def _merged(document: Any, options: Iterable[str]) -> dict[str, Any]:
+    """Return a copy of a document, changed by options."""
     if not is_mapping(document):
         refuse("scenario", "a table of keys", document, 'write keys such as duration = "10m"')
     merged: dict[str, Any] = deepcopy(document)
     for option in options:
         _set_option(merged, option)
-    return _section(Scenario, merged, "")
+    return merged
 
 
 def _set_option(document: dict[str, Any], option: str) -> None:

@@ -20,12 +20,12 @@ _DEFAULT = Policy(OSError, name="default")
 _MOST_BINS = 1_000_000
 
 
-def check_policy(key: str, policy: Any, budget: str) -> None:
-    """Raise ScenarioError unless `policy` is a Policy without a budget; `budget` is the key for one."""
+def check_policy(key: str, policy: Any, cure: str) -> None:
+    """Raise ScenarioError unless `policy` is a Policy without a budget; `cure` says where one belongs."""
     if not isinstance(policy, Policy):
         refuse(key, "a forbear.Policy, in a file the name of one", policy, 'write "default"')
     if policy.budget is not None:
-        refuse(key, "a policy without a budget", policy.budget, f"set {budget}")
+        refuse(key, "a policy without a budget", policy.budget, cure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Clients(Section):
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
-        check_policy("clients.policy", self.policy, "`budget` of the scenario")
+        check_policy("clients.policy", self.policy, "set `budget` of the scenario")
         if self.attempt_timeout is None:
             object.__setattr__(self, "attempt_timeout", self.policy.attempt_timeout)
         end = 0.0
@@ -203,7 +203,7 @@ class Layer(Section):
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
-        check_policy("layers.policy", self.policy, "`budget` of the layer")
+        check_policy("layers.policy", self.policy, "set `budget` of the layer")
         if self.attempt_timeout is None:
             object.__setattr__(self, "attempt_timeout", self.policy.attempt_timeout)
 
