@@ -1,5 +1,6 @@
 """The exact engine: every call, attempt and request is an event. It decides with `forbear.core.decide` itself."""
 
+from contextlib import suppress
 from random import Random
 
 from forbear.core.check import INFINITY
@@ -7,9 +8,12 @@ from forbear.core.decide import Stop, decide
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.simulate.budgets import FleetBudget, budgets_of, fleet_budget
 from forbear.simulate.course import Course
-from forbear.simulate.load import RateCurve
+from forbear.simulate.load import RateCurve, expected_calls
 from forbear.simulate.scenario import Clients, Layer, Scenario
 from forbear.simulate.service_queue import Agenda, QueuedRequest, ServiceQueue
+
+LARGE = 300_000
+"""The calls from which on a simulation is worth a compiler."""
 
 _ROUNDING = 1e-6  # seconds
 _TIMED_OUT = TRANSIENT.replace(timed_out=True)
@@ -71,7 +75,16 @@ def simulate_exact(scenario: Scenario, *, seed: int = 0, budget: FleetBudget | N
     `budget` holds the budgets of all clients; None (default) is the budget and throttle of the scenario. Arrivals,
     service times and waits are drawn independently, so that two policies with one seed meet the same arrivals. With
     layers, attempts are those that the last layer makes: a first attempt is one that no layer repeats.
+
+    From `LARGE` calls on, the compiled engine takes over if numba is installed, the scenario fits and `budget` is None.
+    Its random numbers are others.
     """
+    if budget is None and expected_calls(scenario) >= LARGE:
+        with suppress(ImportError):
+            from forbear.simulate.compiled import fits, simulate_compiled
+
+            if fits(scenario):
+                return simulate_compiled(scenario, seed=seed)
     return _Fleet(scenario, seed, fleet_budget(scenario) if budget is None else budget).run()
 
 

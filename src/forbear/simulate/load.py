@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from math import sqrt
 
-from forbear.simulate.scenario import Clients
+from forbear.simulate.scenario import Clients, Scenario
 
 
 class RateCurve:
@@ -47,3 +47,13 @@ class RateCurve:
         if i + 1 == len(self._times) or self._times[i + 1] == self._times[i]:
             return 0.0
         return (self._rates[i + 1] - self._rates[i]) / (self._times[i + 1] - self._times[i])
+
+
+def expected_calls(scenario: Scenario) -> float:
+    """Return how many calls to expect: for a herd and closed clients, at least one for each client."""
+    clients, duration = scenario.clients, scenario.duration
+    if clients.arrivals == "herd":
+        return clients.count
+    if clients.arrivals == "closed":
+        return clients.count * (1 + duration / (clients.think_time + scenario.service.time))
+    return RateCurve(clients).expected(duration)

@@ -5,6 +5,7 @@ from itertools import pairwise
 from math import nextafter
 from typing import TYPE_CHECKING
 
+from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.check import INFINITY
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import TRANSIENT, Verdict
@@ -20,6 +21,8 @@ The backoffs of forbear are lines in `u` with one corner at most, so the error i
 
 MOST_ROWS = 64
 """The most retries with a row of their own; later ones use the last row."""
+
+_STRAIGHT = 1e-12  # the largest part by which a wait may miss a straight line
 
 _SAMPLES = 64  # of the last delay and of `u`, for a backoff that reads the last delay
 _LAST = nextafter(1.0, 0.0)  # the largest `u`
@@ -92,6 +95,28 @@ def wait_table(limits: Limits, backoff: "Backoff", verdict: Verdict = TRANSIENT)
     while len(rows) > 1 and rows[-1] == rows[-2]:
         rows.pop()
     return WaitTable(tuple(rows), limits.attempts, limits.timeout, limits.clamp, reads_last)
+
+
+def exact_table(limits: Limits, backoff: "Backoff") -> WaitTable | None:
+    """Return a table that has the waits of `decide` but for rounding, None if there is none.
+
+    Each of its rows is a straight line in `u`, so the backoff must be one of forbear without a corner in a wait and
+    without a memory. Each retry must have a row, or the waits must have stopped growing.
+    """
+    if isinstance(backoff, Sequence):
+        grown = len(backoff.delays) <= MOST_ROWS
+    else:
+        grown = isinstance(backoff, Constant | Exponential)
+    if not grown:
+        return None
+    table = wait_table(limits, backoff)
+    rows_enough = len(table.rows) < MOST_ROWS or (limits.attempts is not None and limits.attempts <= MOST_ROWS + 1)
+    straight = all(
+        abs(row[0] + (row[-1] - row[0]) * k / KNOTS - wait) <= _STRAIGHT * wait
+        for row in table.rows
+        for k, wait in enumerate(row)
+    )
+    return table if rows_enough and straight and not table.reads_last else None
 
 
 def mean_waits(table: WaitTable) -> tuple[float, ...]:
