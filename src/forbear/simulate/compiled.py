@@ -64,11 +64,11 @@ def simulate_compiled(scenario: Scenario, *, seed: int = 0) -> Course:
     return course
 
 
-def _rules(scenario: Scenario) -> k.Rules:
+def _rules(scenario: Scenario) -> k.Parameters:
     clients, server, budget = scenario.clients, scenario.service, scenario.budget
     limits = clients.policy.limits
     buckets = min(max(2 * expected_calls(scenario) / _EVENTS_PER_BUCKET, 1024), _MOST_BUCKETS)
-    return k.Rules(
+    return k.Parameters(
         end=float(scenario.duration),
         step=float(scenario.step),
         bucket=scenario.duration / int(buckets),
@@ -92,7 +92,7 @@ def _rules(scenario: Scenario) -> k.Rules:
     )
 
 
-def _world(scenario: Scenario, rules: k.Rules, table: WaitTable, random: np.random.Generator) -> k.World:
+def _world(scenario: Scenario, rules: k.Parameters, table: WaitTable, random: np.random.Generator) -> k.World:
     """Return the state before the first event."""
     clients = scenario.clients
     own = clients.count if clients.arrivals in ("closed", "herd") else 0
@@ -134,7 +134,7 @@ def _arrivals(scenario: Scenario, random: np.random.Generator) -> "k.Floats":
     return np.array([time for time in map(curve.time_of, numbers.tolist()) if time < scenario.duration])
 
 
-def _enter(world: k.World, rules: k.Rules, scenario: Scenario, random: np.random.Generator) -> None:
+def _enter(world: k.World, rules: k.Parameters, scenario: Scenario, random: np.random.Generator) -> None:
     """Enter the first events, in the order of the plain engine."""
     for number, window in enumerate(scenario.windows):
         k.at(world, rules, float(window.start), k.OPEN, number, 0)

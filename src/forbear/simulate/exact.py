@@ -22,12 +22,12 @@ _TIMED_OUT = TRANSIENT.replace(timed_out=True)
 class FleetCall:
     """One call of a client, or of a layer for its `parent`: the attempts so far, the last wait, its cost."""
 
-    __slots__ = ("attempt", "caller", "client", "cost", "ended", "parent", "previous", "request", "started")
+    __slots__ = ("attempt", "tier", "client", "cost", "ended", "parent", "previous", "request", "started")
 
-    def __init__(self, client: int, started: float, caller: "Caller", parent: "AttemptRequest | None" = None) -> None:
+    def __init__(self, client: int, started: float, tier: "Tier", parent: "AttemptRequest | None" = None) -> None:
         self.client = client
         self.started = started
-        self.caller = caller
+        self.tier = tier
         self.parent = parent
         self.request: AttemptRequest | None = None
         self.attempt = 0
@@ -53,7 +53,7 @@ class AttemptRequest(QueuedRequest):
         self.ended = False
 
 
-class Caller:
+class Tier:
     """The clients, or a layer: the policy of their calls, the budgets, and the `below` that they call.
 
     `below` is the next layer, None for the service.
@@ -61,7 +61,7 @@ class Caller:
 
     __slots__ = ("attempt_timeout", "backoff", "below", "budget", "limits", "retry_exhausted")
 
-    def __init__(self, setting: Clients | Layer, budget: FleetBudget | None, below: "Caller | None") -> None:
+    def __init__(self, setting: Clients | Layer, budget: FleetBudget | None, below: "Tier | None") -> None:
         policy = setting.policy
         self.limits, self.backoff, self.retry_exhausted = policy.limits, policy.backoff, policy.retry_exhausted
         self.attempt_timeout = setting.attempt_timeout
@@ -101,8 +101,8 @@ class _Fleet:
         self._curve = RateCurve(self._clients)
         below = None
         for layer in reversed(scenario.layers):
-            below = Caller(layer, None if layer.budget is None else budgets_of(layer.budget, scenario), below)
-        self._fleet = Caller(self._clients, budget, below)
+            below = Tier(layer, None if layer.budget is None else budgets_of(layer.budget, scenario), below)
+        self._fleet = Tier(self._clients, budget, below)
         self._used_up = TRANSIENT.replace(exhausted=scenario.nested_guard)
 
     def run(self) -> Course:
@@ -140,7 +140,7 @@ class _Fleet:
 
     def _start(self, call: FleetCall) -> None:
         """Make the first attempt of a call, if the budget admits it."""
-        budget = call.caller.budget
+        budget = call.tier.budget
         if budget is not None and not budget.admit(call.client, call.started, self._waits.random()):
             self._count("budget_refusals")
             self._give_up(call)
@@ -153,7 +153,7 @@ class _Fleet:
             return  # it was dropped with the call above
         call.attempt += 1
         request = call.request = AttemptRequest(call)
-        below = call.caller.below
+        below = call.tier.below
         if below is not None:
             request.below = FleetCall(call.client, self._agenda.now, below, request)
             self._start(request.below)
@@ -170,7 +170,7 @@ class _Fleet:
 
     def _attempt_limit(self, call: FleetCall) -> float:
         """Return the seconds that an attempt may take: at most what is left of the timeout, but for a final attempt."""
-        limit, timeout = call.caller.attempt_timeout, call.caller.limits.timeout
+        limit, timeout = call.tier.attempt_timeout, call.tier.limits.timeout
         if limit is None:
             return INFINITY
         left = INFINITY if timeout is None else timeout - self._elapsed(call)
@@ -181,7 +181,7 @@ class _Fleet:
 
         Otherwise the wait that `clamp` leaves could be too short to change the clock, without end.
         """
-        elapsed, timeout = self._agenda.now - call.started, call.caller.limits.timeout
+        elapsed, timeout = self._agenda.now - call.started, call.tier.limits.timeout
         return timeout if timeout is not None and 0 < timeout - elapsed < _ROUNDING else elapsed
 
     def _respond(self, request: AttemptRequest, failed: bool) -> None:
@@ -195,7 +195,7 @@ class _Fleet:
 
     def _succeed(self, call: FleetCall) -> None:
         """End a call with a success, and hand the response to the caller above."""
-        now, budget, parent = self._agenda.now, call.caller.budget, call.parent
+        now, budget, parent = self._agenda.now, call.tier.budget, call.parent
         if budget is not None:
             budget.release(call.client, now, call.cost)
             budget.succeeded(call.client, now, call.cost)
@@ -224,20 +224,20 @@ class _Fleet:
             self._service.abandon(request)
         elif self._scenario.service.abandoned == "dropped":
             call.ended = True
-            if call.caller.budget is not None:
-                call.caller.budget.release(call.client, self._agenda.now, call.cost)
+            if call.tier.budget is not None:
+                call.tier.budget.release(call.client, self._agenda.now, call.cost)
             if call.request is not None and not call.request.ended:
                 self._abandon(call.request)
 
     def _fail(self, call: FleetCall, verdict: Verdict) -> None:
         """Decide about a failed attempt: enter the next one, or end the call."""
-        now, caller, budget = self._agenda.now, call.caller, call.caller.budget
+        now, tier, budget = self._agenda.now, call.tier, call.tier.budget
         if budget is not None:
             budget.release(call.client, now, call.cost)
             budget.failed(call.client, now, verdict)
         step = decide(
-            caller.limits,
-            caller.backoff,
+            tier.limits,
+            tier.backoff,
             verdict,
             attempt=call.attempt,
             elapsed=self._elapsed(call),
@@ -245,7 +245,7 @@ class _Fleet:
             repeatable=True,
             previous=call.previous,
         )
-        if isinstance(step, Stop) or (verdict.exhausted and not caller.retry_exhausted):
+        if isinstance(step, Stop) or (verdict.exhausted and not tier.retry_exhausted):
             self._give_up(call)
             return
         if budget is not None:

@@ -49,7 +49,7 @@ _, CALL, STAGE, LIFE = range(4)  # columns of requests; a row that is used again
 NOW, COUNTED_TO, TOKENS, FILLED_AT = range(4)  # the numbers of the clock
 
 
-class Rules(NamedTuple):
+class Parameters(NamedTuple):
     """The parameters of a simulation. Infinity is no limit, and a rate limit of 0 is none."""
 
     end: float
@@ -169,7 +169,7 @@ def pop(w: World) -> int:
 
 
 @compiled
-def at(w: World, rules: Rules, time: float, kind: int, subject: int, tag: int) -> None:
+def at(w: World, rules: Parameters, time: float, kind: int, subject: int, tag: int) -> None:
     """Enter an event; one at or after the end is left out."""
     if not time < rules.end:
         return
@@ -193,19 +193,19 @@ def at(w: World, rules: Rules, time: float, kind: int, subject: int, tag: int) -
 
 
 @compiled
-def count(w: World, rules: Rules, name: int) -> None:
+def count(w: World, rules: Parameters, name: int) -> None:
     """Count one in the bin of the present."""
     w.counts[name, min(int(w.clock[NOW] / rules.step), w.counts.shape[1] - 1)] += 1
 
 
 @compiled
-def think(w: World, rules: Rules, arrivals: "Generator", client: int) -> None:
+def think(w: World, rules: Parameters, arrivals: "Generator", client: int) -> None:
     """Enter the next call of a closed client."""
     at(w, rules, w.clock[NOW] + arrivals.standard_exponential() * rules.think_time, BEGIN, client, 0)
 
 
 @compiled
-def arrive_next(w: World, rules: Rules) -> None:
+def arrive_next(w: World, rules: Parameters) -> None:
     """Enter the next arrival, if there is one."""
     n = w.state[ARRIVED]
     if n < len(w.arrivals):
@@ -214,7 +214,7 @@ def arrive_next(w: World, rules: Rules) -> None:
 
 
 @compiled
-def enter_clients(w: World, rules: Rules, arrivals: "Generator", count: int) -> None:
+def enter_clients(w: World, rules: Parameters, arrivals: "Generator", count: int) -> None:
     """Let closed clients think, and a herd begin at once."""
     for client in range(count):
         if rules.closed:
@@ -230,7 +230,7 @@ def window(w: World) -> int:
 
 
 @compiled
-def count_time(w: World, rules: Rules) -> None:
+def count_time(w: World, rules: Parameters) -> None:
     """Add the time since the last change to the means of the bins."""
     now, start, step = w.clock[NOW], w.clock[COUNTED_TO], rules.step
     while start < now:
@@ -255,7 +255,7 @@ def free_request(w: World, request: int) -> None:
 
 
 @compiled
-def serve(w: World, rules: Rules, service: "Generator", request: int) -> None:
+def serve(w: World, rules: Parameters, service: "Generator", request: int) -> None:
     """Give a worker to a request."""
     count_time(w, rules)
     w.state[BUSY] += 1
@@ -271,7 +271,7 @@ def serve(w: World, rules: Rules, service: "Generator", request: int) -> None:
 
 
 @compiled
-def serve_next(w: World, rules: Rules, service: "Generator") -> None:
+def serve_next(w: World, rules: Parameters, service: "Generator") -> None:
     """Give a free worker to the request that has waited longest; drop the rows of those that left the queue."""
     if window(w) == HOLD:
         return

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from forbear.core.check import INFINITY
 from forbear.simulate import kernel as k
-from forbear.simulate.kernel import Refund, Rules, Seen, World, compiled
+from forbear.simulate.kernel import Parameters, Refund, Seen, World, compiled
 
 if TYPE_CHECKING:
     from numpy.random import Generator
@@ -14,7 +14,7 @@ _TOKEN = 1 - 1e-9
 
 
 @compiled
-def end_call(w: World, rules: Rules, arrivals: "Generator", call: int) -> None:
+def end_call(w: World, rules: Parameters, arrivals: "Generator", call: int) -> None:
     """Free the row of a call, and let a closed client think."""
     w.calls[call, k.NEXT] = w.state[k.FREE_CALL]
     w.state[k.FREE_CALL] = call
@@ -23,14 +23,14 @@ def end_call(w: World, rules: Rules, arrivals: "Generator", call: int) -> None:
 
 
 @compiled
-def elapsed(w: World, rules: Rules, call: int) -> float:
+def elapsed(w: World, rules: Parameters, call: int) -> float:
     """Return the seconds since a call began; a time that misses the timeout by rounding alone is the timeout."""
     seconds = w.clock[k.NOW] - w.started[call]
     return rules.timeout if 0 < rules.timeout - seconds < _ROUNDING else seconds
 
 
 @compiled
-def wait(rules: Rules, table: "k.Floats", attempt: int, since: float, u: float) -> float:
+def wait(rules: Parameters, table: "k.Floats", attempt: int, since: float, u: float) -> float:
     """Return what `WaitTable.wait` does for a table of straight rows, -1 to stop."""
     if attempt >= rules.attempts:
         return -1.0
@@ -46,7 +46,7 @@ def wait(rules: Rules, table: "k.Floats", attempt: int, since: float, u: float) 
 
 @compiled
 def fail(
-    w: World, rules: Rules, arrivals: "Generator", waits: "Generator", call: int, throttled: bool, timed_out: bool
+    w: World, rules: Parameters, arrivals: "Generator", waits: "Generator", call: int, throttled: bool, timed_out: bool
 ) -> None:
     """Decide about a failed attempt: enter the next one, or end the call."""
     row = w.calls[call]
@@ -67,7 +67,7 @@ def fail(
 
 
 @compiled
-def succeed(w: World, rules: Rules, refund: Refund, arrivals: "Generator", call: int) -> None:
+def succeed(w: World, rules: Parameters, refund: Refund, arrivals: "Generator", call: int) -> None:
     """End a call with a success."""
     k.count(w, rules, k.SUCCESSES)
     w.delays[w.state[k.DELAYS]] = w.clock[k.NOW] - w.started[call]
@@ -79,7 +79,7 @@ def succeed(w: World, rules: Rules, refund: Refund, arrivals: "Generator", call:
 
 
 @compiled
-def limited(w: World, rules: Rules) -> bool:
+def limited(w: World, rules: Parameters) -> bool:
     """Return whether a request is over the rate limit, and take a token if it is not."""
     clock = w.clock
     clock[k.TOKENS] = min(clock[k.TOKENS] + (clock[k.NOW] - clock[k.FILLED_AT]) * rules.rate_limit, rules.burst)
@@ -91,7 +91,7 @@ def limited(w: World, rules: Rules) -> bool:
 
 
 @compiled
-def accept(w: World, rules: Rules, service: "Generator", request: int) -> bool:
+def accept(w: World, rules: Parameters, service: "Generator", request: int) -> bool:
     """Give a request to a worker or into the queue, and return True; False if both are full."""
     s = w.state
     if s[k.BUSY] < rules.workers and k.window(w) != k.HOLD:
@@ -112,7 +112,9 @@ def accept(w: World, rules: Rules, service: "Generator", request: int) -> bool:
 
 
 @compiled
-def send(w: World, rules: Rules, arrivals: "Generator", service: "Generator", waits: "Generator", call: int) -> None:
+def send(
+    w: World, rules: Parameters, arrivals: "Generator", service: "Generator", waits: "Generator", call: int
+) -> None:
     """Send the next attempt of a call."""
     s = w.state
     w.calls[call, k.ATTEMPT] += 1
@@ -142,7 +144,9 @@ def send(w: World, rules: Rules, arrivals: "Generator", service: "Generator", wa
 
 
 @compiled
-def begin(w: World, rules: Rules, arrivals: "Generator", service: "Generator", waits: "Generator", client: int) -> None:
+def begin(
+    w: World, rules: Parameters, arrivals: "Generator", service: "Generator", waits: "Generator", client: int
+) -> None:
     """Begin a call of a client."""
     k.count(w, rules, k.CALLS)
     s = w.state
@@ -160,7 +164,7 @@ def begin(w: World, rules: Rules, arrivals: "Generator", service: "Generator", w
 @compiled
 def finish(
     w: World,
-    rules: Rules,
+    rules: Parameters,
     refund: Refund,
     arrivals: "Generator",
     service: "Generator",
@@ -188,7 +192,7 @@ def finish(
 
 @compiled
 def time_out(
-    w: World, rules: Rules, arrivals: "Generator", service: "Generator", waits: "Generator", request: int
+    w: World, rules: Parameters, arrivals: "Generator", service: "Generator", waits: "Generator", request: int
 ) -> None:
     """End an attempt whose client stops waiting; if abandoned work is dropped, drop it."""
     k.count(w, rules, k.TIMEOUTS)
@@ -210,7 +214,7 @@ def time_out(
 
 @compiled
 def run(
-    w: World, rules: Rules, refund: Refund, arrivals: "Generator", service: "Generator", waits: "Generator"
+    w: World, rules: Parameters, refund: Refund, arrivals: "Generator", service: "Generator", waits: "Generator"
 ) -> bool:
     """Let all events happen and return True, or return False once the tables are too small for the next one."""
     s = w.state
