@@ -62,23 +62,24 @@ class MeanBucket:
         self._tokens = min(self._tokens + (first + retried) * self._deposit, self._capacity)
 
 
-def simulate_cohort(scenario: Scenario, *, budget: MeanBudget | None = None) -> Course:
+def simulate_cohort(scenario: Scenario, *, budget: MeanBudget | None = None, course: Course | None = None) -> Course:
     """Return the mean course of a scenario. It has no chance and no delays of single calls.
 
     A budget gates retries when they are decided, as in the exact engine. Raises ScenarioError for a backoff that reads
-    the last delay, such as decorrelated jitter: without it, too few calls give up in an outage.
+    the last delay, such as decorrelated jitter: without it, too few calls give up in an outage. `course` is an empty
+    course to fill, which the caller can read after an interruption; None for a new one.
     """
-    return _Cohorts(scenario, budget).run()
+    return _Cohorts(scenario, budget, course or Course(scenario.step, scenario.bins)).run()
 
 
 class _Cohorts:
     """The counts of one simulation. In every array, row n is attempt n + 1 and a column is a time bin."""
 
-    def __init__(self, scenario: Scenario, budget: MeanBudget | None) -> None:
+    def __init__(self, scenario: Scenario, budget: MeanBudget | None, course: Course) -> None:
         clients = scenario.clients
         self._scenario, self._budget = scenario, budget
         self._step, self._bins = float(scenario.step), scenario.bins
-        self._course = Course(scenario.step, scenario.bins)
+        self._course = course
         self._table = table = wait_table(clients.policy.limits, clients.policy.backoff)
         if table.reads_last:
             rule = "a policy whose waits do not depend on the last wait"

@@ -1,6 +1,6 @@
 """`Course`, what happened in a simulation: counts per time bin and in all."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 COUNTS = (
     "calls", "first_attempts", "retries", "successes", "failures", "refusals", "timeouts", "budget_refusals",
@@ -59,6 +59,12 @@ class Course:
         """Return the mean of one list over the bins from `start` to `end`, in seconds."""
         values = self._between(name, start, end)
         return sum(values) / len(values)
+
+    def fill(self, other: "Course") -> "Course":
+        """Take all numbers of `other`, a course of the same bins, and return this course."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(other, one.name))
+        return self
 
     @property
     def amplification(self) -> float:

@@ -69,32 +69,36 @@ class Tier:
         self.below = below
 
 
-def simulate_exact(scenario: Scenario, *, seed: int = 0, budget: FleetBudget | None = None) -> Course:
+def simulate_exact(
+    scenario: Scenario, *, seed: int = 0, budget: FleetBudget | None = None, course: Course | None = None
+) -> Course:
     """Return the course of a scenario, event by event; the same seed gives the same course.
 
     `budget` holds the budgets of all clients; None (default) is the budget and throttle of the scenario. Arrivals,
     service times and waits are drawn independently, so that two policies with one seed meet the same arrivals. With
-    layers, attempts are those that the last layer makes: a first attempt is one that no layer repeats.
+    layers, attempts are those that the last layer makes: a first attempt is one that no layer repeats. `course` is an
+    empty course to fill, which the caller can read after an interruption; None for a new one.
 
     From `LARGE` calls on, the compiled engine takes over if numba is installed, the scenario fits and `budget` is None.
     Its random numbers are others.
     """
+    course = Course(scenario.step, scenario.bins) if course is None else course
     if budget is None and expected_calls(scenario) >= LARGE:
         with suppress(ImportError):
             from forbear.simulate.compiled import fits, simulate_compiled
 
             if fits(scenario):
-                return simulate_compiled(scenario, seed=seed)
-    return _Fleet(scenario, seed, fleet_budget(scenario) if budget is None else budget).run()
+                return course.fill(simulate_compiled(scenario, seed=seed))
+    return _Fleet(scenario, seed, fleet_budget(scenario) if budget is None else budget, course).run()
 
 
 class _Fleet:
     """The clients of one simulation."""
 
-    def __init__(self, scenario: Scenario, seed: int, budget: FleetBudget | None) -> None:
+    def __init__(self, scenario: Scenario, seed: int, budget: FleetBudget | None, course: Course) -> None:
         self._scenario = scenario
         self._clients = scenario.clients
-        self._course = Course(scenario.step, scenario.bins)
+        self._course = course
         self._agenda = Agenda()
         self._arrivals, service, self._waits = (Random(f"{name} {seed}") for name in ("arrivals", "service", "waits"))
         self._service = ServiceQueue(scenario, self._agenda, service, self._course, self._respond)
