@@ -1,6 +1,7 @@
 """The cohort engine: it agrees with the exact engine on large fleets, and scales without cost."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,10 +10,11 @@ from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.simulate.budgets import RuleBudgets
-from forbear.simulate.cohort import MeanBucket, simulate_cohort
+from forbear.simulate.cohort import simulate_cohort
 from forbear.simulate.exact import simulate_exact
 from forbear.simulate.fields import ScenarioError
-from forbear.simulate.scenario import Clients, RateChange, Scenario, Server, Window
+from forbear.simulate.mean_budgets import MeanBucket
+from forbear.simulate.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 from forbear.simulate.service_times import ServiceTimes
 
 FIVE = Policy(OSError, Limits(attempts=5), Exponential())
@@ -132,3 +134,25 @@ def test_service_times(times: str) -> None:
     limits = [i / 100 for i in range(200)]
     steps = sum(1 - server.share_within(limit) for limit in limits) / 100  # E[min(S, x)] is the integral of P(S > s)
     assert server.mean_within(2) == pytest.approx(steps, rel=0.03)
+
+
+def test_a_rate_limit() -> None:
+    """A service that takes 150 of 200 requests a second refuses the rest; retries add to what it refuses."""
+    server = Server(workers=90, time=0.1, rate_limit=150, burst=30)
+    scenario = Scenario(30, 0.1, Clients(rate=200, policy=FIVE), server)
+    exact, cohort = simulate_exact(scenario, seed=3), simulate_cohort(scenario)
+    for count in ("retries", "successes", "refusals", "gave_up"):
+        assert cohort.total(count) == pytest.approx(exact.total(count), rel=0.04, abs=60)
+
+
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        ({"layers": (Layer(FIVE),)}, "layers"),
+        ({"service": Server(rate_limit=5, retry_after=1)}, "service.retry_after"),
+    ],
+)
+def test_what_has_no_mean_names_the_exact_engine(change: dict[str, Any], key: str) -> None:
+    """Layers and a Retry-After are for the exact engine, and the error says so."""
+    with pytest.raises(ScenarioError, match=rf"^`{key}` must be .* in the cohort engine.*; choose the exact engine"):
+        simulate_cohort(replace(Scenario(10), **change))

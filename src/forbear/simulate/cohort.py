@@ -6,12 +6,13 @@ old, and an attempt is not cut at the timeout of its call. It has no memory of a
 """
 
 from math import ceil, exp
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from forbear.core.check import INFINITY
 from forbear.simulate.course import Course
 from forbear.simulate.fields import refuse
 from forbear.simulate.load import RateCurve
+from forbear.simulate.mean_budgets import MeanBudget, scenario_budget
 from forbear.simulate.scenario import Scenario
 from forbear.simulate.service_times import ServiceTimes
 from forbear.simulate.waits import MOST_ROWS, WaitTable, wait_table
@@ -30,46 +31,26 @@ if TYPE_CHECKING:
 _NONE = 1e-9  # fewer calls than this are none
 
 
-class MeanBudget(Protocol):
-    """The mean of the budgets of a fleet, in numbers of retries and successes that need not be whole."""
-
-    def grant(self, now: float, retries: float) -> float:
-        """Return how many of `retries` are granted at `now`, in seconds."""
-        ...
-
-    def succeeded(self, now: float, first: float, retried: float) -> None:
-        """Count successes of first attempts and of retries."""
-        ...
-
-
-class MeanBucket:
-    """The token bucket that a whole fleet shares, at first full, for retries that need not be whole."""
-
-    def __init__(self, capacity: float = 10, deposit: float = 0.1, cost: float = 1) -> None:
-        self._capacity = capacity
-        self._deposit = deposit
-        self._cost = cost
-        self._tokens = self._capacity
-
-    def grant(self, now: float, retries: float) -> float:
-        """Grant retries for as long as there are tokens."""
-        granted = min(retries, self._tokens / self._cost)
-        self._tokens -= granted * self._cost
-        return granted
-
-    def succeeded(self, now: float, first: float, retried: float) -> None:
-        """Put in the deposit of each success, up to the capacity."""
-        self._tokens = min(self._tokens + (first + retried) * self._deposit, self._capacity)
-
-
 def simulate_cohort(scenario: Scenario, *, budget: MeanBudget | None = None, course: Course | None = None) -> Course:
     """Return the mean course of a scenario. It has no chance and no delays of single calls.
 
-    A budget gates retries when they are decided, as in the exact engine. Raises ScenarioError for a backoff that reads
-    the last delay, such as decorrelated jitter: without it, too few calls give up in an outage. `course` is an empty
+    `budget` gates retries when they are decided, as in the exact engine; None (default) is the budget and throttle of
+    the scenario. Raises ScenarioError for what has no mean here: a backoff that reads the last delay (decorrelated
+    jitter), layers, a Retry-After, and some budgets of groups. `course` is an empty
     course to fill, which the caller can read after an interruption; None for a new one.
     """
+    _check(scenario)
+    budget = scenario_budget(scenario) if budget is None else budget
     return _Cohorts(scenario, budget, course or Course(scenario.step, scenario.bins)).run()
+
+
+def _check(scenario: Scenario) -> None:
+    """Raise ScenarioError for what this engine cannot simulate."""
+    cure = "choose the exact engine"
+    if scenario.layers:
+        refuse("layers", "empty in the cohort engine", f"{len(scenario.layers)} layers", cure)
+    if scenario.service.rate_limit is not None and scenario.service.retry_after is not None:
+        refuse("service.retry_after", "none in the cohort engine", scenario.service.retry_after, cure)
 
 
 class _Cohorts:
@@ -101,8 +82,10 @@ class _Cohorts:
         self._late = np.zeros(shape)  # attempts that will time out in a bin
         self._queued = 0.0
         self._head = 0  # the oldest bin that may have requests in the queue
+        self._tokens = float(scenario.service.burst)  # of the rate limit
         self._thinking = float(clients.count)
         self._failed, self._failed_age = np.zeros(self._rows), np.zeros(self._rows)
+        self._throttled, self._timed_out = np.zeros(self._rows), np.zeros(self._rows)  # of those that failed
 
     def run(self) -> Course:
         """Let the scenario happen, bin by bin, and return its course."""
@@ -120,8 +103,9 @@ class _Cohorts:
             else:
                 new = curve.expected((t + 1) * self._step) - curve.expected(t * self._step)
             course.calls[t] = new
-            self._due[0, t] += new
             self._failed[:] = self._failed_age[:] = 0.0
+            self._throttled[:] = self._timed_out[:] = 0.0
+            self._admit(t, new)
             self._send(t)
             self._time_out(t)  # before service: a request of this bin that timed out has no client any more
             self._serve(t)
@@ -129,6 +113,13 @@ class _Cohorts:
             if closed:
                 self._thinking += course.successes[t] + course.gave_up[t]
         return course
+
+    def _admit(self, t: int, new: float) -> None:
+        """Let new calls send their first attempt, as far as a budget that counts them admits it."""
+        admitted = new if self._budget is None else self._budget.admit(t * self._step, new)
+        self._course.budget_refusals[t] += new - admitted
+        self._course.gave_up[t] += new - admitted
+        self._due[0, t] += admitted
 
     def _window(self, t: int) -> tuple[str, float]:
         """Return the kind of the window in the middle of a bin ("" for none) and how many times slower work is."""
@@ -142,13 +133,30 @@ class _Cohorts:
         self._course.first_attempts[t] = float(due[0])
         self._course.retries[t] = float(due[1:].sum())
         kind, _ = self._window(t)
+        rate_limit = self._scenario.service.rate_limit
         if kind == "refuse":
             self._refuse(t, due)
-        elif kind == "drop":
+            return
+        if rate_limit is not None:
+            due = self._limit_rate(t, due, rate_limit)
+        if kind == "drop":
             self._late[:, t + self._patience] += due
         else:
             self._waiting[:, t] = due
             self._queued += float(due.sum())
+
+    def _limit_rate(self, t: int, due: "Counts", rate_limit: float) -> "Counts":
+        """Refuse what is over the rate limit and return the rest."""
+        tokens = self._tokens + rate_limit * self._step
+        count = float(due.sum())
+        passed = min(count, tokens)
+        self._tokens = min(tokens - passed, float(self._scenario.service.burst))
+        if passed == count:
+            return due
+        refused = due * (1 - passed / count)
+        self._throttled += refused
+        self._refuse(t, refused)
+        return due - refused
 
     def _refuse(self, t: int, refused: "Counts") -> None:
         self._course.refusals[t] += float(refused.sum())
@@ -185,9 +193,13 @@ class _Cohorts:
             refused = fresh * min(excess / arrived, 1.0)
             fresh -= refused
             self._queued -= float(refused.sum())
+            self._throttled += refused
             self._refuse(t, refused)
         self._course.queued[t] = max(self._queued, 0.0)
-        self._course.in_system[t] = self._course.queued[t] + (budget - work) / self._step
+        busy = (budget - work) / self._step
+        self._course.in_system[t] = self._course.queued[t] + busy
+        if self._budget is not None:
+            self._budget.serving(busy)
 
     def _cost(self, waited: int, factor: float) -> float:
         """Return the mean seconds of work for a request that waited so many bins."""
@@ -229,11 +241,16 @@ class _Cohorts:
             waiting[:] = 0.0
         self._course.timeouts[t] = float(late.sum())
         self._failed += late
+        self._timed_out += late
         self._failed_age += late * (self._age[:, sent] + self._limit)
 
     def _decide(self, t: int) -> None:
         """Put the retries of this bin's failures where the waits of the policy put them; end the other calls."""
-        course = self._course
+        course, now = self._course, t * self._step
+        if self._budget is not None:
+            self._budget.failed(now, float(self._failed[0]), float(self._failed[1:].sum()))
+        wanted: list[tuple[int, float, Counts, float]] = []  # row, age, kernel, and the share of final attempts
+        retries = throttled = timed_out = 0.0
         for n in range(self._rows):
             count = float(self._failed[n])
             if count <= _NONE:
@@ -244,18 +261,26 @@ class _Cohorts:
             age = float(self._failed_age[n]) / count
             kernel, final = self._cut(self._kernels[min(n, len(self._kernels) - 1)], age)
             share = float(kernel.sum()) + final
-            wanted = count * share
-            granted = wanted if self._budget is None else self._budget.grant(t * self._step, wanted)
-            course.budget_refusals[t] += wanted - granted
-            course.gave_up[t] += count - granted
-            if granted <= 0:
-                continue
+            course.gave_up[t] += count * (1 - share)
+            if share > 0:
+                wanted.append((n, age, kernel, final))
+                retries += count * share
+                throttled += float(self._throttled[n]) * share
+                timed_out += float(self._timed_out[n]) * share
+        granted = retries if self._budget is None else self._budget.grant(now, retries, throttled, timed_out)
+        course.budget_refusals[t] += retries - granted
+        course.gave_up[t] += retries - granted
+        if granted <= 0:
+            return
+        part = granted / retries  # the same for all attempts: the budget does not see which one it is
+        for n, age, kernel, final in wanted:
+            count = float(self._failed[n]) * part
             row, bins = min(n + 1, self._last), slice(t, t + len(kernel))
-            retries = kernel * (granted / share)
-            self._due[row, bins] += retries
-            self._due_age[row, bins] += retries * (age + np.arange(len(kernel)) * self._step)
+            sent = kernel * count
+            self._due[row, bins] += sent
+            self._due_age[row, bins] += sent * (age + np.arange(len(kernel)) * self._step)
             if final:
-                self._due[-1, t + len(kernel)] += final * granted / share
+                self._due[-1, t + len(kernel)] += final * count
 
     def _cut(self, kernel: "Counts", age: float) -> "tuple[Counts, float]":
         """Return a kernel without the waits that would pass the timeout, and the share that `clamp` ends at it."""

@@ -1,0 +1,237 @@
+"""The budgets of a fleet in the mean: the rules of forbear's budgets for retries and successes in fractions.
+
+One budget for the whole fleet, or budgets of groups that each have many calls in a bin, are a fluid: tokens and counts
+are means. Small groups, down to single clients, differ from each other by chance. For them a token bucket and gRPC's
+throttle hold the share of groups at each level. A ratio takes the successes of a window as a Poisson number, and its
+retries by Erlang's loss formula. That the retries of one call meet one budget, one after the other, is left out. So
+single clients are given up more often than this says.
+"""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
+from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear.simulate.fields import refuse
+from forbear.simulate.levels import TokenLevels
+from forbear.simulate.mean_counts import FreeCalls, MeanActive, MeanClientThrottle, MeanRatio
+
+if TYPE_CHECKING:
+    from forbear.run.budget import BudgetRule
+    from forbear.simulate.scenario import Scenario
+
+_MANY = 5.0  # calls of one group in a bin, from which on its chance does not matter
+_FEW = 20.0  # calls of one group in a window, below which a client throttle is mostly chance
+_EXACT = "choose the exact engine, or one budget for the whole fleet"
+
+
+class MeanBudget(Protocol):
+    """The mean of the budgets of a fleet, in numbers of calls that need not be whole. `now` is in seconds."""
+
+    def admit(self, now: float, calls: float) -> float:
+        """Return how many of `calls` may send their first attempt."""
+        ...
+
+    def failed(self, now: float, first: float, retried: float) -> None:
+        """Count failures of first attempts and of retries, before the decision about more retries."""
+        ...
+
+    def grant(self, now: float, retries: float, throttled: float = 0.0, timed_out: float = 0.0) -> float:
+        """Return how many of `retries` are granted; so many follow a throttling error, and so many a timeout."""
+        ...
+
+    def succeeded(self, now: float, first: float, retried: float) -> None:
+        """Count successes of first attempts and of retries."""
+        ...
+
+    def serving(self, requests: float) -> None:
+        """Take the mean number of requests that workers serve, which the engine counts as ended at once."""
+        ...
+
+
+class MeanBucket(FreeCalls):
+    """Token buckets of one rule, at first full: one for the whole fleet, or one for each of many groups."""
+
+    def __init__(
+        self, capacity: float = 10, deposit: float = 0.1, cost: float = 1, *, rule: TokenBucket | None = None,
+        groups: float = 1, small: bool = False,
+    ) -> None:  # fmt: skip
+        self._rule = rule = TokenBucket(capacity, deposit, cost) if rule is None else rule
+        own = (rule.cost, rule.throttled_cost, rule.timeout_cost)
+        self._costs = [rule.cost if cost is None else cost for cost in own]  # of a retry, by what it follows
+        self._groups = groups
+        self._capacity = rule.capacity * groups
+        self._tokens = self._capacity
+        self._paid, self._bound = 0.0, 0.0  # since the last bin; what the retries under way have taken
+        self._under_way = 0.0
+        amounts = (rule.deposit, *self._costs)
+        self._levels = TokenLevels(rule.capacity, amounts) if small else None
+        self._now = 0.0
+
+    def failed(self, now: float, first: float, retried: float) -> None:
+        """Forget what failed retries have taken, since no success will give it back."""
+        self._give_back(retried)
+
+    def grant(self, now: float, retries: float, throttled: float = 0.0, timed_out: float = 0.0) -> float:
+        """Grant retries for as long as there are tokens."""
+        plain = max(retries - throttled - timed_out, 0.0)
+        parts = list(zip((plain, throttled, timed_out), self._costs, strict=True))
+        wanted = sum(count * cost for count, cost in parts)
+        if wanted <= 0:
+            return 0.0
+        if self._levels is None:
+            self._settle(now, rest=True)
+            share = min(self._tokens / wanted, 1.0)
+            granted, taken = retries * share, wanted * share
+            self._tokens -= taken
+        else:
+            granted = taken = 0.0
+            for count, cost in parts:
+                part = self._levels.take(count / self._groups, cost) * self._groups
+                granted, taken = granted + part, taken + part * cost
+        self._bound += taken
+        self._under_way += granted
+        return granted
+
+    def succeeded(self, now: float, first: float, retried: float) -> None:
+        """Put in the deposit of each success, or what its retry took, up to the capacity."""
+        back = self._give_back(retried)
+        again = back if self._rule.refund else retried * self._rule.deposit
+        if self._levels is None:
+            self._settle(now)
+            self._paid += first * self._rule.deposit + again
+            return
+        self._levels.add(first / self._groups, self._rule.deposit)
+        if retried > 0:
+            self._levels.add(retried / self._groups, again / retried)
+
+    def _give_back(self, retried: float) -> float:
+        """Take retries that ended from those under way, and return the tokens that they took."""
+        share = min(retried / self._under_way, 1.0) if self._under_way > 0 else 0.0
+        back = self._bound * share
+        self._bound -= back
+        self._under_way -= self._under_way * share
+        return back
+
+    def _settle(self, now: float, *, rest: bool = False) -> None:
+        """Put in what was paid: in the bin of the payment without a cap (`rest`), since retries take it meanwhile."""
+        if now != self._now or not rest:
+            self._tokens = min(self._tokens, self._capacity)
+        if now != self._now:
+            self._tokens = min(self._tokens + self._paid, self._capacity)
+            self._paid, self._now = 0.0, now
+        if rest:
+            self._tokens, self._paid = self._tokens + self._paid, 0.0
+
+
+class MeanThrottle(FreeCalls):
+    """gRPC's retry throttles of one rule, at first full: one for the whole fleet, or one for each of many groups."""
+
+    def __init__(self, rule: Throttle, groups: float = 1, *, small: bool = False) -> None:
+        self._rule = rule
+        self._groups = groups
+        self._tokens = float(rule.max_tokens)  # of one group
+        self._levels = TokenLevels(rule.max_tokens, (1, rule.token_ratio)) if small else None
+
+    def failed(self, now: float, first: float, retried: float) -> None:
+        """Take one token for each failure, down to 0."""
+        failures = (first + retried) / self._groups
+        if self._levels is not None:
+            self._levels.add(failures, -1)
+        else:
+            self._tokens = max(self._tokens - failures, 0.0)
+
+    def grant(self, now: float, retries: float, throttled: float = 0.0, timed_out: float = 0.0) -> float:
+        """Grant the retries of groups that have more than half of their tokens."""
+        half = self._rule.max_tokens / 2
+        if self._levels is not None:
+            return retries * self._levels.share_above(half)
+        return retries if self._tokens > half else 0.0
+
+    def succeeded(self, now: float, first: float, retried: float) -> None:
+        """Add the token ratio of each success."""
+        successes = (first + retried) / self._groups
+        if self._levels is not None:
+            self._levels.add(successes, self._rule.token_ratio)
+        else:
+            self._tokens = min(self._tokens + successes * self._rule.token_ratio, self._rule.max_tokens)
+
+
+class MeanBoth:
+    """A budget and a throttle: an attempt needs both of them."""
+
+    def __init__(self, budget: MeanBudget, throttle: MeanBudget) -> None:
+        self._both = budget, throttle
+
+    def admit(self, now: float, calls: float) -> float:
+        """Return how many of the calls that the throttle admits the budget admits, too."""
+        budget, throttle = self._both
+        return budget.admit(now, throttle.admit(now, calls))
+
+    def failed(self, now: float, first: float, retried: float) -> None:
+        """Count failures in both."""
+        for each in self._both:
+            each.failed(now, first, retried)
+
+    def grant(self, now: float, retries: float, throttled: float = 0.0, timed_out: float = 0.0) -> float:
+        """Return how many of the retries that the budget grants the throttle grants, too."""
+        budget, throttle = self._both
+        return throttle.grant(now, budget.grant(now, retries, throttled, timed_out))
+
+    def succeeded(self, now: float, first: float, retried: float) -> None:
+        """Count successes in both."""
+        for each in self._both:
+            each.succeeded(now, first, retried)
+
+    def serving(self, requests: float) -> None:
+        """Hand the number to both."""
+        for each in self._both:
+            each.serving(requests)
+
+
+def mean_budget(rule: "BudgetRule", groups: float, *, rate: float, step: float) -> MeanBudget:
+    """Return the mean budgets of a rule: one for each of `groups` equal groups of clients, 1 for the whole fleet.
+
+    `rate` is the rate of new calls of all groups, per second, and `step` the width of a bin in seconds. Raises
+    ScenarioError, which names the exact engine, for a rule of the user, and where a mean says too little. That is
+    Envoy's budget in groups, and a client throttle in groups with fewer than 20 calls in its window.
+    """
+    small = groups > 1 and rate * step / groups < _MANY
+    known: Any = rule
+    if type(known) is TokenBucket:
+        return MeanBucket(rule=known, groups=groups, small=small)
+    if type(known) is Throttle:
+        return MeanThrottle(known, groups, small=small)
+    if type(known) in (Ratio, RequestRatio):
+        return MeanRatio(known, groups, small=small)
+    if type(known) is ActiveShare:
+        if groups > 1:
+            refuse(
+                "budget.per", "fleet for a budget of active calls in the cohort engine", f"{groups:g} budgets", _EXACT
+            )
+        return MeanActive(known)
+    if type(known) is ClientThrottle:
+        calls = rate * known.window / groups
+        if groups > 1 and calls < _FEW:
+            rule_text = (
+                f"for groups with at least {_FEW:g} calls in the window of {known.window:g} s in the cohort engine"
+            )
+            refuse("throttle.per", rule_text, f"{calls:.3g} calls", _EXACT)
+        return MeanClientThrottle(known, groups)
+    return refuse("budget.rule", "a rule of forbear in the cohort engine", rule, "choose the exact engine")
+
+
+def scenario_budget(scenario: "Scenario") -> MeanBudget | None:
+    """Return new mean budgets for the clients of a scenario, with its throttle if it has one; None for neither."""
+    clients = scenario.clients
+    rate = max(clients.rate, *(change.rate for change in clients.changes), 0.0)
+    if clients.arrivals == "closed":
+        rate = clients.count / (clients.think_time + scenario.service.time)
+    elif clients.arrivals == "herd":
+        rate = clients.count / max(scenario.windows[-1].end if scenario.windows else 0.0, scenario.step)
+    throttle = None if scenario.throttle is None else scenario.throttle.budget
+    gates = [
+        mean_budget(gate.counts, max(clients.count / gate.group(clients.count), 1.0), rate=rate, step=scenario.step)
+        for gate in (scenario.budget, throttle)
+        if gate is not None
+    ]
+    return MeanBoth(*gates) if len(gates) == 2 else gates[0] if gates else None
