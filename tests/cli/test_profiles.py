@@ -9,16 +9,17 @@ import pytest
 
 from forbear import export
 from forbear.cli.forecast import forecast, range_text
-from forbear.cli.profiles import ProfileChoice, named_policy, profile_names
+from forbear.cli.profiles import ProfileChoice, named_policy
 from forbear.cli.run import repeat
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy
 from forbear.services import cloud_storage, registry
+from forbear.services.policies import policy_names
 from tests.cli.conftest import Invoke, explained
 
 SHORT = ("documented_2020", "gsutil", "python_client")
 """The profiles that one service has, so that its name may be left out."""
-NAMES = [*profile_names(), *(f"{service}.policy" for service in registry.names()), *SHORT]
+NAMES = [*policy_names(), *(f"{service}.policy" for service in registry.names()), *SHORT]
 REQUESTS = {
     "cloud_storage": "https://storage.googleapis.com/storage/v1/b/bkt",
     "iam": "https://iam.googleapis.com/v1/projects/p/roles/r",
@@ -30,7 +31,7 @@ REQUESTS = {
 
 def test_the_list() -> None:
     """It has the default, every service with each of its profiles, and the presets."""
-    assert profile_names() == [
+    assert policy_names() == [
         "default", "cloud_storage", "cloud_storage.documented", "cloud_storage.documented_2020",
         "cloud_storage.gsutil", "cloud_storage.python_client", "iam", "iam.documented", "memorystore",
         "memorystore.documented", "redis", "resource_manager", "resource_manager.documented", "rfc9110",
@@ -186,7 +187,7 @@ def test_one_error(command: str, name: str, invoke: Invoke) -> None:
     assert (done.exit_code, done.stdout) == (2, "")
     about_storage = command in ("explain", "cp", "rsync")
     full = f"cloud_storage.{name}" if about_storage and ProfileChoice(name).service is None else name
-    hint = f"hint: the profiles are {', '.join(profile_names())}\n"
+    hint = f"hint: the profiles are {', '.join(policy_names())}\n"
     assert done.stderr == f"error: no such profile: {full}\n{hint}"
 
 

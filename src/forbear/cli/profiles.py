@@ -1,12 +1,6 @@
-"""The names of policies on the command line: one list, one parser and one error for all commands.
+"""The names of policies on the command line: one option and one error for all commands.
 
-A name is one of these:
-
-- `default`, the limits and waits of `forbear.retry`;
-- a preset, such as `mobile`, which has limits and waits only;
-- a service, such as `iam`, for its recommended policy;
-- a service and one of its profiles, such as `cloud_storage.gsutil`;
-- a profile alone, such as `gsutil`, if the command says which service is meant or if only one service has it.
+`forbear.services.policies` says which names there are.
 """
 
 from collections.abc import Callable
@@ -16,14 +10,14 @@ from typing import Any, TypeVar
 import click
 
 from forbear.cli.output import BadInput
-from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy
 from forbear.services import registry
+from forbear.services.policies import DEFAULT_PROFILE, RECOMMENDED, AmbiguousName, find_policy, policy_names
 
-DEFAULT_PROFILE = "default"
-RECOMMENDED = "policy"
+__all__ = [
+    "DEFAULT_PROFILE", "RECOMMENDED", "ProfileChoice", "named_policy", "profile_option", "retry_not_found_option",
+]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,10 +67,15 @@ class ProfileChoice:
         """
         if service is not None and service not in registry.names():
             raise BadInput(f"no such service: {service}", f"the services are {', '.join(registry.names())}")
-        policy = _named(self.name, service)
+        try:
+            policy = find_policy(self.name, service)
+        except AmbiguousName as error:
+            raise BadInput(
+                f"several services have the profile {self.name}", f"name one of {', '.join(error.choices)}"
+            ) from None
         full = f"{service}.{self.name}" if service and self.service is None and not self.is_plain else self.name
         if policy is None:
-            raise BadInput(f"no such profile: {full}", f"the profiles are {', '.join(profile_names())}")
+            raise BadInput(f"no such profile: {full}", f"the profiles are {', '.join(policy_names())}")
         if not self.retry_not_found:
             return policy
         try:
@@ -90,40 +89,3 @@ class ProfileChoice:
 def named_policy(name: str, service: str | None = None) -> Policy:
     """Return the policy called `name`, for `service` as in `ProfileChoice.policy`; raise BadInput if there is none."""
     return ProfileChoice(name).policy(service)
-
-
-def profile_names() -> list[str]:
-    """Return all full names of policies: "default", the services with their profiles, and the presets."""
-    services = [
-        service if profile == RECOMMENDED else f"{service}.{profile}"
-        for service in registry.names()
-        for profile in registry.profiles(service)
-    ]
-    return [DEFAULT_PROFILE, *services, *PRESETS]
-
-
-def _named(name: str, service: str | None) -> Policy | None:
-    if name == DEFAULT_PROFILE or name in PRESETS:
-        base = Policy(OSError, name=name) if service is None else _of_service(service, RECOMMENDED)
-        if base is None:
-            return None
-        return base.with_preset(name) if name in PRESETS else base.with_limits(Limits()).with_backoff(Exponential())
-    known, dot, profile = name.partition(".")
-    if known in registry.names():
-        return _of_service(known, profile if dot else RECOMMENDED)
-    if dot:
-        return None
-    return _of_service(service, name) if service is not None else _of_any_service(name)
-
-
-def _of_service(service: str, profile: str) -> Policy | None:
-    return registry.policy(service, profile) if service in registry.names() else None
-
-
-def _of_any_service(profile: str) -> Policy | None:
-    """Return the policy of the only service that has this profile, None if none has; BadInput if several have it."""
-    offers = {name: policy for name in registry.names() if (policy := registry.policy(name, profile)) is not None}
-    if len(offers) > 1:
-        names = ", ".join(f"{service}.{profile}" for service in offers)
-        raise BadInput(f"several services have the profile {profile}", f"name one of {names}")
-    return next(iter(offers.values()), None)

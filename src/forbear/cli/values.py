@@ -6,11 +6,8 @@ from typing import Final, NoReturn
 
 import click
 
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
-_NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)"
-_PLAIN = re.compile(_NUMBER, re.ASCII)
-_PART = re.compile(f"({_NUMBER})(ms|s|m|h|d)", re.ASCII)
-_PARTS = re.compile(f"(?:{_PART.pattern})+", re.ASCII)
+from forbear.core.duration import parse_duration
+
 _CODES = re.compile(r"\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*", re.ASCII)
 
 
@@ -28,13 +25,13 @@ def duration(text: str) -> float:
 
     Raises click.BadParameter for any other text.
     """
-    seconds = _seconds(text)
+    seconds = parse_duration(text, plain=True)
     return seconds or _refuse("a duration must be more than zero, such as 90, 1m30s or 500ms", text)
 
 
 def duration_from_zero(text: str) -> float:
     """Parse a duration of zero or more, such as `90` or `1m30s`; return seconds, or raise click.BadParameter."""
-    seconds = _seconds(text)
+    seconds = parse_duration(text, plain=True)
     if seconds is None:
         _refuse("a duration must be zero or more, such as 90, 1m30s or 500ms", text)
     return seconds
@@ -47,7 +44,7 @@ def duration_or_none(text: str) -> float | NoLimit:
     """
     if text.strip().lower() == NO_LIMIT.value:
         return NO_LIMIT
-    seconds = _seconds(text)
+    seconds = parse_duration(text, plain=True)
     return seconds or _refuse("a duration must be more than zero, such as 90 or 1m30s, or none for no limit", text)
 
 
@@ -86,21 +83,6 @@ def pattern(text: str) -> str:
     except (re.error, OverflowError, RecursionError) as error:
         _refuse(f"a pattern must be a regular expression of Python ({error})", text)
     return text
-
-
-def _seconds(text: str) -> float | None:
-    """Parse a duration, plain or with units, and return seconds.
-
-    None for any other text, such as a sign, an exponent or "inf", and for a number beyond all floats.
-    """
-    text = text.strip().lower()
-    if _PLAIN.fullmatch(text):
-        seconds = float(text)
-    elif _PARTS.fullmatch(text):
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-    else:
-        return None
-    return seconds if seconds < float("inf") else None
 
 
 def _refuse(rule: str, text: str) -> NoReturn:

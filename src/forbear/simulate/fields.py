@@ -10,10 +10,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, ClassVar, NoReturn
 
 from forbear.core.check import INFINITY, shown
+from forbear.core.duration import parse_duration
 
-_UNITS = {"us": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_PART = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(us|ms|s|m|h|d)", re.ASCII)
-_DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
+_PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _RATE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)/(s|m|h|d)", re.ASCII)
 
 
@@ -160,15 +159,13 @@ def _within(value: Any, least: float, most: float, *, whole: bool) -> bool:
 
 def duration(raw: object) -> float | None:
     """Return the seconds of a text with units, None for anything else."""
-    if not isinstance(raw, str) or not _DURATION.fullmatch(raw):
-        return None
-    return sum(float(amount) * _UNITS[unit] for amount, unit in _PART.findall(raw))
+    return parse_duration(raw) if isinstance(raw, str) else None
 
 
 def _per_second(raw: object) -> float | None:
     """Return the rate of a text with a unit, in calls per second; None for anything else."""
     match = _RATE.fullmatch(raw) if isinstance(raw, str) else None
-    return float(match[1]) / _UNITS[match[2]] if match else None
+    return float(match[1]) / _PERIODS[match[2]] if match else None
 
 
 def plain_number(raw: object) -> object:

@@ -6,9 +6,8 @@ from typing import Any
 
 from forbear.core.backoff import Exponential
 from forbear.core.check import is_mapping
-from forbear.core.presets import PRESETS
 from forbear.policy import Policy
-from forbear.services import registry
+from forbear.services.policies import AmbiguousName, find_policy, policy_names
 from forbear.simulate.fields import ScenarioError, duration, plain_number, refuse
 
 _TIME = 'a time with a unit, such as "10s"'
@@ -54,21 +53,16 @@ def policy_of(key: str, raw: Any) -> Policy:
 
 
 def policy_named(key: str, name: object) -> Policy:
-    """Return the policy called `name`: "default", a preset, a service, or a service and a profile ("iam.documented").
+    """Return the policy called `name`, as in `forbear.services.policies`: "default", a preset, a service or a profile.
 
     Raises ScenarioError, with `key`, if there is none.
     """
-    text = name if isinstance(name, str) else ""
-    service, _, profile = text.partition(".")
-    policy: Policy | None = None
-    if text == "default":
-        policy = Policy(OSError, name=text)
-    elif text in PRESETS:
-        policy = Policy(OSError, name=text).with_preset(text)
-    elif service in registry.names():
-        policy = registry.policy(service, profile or "policy")
+    try:
+        policy = find_policy(name) if isinstance(name, str) else None
+    except AmbiguousName as error:
+        refuse(key, "the name of one policy", name, f"write one of {', '.join(error.choices)}")
     if policy is None:
-        refuse(key, "the name of a policy", name, f"write default, {', '.join(PRESETS)} or a service such as iam")
+        refuse(key, "the name of a policy", name, f"write one of {', '.join(policy_names())}")
     return policy
 
 
