@@ -16,6 +16,7 @@ COMMANDS = {
     "curl": "Send an HTTP request, and send it again where that is safe.",
     "explain": "Say whether a request may be repeated, and why.",
     "schedule": "Show when a policy retries.",
+    "simulate": "Show what a fleet of clients does to a service, by a policy.",
     "export": "Write a policy as configuration or code for another system.",
     "cp": "Copy files to and from Cloud Storage; interrupted copies resume.",
     "rsync": "Make one folder hold what another holds, by copying the differences.",
@@ -31,6 +32,7 @@ EXTRAS = {
     "httptools": "transfer",
     "httpx": "httpx",
     "matplotlib": "plot",
+    "numpy": "simulate",
     "requests": "transfer",
     "rich": "cli",
 }

@@ -1,0 +1,174 @@
+"""`forbear simulate`: what a fleet of clients does to a service, by a policy, in virtual time."""
+
+import json
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from forbear.cli.output import BadInput, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from forbear.simulate import FleetOutcome, Scenario
+
+EXAMPLE: dict[str, Any] = {"duration": "5m", "windows": [{"kind": "refuse", "start": "1m", "length": "1m"}]}
+"""The scenario without a file: 100 calls per second to a service for 200, which refuses all for a minute."""
+
+_EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: what is known is printed before."
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change one value of the scenario.")
+@click.option("--policy", metavar="NAME", help="The policy of the clients, as in `forbear schedule`.")
+@click.option(
+    "--compare",
+    multiple=True,
+    metavar="NAME",
+    help="Show another policy beside the first; or another value, as KEY=VALUE. Repeatable.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["cohort", "exact"]),
+    help="Means of a large fleet, or each call with chance. Default: cohort; exact with --runs.",
+)
+@click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Runs of the exact engine.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes for --runs. Default: one per core.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--csv", "table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the bins.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also draw a plot.")
+def command(
+    file: Path | None,
+    changes: tuple[str, ...],
+    policy: str | None,
+    compare: tuple[str, ...],
+    engine: str | None,
+    runs: int,
+    seed: int,
+    workers: int | None,
+    as_json: bool,
+    table: Path | None,
+    plot: Path | None,
+) -> None:
+    """Show what a fleet of clients does to a service.
+
+    FILE is a scenario, in TOML or JSON (.json): the clients, their policy and budget, the service, and the times in
+    which it is slow or out. Without FILE, a fleet of 100 calls per second meets a service that is out for a minute.
+    docs/simulate.md has all keys with their units.
+
+    The waits and stops are those of the library's policies, and the budgets count by its rules. The output is a table
+    of figures, and a chart of goodput and of the attempts above it.
+    """
+    from forbear.simulate import ScenarioError, SimulationInterrupted, simulate
+
+    if table is not None and compare:
+        raise BadInput("`--csv` does not go with `--compare`", "write one file for each policy")
+    outcomes: dict[str, FleetOutcome] = {}
+    scenarios: dict[str, Scenario] = {}
+    interrupted = False
+    try:
+        scenarios = _scenarios(file, changes, policy, compare)
+        with _progress(len(scenarios) * runs, engine == "exact" or runs > 1) as advance:
+            for name, scenario in scenarios.items():
+                outcomes[name] = simulate(
+                    scenario,
+                    engine="exact" if engine == "exact" or (engine is None and runs > 1) else "cohort",
+                    runs=runs,
+                    seed=seed,
+                    workers=workers,
+                    progress=advance,
+                )
+    except ScenarioError as error:
+        _refuse(error)
+    except SimulationInterrupted as error:
+        interrupted = True
+        outcomes[list(scenarios)[len(outcomes)]] = error.outcome
+    except ModuleNotFoundError:
+        raise
+    except ImportError as error:  # of the cohort engine, which needs numpy
+        raise BadInput(str(error).partition("; ")[0], 'pip install "forbear[simulate]", or --engine exact') from None
+    _print(outcomes, as_json=as_json)
+    if table is not None:
+        _write(table, next(iter(outcomes.values())).csv())
+    if plot is not None:
+        from forbear.cli.simulate.plot import plot_outcomes
+
+        plot_outcomes(outcomes, plot)
+        tell(f"wrote the plot to {plot}")
+    if interrupted:
+        tell("interrupted: this is what was known until then")
+        click.get_current_context().exit(130)
+
+
+def _scenarios(
+    file: Path | None, changes: tuple[str, ...], policy: str | None, compare: tuple[str, ...]
+) -> "dict[str, Scenario]":
+    """Return the scenarios to compare by name; raise ScenarioError, and BadInput for a file that cannot be read.
+
+    The name is that of the policy, or the `KEY=VALUE` in which a scenario differs.
+    """
+    from forbear.simulate import read_file, read_mapping
+
+    def read(*options: str) -> "Scenario":
+        try:
+            return read_mapping(EXAMPLE, options) if file is None else read_file(file, options)
+        except OSError as error:
+            raise BadInput(f"cannot read {file}: {error.strerror}", "name another file") from None
+
+    policies = [f"clients.policy={policy}"] if policy else []
+    first = read(*policies, *changes)
+    scenarios = {policy or first.clients.policy.name or "the policy of the file": first}
+    for name in compare:
+        if name in scenarios:
+            raise BadInput(f"`--compare {name}` is there already", "name another one")
+        is_change = "=" in name
+        scenarios[name] = read(*policies, *changes, name) if is_change else read(f"clients.policy={name}", *changes)
+    return scenarios
+
+
+def _print(outcomes: "dict[str, FleetOutcome]", *, as_json: bool) -> None:
+    if not as_json:
+        from forbear.cli.simulate.show import show_outcomes
+
+        show_outcomes(outcomes)
+        return
+    documents = {name: outcome.document() for name, outcome in outcomes.items()}
+    click.echo(json.dumps({"policies": documents} if len(documents) > 1 else next(iter(documents.values()))))
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"cannot write {file}: {error.strerror}", "choose another folder or name") from None
+    tell(f"wrote the bins to {file}")
+
+
+@contextmanager
+def _progress(runs: int, slow: bool) -> "Generator[Callable[[int, int], None] | None]":
+    """Yield a function that a simulation calls after each run. On a terminal, stderr shows a bar; else nothing."""
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+
+    screen = Console(stderr=True)
+    if not slow or not screen.is_terminal:
+        yield None
+        return
+    with Progress(SpinnerColumn(), *Progress.get_default_columns(), TimeElapsedColumn(), console=screen) as bar:
+        task = bar.add_task("simulate", total=runs)
+
+        def advance(done: int, runs: int) -> None:
+            bar.advance(task)
+
+        yield advance
+
+
+def _refuse(error: Exception) -> NoReturn:
+    """Raise BadInput for a ScenarioError: its cure is the hint."""
+    message, _, cure = str(error).rpartition("; ")
+    raise BadInput(message or cure, cure if message else None) from None

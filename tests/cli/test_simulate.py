@@ -1,0 +1,185 @@
+"""`forbear simulate`: the table, the chart, the files, and what a wrong scenario gets."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from forbear.cli import simulate as program
+from forbear.cli.simulate.chart import ASCII, HEIGHT, WIDTH, Curves, draw
+from forbear.cli.simulate.texts import figure_text, time_text
+from forbear.simulate import SimulationInterrupted, simulate
+from forbear.simulate.reading import read_mapping
+from tests.cli.conftest import Finish, Invoke
+
+SMALL = ("--set", "duration=20s", "--set", "clients.rate=20/s", "--set", "step=500ms")
+FILE = """
+duration = "20s"
+step = "500ms"
+windows = [{ start = "5s", length = "5s" }]
+[clients]
+rate = "20/s"
+policy = "mobile"
+"""
+
+
+def test_without_a_file(invoke: Invoke) -> None:
+    """The table has values with units and meanings, the chart an axis and the trigger; limits go to stderr."""
+    done = invoke("simulate")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "100 calls/s from 1000 clients; a service for 200 requests/s; refuse from 1m to 2m"
+    assert lines[1] == "5m of virtual time, cohort engine"
+    rows = {line.split("   ")[0]: line for line in lines[4:16]}
+    assert "30 000    new calls" in rows["calls"]
+    assert "timeouts" not in rows
+    assert "p50" not in rows
+    assert "█ goodput per second" in done.stdout
+    assert "1m15s" in done.stdout
+    assert done.stderr.startswith("not modelled:\n- networks: ")
+
+
+def test_a_file_with_changes(invoke: Invoke, tmp_path: Path) -> None:
+    """A file has the scenario, options change it, and JSON says all that the simulation knows."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(FILE)
+    done = invoke("simulate", str(file), "--set", "clients.rate=40/s", "--json", "--engine", "exact", "--seed", "4")
+    assert (done.exit_code, done.stderr) == (0, "")
+    expected = simulate(
+        read_mapping(
+            {
+                "duration": "20s",
+                "step": "500ms",
+                "windows": [{"start": "5s", "length": "5s"}],
+                "clients": {"rate": "40/s", "policy": "mobile"},
+            }
+        ),
+        engine="exact",
+        seed=4,
+    )
+    assert json.loads(done.stdout) == json.loads(json.dumps(expected.document()))
+    named = invoke("simulate", str(file), "--policy", "iam", "--set", "clients.policy.attempts=2", "--json")
+    policy = json.loads(named.stdout)["scenario"]["clients"]["policy"]
+    assert (policy["limits"]["attempts"], policy["backoff"]["initial"]) == (2, 2)
+
+
+def test_side_by_side(invoke: Invoke) -> None:
+    """Policies and single values are compared: a column and a chart for each, all charts with one scale."""
+    done = invoke("simulate", "--set", "step=1s", "--compare", "batch", "--compare", "clients.policy.attempts=1")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[3].split() == ["figure", "default", "batch", "clients.policy.attempts=1"]
+    amplification = next(line.split() for line in lines if line.startswith("amplification"))
+    assert float(amplification[1]) > 1
+    assert amplification[3] == "1"
+    titles = [i for i, line in enumerate(lines) if line in ("default", "batch", "clients.policy.attempts=1")]
+    assert len(titles) == 3
+    assert len({lines[i + 1].split("┤")[0] for i in titles}) == 1
+    document = json.loads(invoke("simulate", *SMALL, "--compare", "batch", "--json").stdout)
+    assert set(document["policies"]) == {"default", "batch"}
+
+
+def test_several_runs(invoke: Invoke) -> None:
+    """`--runs` chooses the exact engine, and every value has its standard error."""
+    done = invoke("simulate", *SMALL, "--runs", "2", "--workers", "1")
+    assert done.exit_code == 0
+    assert "20s of virtual time, exact engine, 2 runs, seed 0" in done.stdout
+    assert done.stdout.count(" ± ") >= 10
+
+
+def test_files_to_write(invoke: Invoke, tmp_path: Path) -> None:
+    """`--csv` writes a row per bin, `--plot` a picture in the format of the suffix."""
+    table, plot = tmp_path / "bins.csv", tmp_path / "fleet.svg"
+    done = invoke("simulate", *SMALL, "--csv", str(table), "--plot", str(plot))
+    assert done.exit_code == 0
+    assert f"wrote the bins to {table}\nwrote the plot to {plot}\n" in done.stderr
+    assert len(list(csv.DictReader(table.read_text().splitlines()))) == 40
+    drawn = plot.read_text()
+    assert all(f"<!-- {text} -->" in drawn for text in ("offered load", "goodput", "default", "time (s)"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["--set", "service.workers=0"], "`service.workers` must be a whole number of at least 1, got 0", "write 1"),
+        (
+            ["--set", "service.time=50"],
+            "`service.time` must be more than zero seconds, got '50'",
+            "write a number with",
+        ),
+        (["--set", "servce.time=50"], "`servce` must be one of the keys", "did you mean service?"),
+        (["--policy", "nope"], "`clients.policy` must be the name of a policy, got 'nope'", "write one of default, "),
+        (["--policy", "documented_2020.x"], "`clients.policy` must be the name of a policy", "write one of default, "),
+        (["--policy", "documented"], "`clients.policy` must be the name of one policy", "write one of cloud_storage"),
+        (["--engine", "cohort", "--runs", "2"], "`--runs` must be 1 for the cohort engine", "choose the engine exact"),
+        (["--set", "clients.policy.jitter=decorrelated"], "`clients.policy` must be a policy whose waits", "choose"),
+        (["--csv", "x", "--compare", "ci"], "`--csv` does not go with `--compare`", "write one file for each"),
+        (["--compare", "ci", "--compare", "ci"], "`--compare ci` is there already", "name another"),
+        (["--plot", "/nowhere/x.png"], "cannot write /nowhere/x.png", "choose another folder"),
+        (["--plot", "x.nope"], "cannot plot to x.nope", "name a file that ends in .png"),
+        (["--csv", "/nowhere/x.csv"], "cannot write /nowhere/x.csv", "choose another folder"),
+        (["nowhere.toml"], "invalid value for '[FILE]': File 'nowhere.toml' does not exist", "see `forbear simulate"),
+    ],
+)
+def test_wrong_input(arguments: list[str], message: str, hint: str, invoke: Invoke) -> None:
+    """An error is one line with the key, the rule and the value, and a hint with the cure; the exit code is 2."""
+    done = invoke("simulate", *SMALL, *arguments)
+    assert done.exit_code == 2
+    error, cure = done.stderr.splitlines()[-2:]
+    assert error.startswith(f"error: {message}")
+    assert cure.startswith(f"hint: {hint}")
+
+
+def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an interruption the known part is printed, the last line says so, and the exit code is 130."""
+    known = simulate(read_mapping(program.EXAMPLE))
+
+    def stop(*_: object, **__: object) -> None:
+        raise SimulationInterrupted(known)
+
+    monkeypatch.setattr("forbear.simulate.simulate", stop)
+    done = invoke("simulate", "--engine", "exact")
+    assert done.exit_code == 130
+    assert "30 000    new calls" in done.stdout
+    assert done.stderr.endswith("interrupted: this is what was known until then\n")
+
+
+def test_a_process_without_unicode(finish: Finish) -> None:
+    """Where stdout cannot show blocks, the chart is made of plain characters."""
+    done = finish("simulate", *SMALL, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.returncode == 0
+    assert "# goodput per second" in done.stdout
+    assert done.stdout.isascii()
+
+
+def test_the_chart() -> None:
+    """Goodput is filled from below, load above it is marked, and the trigger is shaded where nothing else is."""
+    load, goodput = [10.0] * 10 + [20.0] * 10 + [10.0] * 20, [10.0] * 10 + [0.0] * 10 + [10.0] * 20
+    lines = [line.plain for line in draw(Curves(load, goodput, 1, (10, 20)), signs=ASCII, top=40)]
+    plot = [line[8:] for line in lines[:HEIGHT]]
+    assert [line[10] for line in plot] == ["."] * 5 + ["+"] * 5
+    assert [line[5] for line in plot] == [" "] * 7 + ["#"] * 3
+    assert [line.count(".") for line in plot] == [10] * 5 + [0] * 5
+    assert lines[0].startswith("    40 |")
+    assert lines[HEIGHT + 1].split() == ["0s", "10s", "20s", "30s", "40s"]
+    assert lines[-1].strip() == "# goodput per second   + attempts per second above it   . trigger"
+    wide = draw(Curves([1.0] * 5000, [1.0] * 5000, 0.1, None), signs=ASCII)
+    assert {len(line.plain) for line in wide[:HEIGHT]} == {8 + WIDTH}
+    assert "trigger" not in wide[-1].plain
+    assert draw(Curves([0.0] * 5, [0.0] * 5, 1, None), signs=ASCII)
+
+
+def test_texts() -> None:
+    """Values have their unit, a sensible number of digits, and their standard error in the same unit."""
+    assert [time_text(value) for value in (0, 0.25, 45, 60, 90, 3600, 3661)] == [
+        "0s", "0.25s", "45s", "1m", "1m30s", "1h", "1h1m1s",
+    ]  # fmt: skip
+    assert figure_text(None, "seconds") == "-"
+    assert figure_text(float("inf"), "seconds") == "never"
+    assert figure_text(0.175, "share", 0.001) == "17.5 % ± 0.1"
+    assert figure_text(12345.6, "calls", 1234) == "12 346 ± 1 234"
+    assert figure_text(0.0387, "seconds", 0.00012) == "38.7 ms ± 0.12"
+    assert figure_text(106.31, "seconds") == "106.3 s"
+    assert figure_text(178.24, "attempts/s") == "178.2/s"
+    assert figure_text(5432.1, "attempts/s") == "5 432/s"
