@@ -146,7 +146,7 @@ def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyP
 
 
 def test_a_process_without_unicode(finish: Finish) -> None:
-    """Where stdout cannot show blocks, the chart is made of plain characters."""
+    """The chart is made of plain characters for a stdout that cannot show blocks."""
     done = finish("simulate", *SMALL, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0
     assert "# goodput per second" in done.stdout

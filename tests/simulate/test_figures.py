@@ -80,8 +80,9 @@ def test_recovery_from_a_trigger_at_the_start() -> None:
         ([100] * 20 + [0] * 10 + [100] * 70, [0] * 100, inf),
         ([100] * 20 + [0] * 10 + [100] * 70, [0] * 25 + [1000] + [0] * 74, 0),
         ([100] * 20 + [0] * 10 + [199] * 10 + [100] * 60, [0] * 100, 10),
+        ([100 - 1e-10] * 100, [0] * 100, 0),
     ],
-    ids=["a backlog", "for ever", "all gave up", "but 1 %"],
+    ids=["a backlog", "for ever", "all gave up", "but 1 %", "rounding"],
 )
 def test_drain(successes: list[float], gave_up: list[float], drained: float) -> None:
     """A fleet has drained when 99 % of the calls that were held up have ended."""

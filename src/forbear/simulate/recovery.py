@@ -62,8 +62,8 @@ def drain_time(scenario: Scenario, course: Course) -> float | None:
 
     A call is open from its begin until its success or its end without one. The excess is the number of open calls at
     the end of the trigger, less their mean before it; for a herd it is all clients. The fleet has drained when 1 % of
-    the excess is left, or no more than three standard deviations of chance. The result is infinity if that does not
-    happen, None without a trigger.
+    the excess is left, or one call, or no more than three standard deviations of chance. The result is infinity if that
+    does not happen, None without a trigger.
     """
     span = trigger(scenario)
     if span is None:
@@ -74,7 +74,7 @@ def drain_time(scenario: Scenario, course: Course) -> float | None:
     if scenario.clients.arrivals == "herd":
         enough = LEFT * scenario.clients.count
     else:
-        enough = usual + max(LEFT * (open_calls[end] - usual), 3 * sqrt(usual))
+        enough = usual + max(LEFT * (open_calls[end] - usual), 3 * sqrt(usual), 1.0)
     for i in range(max(end, 1), course.bins + 1):  # before the first bin, no call is open
         if open_calls[i] <= enough:
             return max(i * course.step - span[1], 0.0)
