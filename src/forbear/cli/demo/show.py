@@ -13,9 +13,12 @@ from rich.live import Live
 from rich.text import Text
 
 from forbear.cli.demo.checker import Score, Tally
+from forbear.cli.demo.fleet import share_after
 from forbear.cli.demo.storage import Snapshot
 from forbear.cli.demo.upload import UploadResult
 from forbear.cli.output import columns, console, show_table, tell
+from forbear.cli.simulate.show import curves_of, show_chart
+from forbear.simulate import FleetOutcome
 
 _BAD = ("lost", "duplicated", "corrupted", "too many")
 _BARS = "▁▂▃▄▅▆▇█"
@@ -155,11 +158,24 @@ def show_upload(upload: UploadResult, seed: int) -> None:
         _say(f"kill -9 cost {share} of the file, which was in transit; the object exists once, with the right bytes.\n")
 
 
+def show_fleets(outcomes: Mapping[str, FleetOutcome]) -> None:
+    """Print a chart for each fleet to stdout, with one scale, and a conclusion."""
+    top = max(curves_of(outcome).top for outcome in outcomes.values())
+    for name, outcome in outcomes.items():
+        show_chart(outcome, f"A fleet in an outage, {name}", top)
+    without, with_budget = (share_after(outcome) for outcome in outcomes.values())
+    _say(
+        f"After the outage {100 * without:.0f} % of the calls succeed without a budget: the retries keep the service "
+        f"overloaded, although it is well. With a budget it is {100 * with_budget:.0f} %.\n"
+    )
+
+
 def show_end() -> None:
     """Print what to read next: other commands and pages of the documentation."""
     _say(
         "Read on: `forbear explain METHOD URL` says what may be repeated and why; docs/cloud_storage.md has the list, "
-        "docs/read_modify_write.md is about forbear.update, docs/transfer.md about forbear cp."
+        "docs/read_modify_write.md is about forbear.update, docs/transfer.md about forbear cp, "
+        "docs/simulate.md about fleets."
     )
 
 

@@ -4,19 +4,17 @@ import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from forbear.cli.output import BadInput, tell
+from forbear.cli.simulate.example import EXAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from forbear.simulate import FleetOutcome, Scenario
-
-EXAMPLE: dict[str, Any] = {"duration": "5m", "windows": [{"kind": "refuse", "start": "1m", "length": "1m"}]}
-"""The scenario without a file: 100 calls per second to a service for 200, which refuses all for a minute."""
 
 _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: what is known is printed before."
 
@@ -58,7 +56,7 @@ def command(
     """Show what a fleet of clients does to a service.
 
     FILE is a scenario, in TOML or JSON (.json): the clients, their policy and budget, the service, and the times in
-    which it is slow or out. Without FILE, a fleet of 100 calls per second meets a service that is out for a minute.
+    which it is slow or out. Without FILE, 80 calls per second go to a service for 100 that is out for half a minute.
     docs/simulate.md has all keys with their units.
 
     The waits and stops are those of the library's policies, and the budgets count by its rules. The output is a table
