@@ -72,7 +72,7 @@ def rate(text: str, default: float | None, *, zero: bool = True, none: str = "")
     """
     cure = 'write a number with a unit, such as "100/s"'
     rule = f"{'zero or more' if zero else 'more than zero'} calls per second{f' or none ({none})' if none else ''}"
-    return _field("calls per second", text, default, rule, cure, _per_second, least=0, above=not zero, none=none)
+    return _field("calls per second", text, default, rule, cure, per_second, least=0, above=not zero, none=none)
 
 
 def count(text: str, default: int | None, *, least: int = 1, none: str = "") -> Any:
@@ -162,7 +162,7 @@ def duration(raw: object) -> float | None:
     return parse_duration(raw) if isinstance(raw, str) else None
 
 
-def _per_second(raw: object) -> float | None:
+def per_second(raw: object) -> float | None:
     """Return the rate of a text with a unit, in calls per second; None for anything else."""
     match = _RATE.fullmatch(raw) if isinstance(raw, str) else None
     return float(match[1]) / _PERIODS[match[2]] if match else None
