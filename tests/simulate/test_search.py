@@ -69,10 +69,12 @@ def test_a_goal_that_is_not_monotone() -> None:
     clients = replace(STORM.clients, rate=220, policy=policy)
     outage = replace(STORM, clients=clients, windows=(Window("refuse", 10, 2),))
     result = find(outage, "attempts", such_that="gave_up < 2 %", high=6)
-    assert (result.monotone, result.fits, result.value) == (False, ((3, 4),), 4)
+    assert not result.monotone
+    assert list(result.fits) == [(3, 4)]
+    assert result.value == 4
     assert str(result) == "gave_up < 2% holds for clients.policy.attempts from 3 to 4"
-    wide = find(outage, "attempts", such_that="gave_up < 2 %", high=40)
-    assert wide.fits == ((3, 4),)
+    wide = find(outage, "attempts", such_that="gave_up < 2 %", high=20)
+    assert list(wide.fits) == [(3, 4)]
     assert "more or less does not always help" in str(wide)
 
 

@@ -85,10 +85,8 @@ def verdict(scenario: Scenario, *, triggers: tuple[Window, ...] | None = None) -
     does not matter. None (default) are outages and overloads of 5, 20 and 60 s, and the windows of the scenario. Raises
     ScenarioError for a load that is not below the capacity, for a herd, and for what the cohort engine cannot simulate.
     """
-    load, capacity = _load(scenario)
-    healthy = replace(
-        scenario, windows=(), clients=replace(scenario.clients, changes=()), step=_step(scenario), duration=START
-    )
+    load, capacity = load_and_capacity(scenario)
+    healthy = before_trigger(scenario)
     tried = default_triggers(scenario) if triggers is None else triggers
     chain = chain_modes(healthy)
     trials = tuple(try_trigger(healthy, window, scenario.duration) for window in tried)
@@ -112,11 +110,22 @@ def verdict(scenario: Scenario, *, triggers: tuple[Window, ...] | None = None) -
 
 def default_triggers(scenario: Scenario) -> tuple[Window, ...]:
     """Return the triggers that a verdict tries: outages, standstills and overloads, and the scenario's own windows."""
-    load, capacity = _load(scenario)
+    load, capacity = load_and_capacity(scenario)
     kinds = [("refuse", 1.0), ("hold", 1.0)]
     kinds += [("slow", max(size * capacity / load, size)) for size in _OVERLOADS if load > 0]
     windows = [Window(kind, START, length, factor) for length in _LENGTHS for kind, factor in kinds]
     return (*windows, *(window for window in scenario.windows if window not in windows))
+
+
+def before_trigger(scenario: Scenario) -> Scenario:
+    """Return the scenario without its windows and changes, until the start of a trigger.
+
+    Its step is fine enough for the attempt timeout, and not finer than a verdict needs.
+    """
+    timeout = scenario.clients.attempt_timeout
+    step = min(max(scenario.step, 0.1), INFINITY if timeout is None else timeout / 5)
+    clients = replace(scenario.clients, changes=())
+    return replace(scenario, windows=(), clients=clients, step=step, duration=START)
 
 
 def try_trigger(healthy: Scenario, window: Window, watch: float) -> TriggerTrial:
@@ -143,7 +152,7 @@ def _empty_after(course: Course, middle: float) -> float:
     return now / rate if rate > 1e-4 * before else INFINITY
 
 
-def _load(scenario: Scenario) -> tuple[float, float]:
+def load_and_capacity(scenario: Scenario) -> tuple[float, float]:
     """Return the load and the capacity of a scenario; raise ScenarioError where a verdict makes no sense."""
     clients, server = scenario.clients, scenario.service
     capacity = server.capacity if server.rate_limit is None else min(server.capacity, server.rate_limit)
@@ -155,12 +164,6 @@ def _load(scenario: Scenario) -> tuple[float, float]:
         rule = f"below the capacity of {capacity:g} requests/s for a verdict"
         refuse("clients.rate", rule, clients.rate, "lower the rate, or add workers")
     return clients.rate, capacity
-
-
-def _step(scenario: Scenario) -> float:
-    """Return a step that is fine enough for the attempt timeout, and not finer than a verdict needs."""
-    timeout = scenario.clients.attempt_timeout
-    return min(max(scenario.step, 0.1), INFINITY if timeout is None else timeout / 5)
 
 
 def _share(course: Course) -> float:
