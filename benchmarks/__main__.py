@@ -10,7 +10,19 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import adapters, blocks, building, calls, classify, imports, memory, redaction, redis_clients, transport
+from benchmarks import (
+    adapters,
+    blocks,
+    building,
+    calls,
+    classify,
+    imports,
+    memory,
+    redaction,
+    redis_clients,
+    simulation,
+    transport,
+)
 from benchmarks.contenders import SETUP
 from benchmarks.measure import FULL, QUICK, Effort
 from benchmarks.table import Table
@@ -39,6 +51,7 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
     "redis-async": redis_clients.awaited,
     "classify": classify.classify,
     "redact": redaction.redaction,
+    "simulate": simulation.cohort,
 }
 
 

@@ -26,12 +26,13 @@ from benchmarks.transfers.task import Outcome as Transferred
 from benchmarks.work import KEY, aflaky, flaky
 from forbear.run.runtime import current
 
+SLOW = {"import", "memory", "simulate"}
 TINY = Effort(rounds=2, seconds=0.00001, processes=1, coroutines=20)
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.soak) if name in {"import", "memory"} else name for name in BENCHMARKS],
+    [pytest.param(name, marks=pytest.mark.soak) if name in SLOW else name for name in BENCHMARKS],
 )
 def test_every_benchmark_finds_figures_for_all_it_compares(name: str) -> None:
     """Each contender has a positive figure, ours is among them, and every target can be judged."""

@@ -31,8 +31,8 @@ class TokenLevels:
     def add(self, events: float, tokens: float) -> None:
         """Change the tokens of a bucket by `tokens` at each of a mean number of `events`, within 0 and capacity."""
         for count, chance in _rounds(events):
-            levels = np.clip(np.arange(self._top + 1) + count * tokens / self._cell, 0, self._top)
-            self._move(levels, chance)
+            moved: Shares = np.arange(self._top + 1, dtype=np.float64) + np.float64(count * tokens / self._cell)
+            self._move(np.minimum(np.maximum(moved, 0.0), float(self._top)), chance)
 
     def take(self, events: float, tokens: float) -> float:
         """Take `tokens` at each of a mean number of `events`, where so many are left; return the mean number taken."""

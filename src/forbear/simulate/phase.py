@@ -91,7 +91,7 @@ def phase_map(
     """Return what follows triggers that take a share of the capacity for a time, in the cohort engine.
 
     The scenario's own windows and changes of the rate are left out. A size of 1 is a service that stands still. Each
-    trigger is watched for the duration of the scenario, but at most for 4000 bins. `progress(done, all)` is called
+    trigger is watched for the duration of the scenario, but at most for 3000 bins. `progress(done, all)` is called
     after each trigger. Raises ScenarioError as `verdict` does, and for a size or length that is not possible.
     """
     load, capacity = load_and_capacity(scenario)

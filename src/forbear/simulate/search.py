@@ -60,7 +60,7 @@ class FoundValues:
         known = [trial for trial in self.trials if trial.figure is not None]
         unknown = [str(trial.value) for trial in self.trials if trial.figure is None]
         goal, span = f"{self.goal} holds for", f"{self.key} from {_shown(first)} to {_shown(last)}"
-        texts = []
+        texts: list[str] = []
         if isinstance(first, str):
             figures = ", ".join(f"{trial.value} {self.goal.show(trial.figure or 0.0)}" for trial in known)
             fitting = " and ".join(self.words)

@@ -34,7 +34,7 @@ START = 20.0
 
 _LENGTHS = (5.0, 20.0, 60.0)  # seconds
 _OVERLOADS = (1.5, 3.0)  # load over the capacity that is left
-_MOST_BINS = 4000  # after the start of a trigger
+_MOST_BINS = 3000  # after the start of a trigger
 _LONG = 10  # times the trigger; a recovery that takes longer, apart from draining, is a long one
 
 FleetState = Literal["stable", "vulnerable", "metastable"]
@@ -129,7 +129,7 @@ def before_trigger(scenario: Scenario) -> Scenario:
 
 
 def try_trigger(healthy: Scenario, window: Window, watch: float) -> TriggerTrial:
-    """Return what follows a trigger, in the cohort engine, for at most `watch` seconds and 4000 bins after it.
+    """Return what follows a trigger, in the cohort engine, for at most `watch` seconds and 3000 bins after it.
 
     `healthy` is the scenario without windows. The window begins at `START`, whatever its own start is.
     """
@@ -209,7 +209,7 @@ def _about_chain(chain: ChainModes) -> str:
 def _about_trials(trials: tuple[TriggerTrial, ...], slow: list[TriggerTrial]) -> list[str]:
     stays = [trial for trial in trials if isinf(trial.recovery)]
     back = [trial for trial in trials if not isinf(trial.recovery)]
-    texts = []
+    texts: list[str] = []
     if stays:
         least = min(stays, key=lambda trial: (trial.window.length, trial.window.kind != "slow", trial.window.factor))
         texts.append(
