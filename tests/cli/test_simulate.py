@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from forbear.simulate import SimulationInterrupted, simulate
 from forbear.simulate.reading import read_mapping
 from tests.cli.conftest import Finish, Invoke
 
+PAGE = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
 SMALL = ("--set", "duration=20s", "--set", "clients.rate=20/s", "--set", "step=500ms")
 FILE = """
 duration = "20s"
@@ -152,6 +155,31 @@ def test_a_process_without_unicode(finish: Finish) -> None:
     assert done.returncode == 0
     assert "# goodput per second" in done.stdout
     assert done.stdout.isascii()
+
+
+def test_the_first_look_of_the_page(invoke: Invoke) -> None:
+    """The example in docs/simulate.md is what the command prints; numbers may differ by a tenth."""
+    command, expected = re.findall(r"^```console\n\$ ([^\n]*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0]
+    done = invoke(*shlex.split(command)[1:])
+    shown, charts = done.stdout.split("\n\ndefault\n")
+    table = expected.split("\n\ndefault\n")[0]
+    assert re.sub(r"[\d. ]+", " ", shown) == re.sub(r"[\d. ]+", " ", table)
+    numbers = [float(text.replace(" ", "")) for text in re.findall(r"\d(?: (?=\d{3}\b)|[\d.])*", shown)]
+    written = [float(text.replace(" ", "")) for text in re.findall(r"\d(?: (?=\d{3}\b)|[\d.])*", table)]
+    assert numbers == pytest.approx(written, rel=0.1, abs=0.5)
+    assert "█" in charts
+    assert done.stderr.startswith("not modelled:\n- networks: ")
+
+
+def test_the_file_of_the_page(invoke: Invoke, tmp_path: Path) -> None:
+    """The scenario in docs/simulate.md is one, and the changes below it can be made."""
+    file = tmp_path / "fleet.toml"
+    file.write_text(re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0])
+    lines = re.findall(r"^    forbear simulate fleet.toml(.*)", PAGE, re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        done = invoke("simulate", str(file), *shlex.split(line), "--set", "step=1s", "--json")
+        assert done.exit_code == 0, done.stderr
 
 
 def test_the_chart() -> None:

@@ -37,6 +37,8 @@ class FieldRule:
     text: str
     check: Callable[[str, Any], None]
     read: Callable[[str, Any], Any]
+    words: tuple[str, ...] = ()
+    """The values that a field of words may have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ def word(text: str, default: str, *words: str) -> Any:
         if value not in words:
             refuse(key, f"one of {', '.join(words)}", value, f"write {default!r} for the usual case")
 
-    return field(default=default, metadata={"rule": FieldRule("word", text, check, lambda _, raw: raw)})
+    return field(default=default, metadata={"rule": FieldRule("word", text, check, lambda _, raw: raw, words)})
 
 
 def _field(

@@ -12,17 +12,20 @@ from forbear.simulate.fields import ScenarioError, duration, plain_number, refus
 
 _TIME = 'a time with a unit, such as "10s"'
 
-_LIMITS: dict[str, tuple[Callable[[object], Any], str]] = {
+LIMITS: dict[str, tuple[Callable[[object], Any], str]] = {
     "attempts": (plain_number, "a whole number or none"),
     "timeout": (duration, f"{_TIME}, or none"),
 }
-_WAITS: dict[str, tuple[Callable[[object], Any], str]] = {
+"""The limits that a table may change: how each one is read, and what it must be."""
+
+WAITS: dict[str, tuple[Callable[[object], Any], str]] = {
     "initial": (duration, _TIME),
     "multiplier": (plain_number, "a number"),
     "maximum": (duration, _TIME),
     "jitter": (lambda raw: raw, "a word"),
     "spread": (duration, _TIME),
 }
+"""The parameters of the backoff that a table may change, as in `LIMITS`."""
 
 
 def policy_of(key: str, raw: Any) -> Policy:
@@ -33,17 +36,17 @@ def policy_of(key: str, raw: Any) -> Policy:
     """
     if not is_mapping(raw):
         return policy_named(key, raw)
-    known = ("name", *_LIMITS, *_WAITS)
+    known = ("name", *LIMITS, *WAITS)
     unknown = next((name for name in raw if name not in known), None)
     if unknown is not None:
         refuse_key(f"{key}.{unknown}", raw[unknown], known)
     policy = policy_named(f"{key}.name", raw.get("name", "default"))
     limits = {
         name: None if raw[name] == "none" else _read(f"{key}.{name}", raw[name], *reader)
-        for name, reader in _LIMITS.items()
+        for name, reader in LIMITS.items()
         if name in raw
     }
-    waits = {name: _read(f"{key}.{name}", raw[name], *reader) for name, reader in _WAITS.items() if name in raw}
+    waits = {name: _read(f"{key}.{name}", raw[name], *reader) for name, reader in WAITS.items() if name in raw}
     backoff = policy.backoff if isinstance(policy.backoff, Exponential) else Exponential()
     try:
         policy = policy.with_limits(policy.limits.replace(**limits))

@@ -17,8 +17,8 @@ from forbear.simulate.scenario import Clients, Layer, RateChange, Scenario, Serv
 
 S = TypeVar("S", bound=Section)
 
-_TABLES: dict[str, type[Section]] = {"clients": Clients, "service": Server, "throttle": Throttling}
-_LISTS: dict[str, type[Section]] = {"windows": Window, "clients.changes": RateChange, "layers": Layer}
+TABLES: dict[str, type[Section]] = {"clients": Clients, "service": Server, "throttle": Throttling}
+LISTS: dict[str, type[Section]] = {"windows": Window, "clients.changes": RateChange, "layers": Layer}
 _NAMES = {"policy": "name", "budget": "preset"}  # a text for the table is this key of it
 
 
@@ -102,10 +102,10 @@ def _section(section: type[S], table: Any, prefix: str) -> S:
             values[name] = policy_of(key, raw)
         elif name == "budget":
             values[name] = budget_of(key, raw)
-        elif key in _TABLES:
-            values[name] = _section(_TABLES[key], raw, f"{key}.")
+        elif key in TABLES:
+            values[name] = _section(TABLES[key], raw, f"{key}.")
         else:
             if not is_list(raw):
                 refuse(key, "a list of tables", raw, f"write [[{key}]] above each one")
-            values[name] = tuple(_section(_LISTS[key], item, f"{key}[{n}].") for n, item in enumerate(raw))
+            values[name] = tuple(_section(LISTS[key], item, f"{key}[{n}].") for n, item in enumerate(raw))
     return section(**values)
