@@ -7,13 +7,15 @@ import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from forbear.cli.app import app
 from forbear.cli.simulate.chart import ASCII, HEIGHT, WIDTH, Curves, draw
 from forbear.cli.simulate.example import EXAMPLE
 from forbear.cli.simulate.texts import figure_text, time_text
 from forbear.simulate import SimulationInterrupted, simulate
 from forbear.simulate.reading import read_mapping
-from tests.cli.conftest import Finish, Invoke
+from tests.cli.conftest import Invoke
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
 SMALL = ("--set", "duration=20s", "--set", "clients.rate=20/s", "--set", "step=500ms")
@@ -84,6 +86,20 @@ def test_side_by_side(invoke: Invoke) -> None:
     assert set(document["policies"]) == {"default", "batch"}
 
 
+def test_a_verdict(invoke: Invoke) -> None:
+    """`--verdict` prints the state of each fleet with its evidence, and JSON has both."""
+    changes = ("service.workers=2", "clients.rate=14/s", "clients.attempt_timeout=5s", "duration=1m", "step=1s")
+    fast = (*(word for change in changes for word in ("--set", change)), "--verdict")
+    done = invoke("simulate", *fast, "--compare", "clients.policy.attempts=1")
+    assert done.exit_code == 0
+    assert "\ndefault: metastable: after a trigger, or by itself, the goodput stays down" in done.stdout
+    assert "\nclients.policy.attempts=1: stable: the goodput comes back" in done.stdout
+    assert done.stdout.count("- The load is 14 calls/s, 70% of the capacity") == 2
+    document = json.loads(invoke("simulate", *fast, "--json").stdout)["verdict"]
+    assert (document["state"], document["load"], document["capacity"]) == ("metastable", 14, 20)
+    assert "never" in {trigger["recovery"] for trigger in document["triggers"]}
+
+
 def test_several_runs(invoke: Invoke) -> None:
     """`--runs` chooses the exact engine, and every value has its standard error."""
     done = invoke("simulate", *SMALL, "--runs", "2", "--workers", "1")
@@ -118,6 +134,7 @@ def test_files_to_write(invoke: Invoke, tmp_path: Path) -> None:
         (["--policy", "documented"], "`clients.policy` must be the name of one policy", "write one of cloud_storage"),
         (["--engine", "cohort", "--runs", "2"], "`--runs` must be 1 for the cohort engine", "choose the engine exact"),
         (["--set", "clients.policy.jitter=decorrelated"], "`clients.policy` must be a policy whose waits", "choose"),
+        (["--set", "clients.rate=1000/s", "--verdict"], "`clients.rate` must be below the capacity", "lower the rate"),
         (["--csv", "x", "--compare", "ci"], "`--csv` does not go with `--compare`", "write one file for each"),
         (["--compare", "ci", "--compare", "ci"], "`--compare ci` is there already", "name another"),
         (["--plot", "/nowhere/x.png"], "cannot write /nowhere/x.png", "choose another folder"),
@@ -149,10 +166,10 @@ def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyP
     assert done.stderr.endswith("interrupted: this is what was known until then\n")
 
 
-def test_a_process_without_unicode(finish: Finish) -> None:
+def test_a_terminal_without_unicode() -> None:
     """The chart is made of plain characters for a stdout that cannot show blocks."""
-    done = finish("simulate", *SMALL, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
-    assert done.returncode == 0
+    done = CliRunner(charset="ascii").invoke(app, ["simulate", *SMALL], catch_exceptions=False)
+    assert done.exit_code == 0
     assert "# goodput per second" in done.stdout
     assert done.stdout.isascii()
 

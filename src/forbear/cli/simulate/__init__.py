@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from forbear.cli.output import BadInput, tell
+from forbear.cli.simulate.answers import show_verdicts, verdict_document
 from forbear.cli.simulate.example import EXAMPLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from forbear.simulate import FleetOutcome, Scenario
+    from forbear.simulate.verdict import FleetVerdict
 
 _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: what is known is printed before."
 
@@ -37,6 +39,7 @@ _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: wh
 @click.option("--runs", type=click.IntRange(1), default=1, show_default=True, help="Runs of the exact engine.")
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes for --runs. Default: one per core.")
+@click.option("--verdict", "judge", is_flag=True, help="Say whether the fleet is stable, vulnerable or metastable.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the bins.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also draw a plot.")
@@ -49,6 +52,7 @@ def command(
     runs: int,
     seed: int,
     workers: int | None,
+    judge: bool,
     as_json: bool,
     table: Path | None,
     plot: Path | None,
@@ -68,6 +72,7 @@ def command(
         raise BadInput("`--csv` does not go with `--compare`", "write one file for each policy")
     outcomes: dict[str, FleetOutcome] = {}
     scenarios: dict[str, Scenario] = {}
+    verdicts: dict[str, FleetVerdict] = {}
     interrupted = False
     try:
         scenarios = _scenarios(file, changes, policy, compare)
@@ -81,6 +86,11 @@ def command(
                     workers=workers,
                     progress=advance,
                 )
+        if judge:
+            from forbear.simulate.verdict import verdict  # it needs numpy
+
+            for name, scenario in scenarios.items():
+                verdicts[name] = verdict(scenario)
     except ScenarioError as error:
         _refuse(error)
     except SimulationInterrupted as error:
@@ -90,7 +100,7 @@ def command(
         raise
     except ImportError as error:  # of the cohort engine, which needs numpy
         raise BadInput(str(error).partition("; ")[0], 'pip install "forbear[simulate]", or --engine exact') from None
-    _print(outcomes, as_json=as_json)
+    _print(outcomes, verdicts, as_json=as_json)
     if table is not None:
         _write(table, next(iter(outcomes.values())).csv())
     if plot is not None:
@@ -129,13 +139,17 @@ def _scenarios(
     return scenarios
 
 
-def _print(outcomes: "dict[str, FleetOutcome]", *, as_json: bool) -> None:
+def _print(outcomes: "dict[str, FleetOutcome]", verdicts: "dict[str, FleetVerdict]", *, as_json: bool) -> None:
     if not as_json:
-        from forbear.cli.simulate.show import show_outcomes
+        from forbear.cli.simulate.show import show_limits, show_outcomes
 
         show_outcomes(outcomes)
+        show_verdicts(verdicts)
+        show_limits(next(iter(outcomes.values())))
         return
     documents = {name: outcome.document() for name, outcome in outcomes.items()}
+    for name, one in verdicts.items():
+        documents[name]["verdict"] = verdict_document(one)
     click.echo(json.dumps({"policies": documents} if len(documents) > 1 else next(iter(documents.values()))))
 
 

@@ -1,4 +1,4 @@
-"""Print outcomes: a table of figures, a chart for each, and what is not modelled."""
+"""Print outcomes: a table of figures, a chart for each, and the list of what is not modelled."""
 
 import sys
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _OPTIONAL = ("refusals", "timeouts", "budget_refusals")
 
 
 def show_outcomes(outcomes: Mapping[str, FleetOutcome]) -> None:
-    """Print outcomes by the name of their policy: a scenario line, one table, a chart each, and the limits."""
+    """Print outcomes by the name of their policy: a scenario line, one table, and a chart each."""
     first = next(iter(outcomes.values()))
     click.echo(f"{scenario_text(first.scenario)}\n{_run_text(first)}\n")
     if len(outcomes) == 1:
@@ -32,8 +32,12 @@ def show_outcomes(outcomes: Mapping[str, FleetOutcome]) -> None:
     top = max(curves_of(outcome).top for outcome in outcomes.values())
     for name, outcome in outcomes.items():
         show_chart(outcome, name if len(outcomes) > 1 else "", top)
+
+
+def show_limits(outcome: FleetOutcome) -> None:
+    """Print to stderr what the simulation does not model."""
     tell("not modelled:")
-    for text in first.not_modelled:
+    for text in outcome.not_modelled:
         tell(f"- {text}")
 
 
