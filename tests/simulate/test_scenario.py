@@ -148,10 +148,30 @@ def test_wrong_values_get_one_line(document: dict[str, Any], key: str, value: st
     assert "\n" not in text
 
 
+def test_an_option_reaches_into_lists() -> None:
+    """The number of an item, from 0, stands in brackets after the name of its list."""
+    document = {
+        "windows": [{}, {"start": "2m"}],
+        "clients": {"changes": [{"rate": "1/s"}]},
+        "layers": [{"policy": "iam"}],
+    }
+    options = ["windows[1].length=5s", "clients.changes[0].rate=7/s", "layers[0].policy.attempts=2"]
+    scenario = read_mapping(document, options)
+    assert [window.length for window in scenario.windows] == [60, 5]
+    assert scenario.clients.changes[0].rate == 7
+    assert scenario.layers[0].policy.limits.attempts == 2
+    assert document["windows"] == [{}, {"start": "2m"}]
+    for option in ("windows[2].length=5s", "layers[0].layers[0].length=5s", "clients[0].rate=5/s"):
+        with pytest.raises(ScenarioError, match=r"must be about one of the \d items of \w+, from \w+\[0\] on, got \d"):
+            read_mapping(document, [option])
+
+
 @pytest.mark.parametrize("option", ["workers", "a.b.c.d=1", "windows.start=1s"])
 def test_wrong_options_get_one_line(option: str) -> None:
     """An option without a value, too deep, or into a list is refused."""
-    with pytest.raises(ScenarioError, match=r"write it as service.workers=20|change the list in the file"):
+    with pytest.raises(
+        ScenarioError, match=r"write it as service.workers=20|write windows\[0\].start for the first item"
+    ):
         read_mapping({"windows": [{}]}, [option])
 
 

@@ -1,6 +1,7 @@
 """Read a scenario from a TOML or JSON file, a mapping, or options; every error is one line."""
 
 import json
+import re
 import tomllib
 from collections.abc import Iterable
 from copy import deepcopy
@@ -19,6 +20,7 @@ S = TypeVar("S", bound=Section)
 
 TABLES: dict[str, type[Section]] = {"clients": Clients, "service": Server, "throttle": Throttling}
 LISTS: dict[str, type[Section]] = {"windows": Window, "clients.changes": RateChange, "layers": Layer}
+_ITEM = re.compile(r"(\w+)\[([0-9]{1,6})\]", re.ASCII)
 _NAMES = {"policy": "name", "budget": "preset"}  # a text for the table is this key of it
 
 
@@ -52,8 +54,8 @@ def read_contention(document: Any, options: Iterable[str] = ()) -> Contention:
 def read_mapping(document: Any, options: Iterable[str] = ()) -> Scenario:
     """Return the scenario of nested mappings, with texts for times and rates: {"service": {"time": "50ms"}}.
 
-    Each option is `key=value` and replaces one value: "service.workers=20". Raises ScenarioError for an unknown key,
-    for a value without its unit, and for an impossible value.
+    Each option is `key=value` and replaces one value, such as "service.workers=20" or "windows[0].length=2m". Raises
+    ScenarioError for an unknown key, for a value without its unit, and for an impossible value.
     """
     return _section(Scenario, _merged(document, options), "")
 
@@ -76,12 +78,27 @@ def _set_option(document: dict[str, Any], option: str) -> None:
         refuse("option", "a key and a value", option, "write it as service.workers=20")
     table = document
     for part in path:
+        if (item := _ITEM.fullmatch(part)) is not None:
+            table = _item(table, item[1], int(item[2]), key.strip())
+            continue
         if part in _NAMES and isinstance(table.get(part), str):
             table[part] = {_NAMES[part]: table[part]}
         table = table.setdefault(part, {})
         if not is_mapping(table):
-            refuse(key.strip(), "a key of a table, not of a list", option, "change the list in the file")
+            refuse(key.strip(), "a key of a table, not of a list", option, f"write {part}[0].{name} for the first item")
     table[name] = value.strip()
+
+
+def _item(table: dict[str, Any], name: str, number: int, key: str) -> dict[str, Any]:
+    """Return an item of the list `name`; `key` is that of the option."""
+    items: Any = table.get(name)
+    if not is_list(items):
+        items = []
+    if number >= len(items) or not is_mapping(items[number]):
+        rule = f"about one of the {len(items)} items of {name}, from {name}[0] on"
+        refuse(key, rule, number, "add the item to the file")
+    chosen: dict[str, Any] = items[number]
+    return chosen
 
 
 def _section(section: type[S], table: Any, prefix: str) -> S:
