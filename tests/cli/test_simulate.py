@@ -100,6 +100,21 @@ def test_a_verdict(invoke: Invoke) -> None:
     assert "never" in {trigger["recovery"] for trigger in document["triggers"]}
 
 
+def test_the_inverse_mode(invoke: Invoke) -> None:
+    """`--find` prints the values that keep a limit and all that were tried; without any, the exit code is 1."""
+    search = ("--find", "attempts", "--such-that")
+    done = invoke("simulate", *search, "recovery < 60 s")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "recovery < 60 s holds for clients.policy.attempts from 1 to 2"
+    assert ["2", "0", "s", "fits"] in [line.split() for line in lines]
+    assert ["3", "never"] in [line.split() for line in lines]
+    document = json.loads(invoke("simulate", *search, "recovery < 60 s", "--json").stdout)
+    assert (document["value"], document["fits"], document["monotone"]) == (2, [[1, 2]], True)
+    assert document["tried"][2] == {"value": 3, "figure": "never", "fits": False}
+    assert invoke("simulate", *search, "goodput > 79/s").exit_code == 1
+
+
 def test_several_runs(invoke: Invoke) -> None:
     """`--runs` chooses the exact engine, and every value has its standard error."""
     done = invoke("simulate", *SMALL, "--runs", "2", "--workers", "1")
@@ -135,6 +150,10 @@ def test_files_to_write(invoke: Invoke, tmp_path: Path) -> None:
         (["--engine", "cohort", "--runs", "2"], "`--runs` must be 1 for the cohort engine", "choose the engine exact"),
         (["--set", "clients.policy.jitter=decorrelated"], "`clients.policy` must be a policy whose waits", "choose"),
         (["--set", "clients.rate=1000/s", "--verdict"], "`clients.rate` must be below the capacity", "lower the rate"),
+        (["--find", "attempts"], "`--find` and `--such-that` must come together", "write --find attempts"),
+        (["--find", "x", "--such-that", "drain < 5 s", "--verdict"], "`--find` does not go with", "leave the other"),
+        (["--find", "x", "--such-that", "drain < 5 s"], "`--find` must be a number of the scenario", "write attempts"),
+        (["--find", "attempts", "--such-that", "drain < 5"], "`--such-that` must be drain < a time", "correct the"),
         (["--csv", "x", "--compare", "ci"], "`--csv` does not go with `--compare`", "write one file for each"),
         (["--compare", "ci", "--compare", "ci"], "`--compare ci` is there already", "name another"),
         (["--plot", "/nowhere/x.png"], "cannot write /nowhere/x.png", "choose another folder"),

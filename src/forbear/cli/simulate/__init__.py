@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from forbear.cli.output import BadInput, tell
-from forbear.cli.simulate.answers import show_verdicts, verdict_document
+from forbear.cli.simulate.answers import show_values, show_verdicts, values_document, verdict_document
 from forbear.cli.simulate.example import EXAMPLE
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: wh
 @click.option("--seed", type=int, default=0, show_default=True, help="The same seed gives the same numbers.")
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes for --runs. Default: one per core.")
 @click.option("--verdict", "judge", is_flag=True, help="Say whether the fleet is stable, vulnerable or metastable.")
+@click.option("--find", "key", metavar="KEY", help="Find the values of KEY with which --such-that holds.")
+@click.option("--such-that", metavar="LIMIT", help="A limit on a figure, such as 'recovery < 60 s'.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the bins.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also draw a plot.")
@@ -53,6 +55,8 @@ def command(
     seed: int,
     workers: int | None,
     judge: bool,
+    key: str | None,
+    such_that: str | None,
     as_json: bool,
     table: Path | None,
     plot: Path | None,
@@ -70,12 +74,21 @@ def command(
 
     if table is not None and compare:
         raise BadInput("`--csv` does not go with `--compare`", "write one file for each policy")
+    if (key is None) != (such_that is None):
+        raise BadInput(
+            "`--find` and `--such-that` must come together", "write --find attempts --such-that 'drain < 60 s'"
+        )
+    if key is not None and (compare or judge or table is not None or plot is not None or runs > 1):
+        raise BadInput("`--find` does not go with other output than --json", "leave the other options out")
     outcomes: dict[str, FleetOutcome] = {}
     scenarios: dict[str, Scenario] = {}
     verdicts: dict[str, FleetVerdict] = {}
     interrupted = False
     try:
         scenarios = _scenarios(file, changes, policy, compare)
+        if key is not None and such_that is not None:
+            _find(next(iter(scenarios.values())), key, such_that, engine, seed, as_json=as_json)
+            return
         with _progress(len(scenarios) * runs, engine == "exact" or runs > 1) as advance:
             for name, scenario in scenarios.items():
                 outcomes[name] = simulate(
@@ -137,6 +150,19 @@ def _scenarios(
         is_change = "=" in name
         scenarios[name] = read(*policies, *changes, name) if is_change else read(f"clients.policy={name}", *changes)
     return scenarios
+
+
+def _find(scenario: "Scenario", key: str, such_that: str, engine: str | None, seed: int, *, as_json: bool) -> None:
+    """Search for the values of a key and print them; the exit code is 1 if none fits."""
+    from forbear.simulate.search import find  # it needs numpy
+
+    values = find(scenario, key, such_that=such_that, engine="exact" if engine == "exact" else "cohort", seed=seed)
+    if as_json:
+        click.echo(json.dumps(values_document(values)))
+    else:
+        show_values(values)
+    if values.value is None:
+        click.get_current_context().exit(1)
 
 
 def _print(outcomes: "dict[str, FleetOutcome]", verdicts: "dict[str, FleetVerdict]", *, as_json: bool) -> None:

@@ -1,11 +1,14 @@
-"""Print the answers of `--verdict`: whether a fleet is stable, vulnerable or metastable, and why."""
+"""Print the answers of `--verdict` and of `--find`: the state of a fleet with its evidence, the values of a key."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from forbear.cli.output import columns, show_table
+
 if TYPE_CHECKING:
+    from forbear.simulate.search import FoundValues
     from forbear.simulate.verdict import FleetVerdict
 
 MEANINGS = {
@@ -40,5 +43,35 @@ def verdict_document(one: "FleetVerdict") -> dict[str, Any]:
                 "recovery": "never" if trial.recovery == float("inf") else trial.recovery,
             }
             for trial in one.trials
+        ],
+    }
+
+
+def show_values(values: "FoundValues") -> None:
+    """Print the values that keep the limit, and a table of all values that were tried."""
+    click.echo(f"{values}\n")
+    table = columns(values.key, values.goal.measure, "")
+    for trial in values.trials:
+        value = trial.value if isinstance(trial.value, str) else f"{trial.value:.4g}"
+        figure = "-" if trial.figure is None else values.goal.show(trial.figure)
+        table.add_row(value, figure, "fits" if trial.fits else "")
+    show_table(table)
+
+
+def values_document(values: "FoundValues") -> dict[str, Any]:
+    """Return the result of a search as a document for JSON."""
+    return {
+        "key": values.key,
+        "such_that": str(values.goal),
+        "value": values.value,
+        "fits": [*map(list, values.fits)] or list(values.words),
+        "monotone": values.monotone,
+        "tried": [
+            {
+                "value": trial.value,
+                "figure": "never" if trial.figure == float("inf") else trial.figure,
+                "fits": trial.fits,
+            }
+            for trial in values.trials
         ],
     }
