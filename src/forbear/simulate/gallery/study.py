@@ -1,0 +1,85 @@
+"""`Study`: a published result that the simulator repeats, and `Comparison`: one published figure beside ours."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A published figure beside ours, with the stated error.
+
+    `error` is a share of the published figure, or an absolute number if that figure is 0. `relation` says how ours has
+    to lie: about the published figure, at most that, or at least that; the error counts in all three.
+    """
+
+    name: str
+    published: float
+    ours: float
+    error: float
+    unit: str = ""
+    relation: Literal["about", "at most", "at least"] = "about"
+
+    @property
+    def tolerance(self) -> float:
+        """The stated error in the unit of the figure."""
+        return self.error * (abs(self.published) or 1.0)
+
+    @property
+    def holds(self) -> bool:
+        """True if our figure lies as the published one says, within the stated error."""
+        above, below = self.ours - self.published, self.published - self.ours
+        if self.relation == "about":
+            return max(above, below) <= self.tolerance
+        return (above if self.relation == "at most" else below) <= self.tolerance
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A published study: its `source`, what it shows, how its figures are known, and how ours are made.
+
+    `compare` yields the comparisons. They are the same each time, since every run is seeded.
+    """
+
+    name: str
+    title: str
+    source: str
+    shows: str
+    published: str
+    model: str
+    compare: Callable[[], Iterator[Comparison]]
+
+    def run(self) -> tuple[Comparison, ...]:
+        """Simulate the study and return its comparisons; the longest study takes a few seconds."""
+        return tuple(self.compare())
+
+
+def shown(value: float, unit: str = "") -> str:
+    """Return a figure with three digits, more only before the point, and its unit."""
+    digits = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{digits} {unit}".rstrip()
+
+
+def as_text(study: Study, comparisons: tuple[Comparison, ...]) -> list[str]:
+    """Return the lines that show a study in a terminal: its title, its source, and a line for each comparison."""
+    names = max(len(each.name) for each in comparisons)
+    published = max(len(_published(each)) for each in comparisons)
+    ours = max(len(shown(each.ours, each.unit)) for each in comparisons)
+    lines = [study.title, f"  source: {study.source}"]
+    for each in comparisons:
+        verdict = "holds" if each.holds else "DOES NOT HOLD"
+        lines.append(
+            f"  {each.name:{names}}  published {_published(each):{published}}  "
+            f"ours {shown(each.ours, each.unit):{ours}}  error at most {allowed(each)}: {verdict}"
+        )
+    return lines
+
+
+def allowed(each: Comparison) -> str:
+    """Return the stated error as a text: in percent, or in the unit if the published figure is 0."""
+    return f"{each.error:.1%}".replace(".0%", "%") if each.published else shown(each.error, each.unit)
+
+
+def _published(each: Comparison) -> str:
+    text = shown(each.published, each.unit)
+    return text if each.relation == "about" else f"{each.relation} {text}"

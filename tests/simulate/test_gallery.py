@@ -1,0 +1,147 @@
+"""The gallery: every study holds within its stated error, names its source, and can fail."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from math import comb
+
+import pytest
+
+from forbear.core.backoff import Constant, Exponential
+from forbear.simulate.gallery import STUDIES, Comparison, as_text, study
+from forbear.simulate.gallery.brooker import failing
+from forbear.simulate.gallery.google_sre import attempts_at_the_bottom
+from forbear.simulate.gallery.metastable import goodput_after, outage_at
+from forbear.simulate.gallery.own_jitter import drain, herd, peak_share
+from forbear.simulate.gallery.queues import blocked, fixed_point
+
+SLOW: tuple[str, ...] = ()
+"""Studies of many runs: here a part of each, in `make soak` the whole."""
+
+
+@cache
+def comparisons(name: str) -> tuple[Comparison, ...]:
+    """The comparisons of a study; each study is run once for all tests."""
+    return study(name).run()
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if name not in SLOW])
+def test_it_holds(name: str) -> None:
+    """All figures of a study lie within the stated error of the published ones, and none is stated loosely."""
+    for each in comparisons(name):
+        assert each.holds, each
+        assert each.error <= (1 if each.published == 0 else 0.15), each
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_it_says_where_it_is_from(name: str) -> None:
+    """A study has a source, says how its figures are known and how ours are made, in whole sentences."""
+    entry = study(name)
+    assert entry.name == name
+    assert re.fullmatch(r"[a-z0-9-]+", name)
+    assert entry.source
+    for text in (entry.shows, entry.published, entry.model):
+        assert text.endswith(".")
+        assert len(text) > 60
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "error", "relation", "holds"),
+    [
+        (100, 110, 0.1, "about", True),
+        (100, 89, 0.1, "about", False),
+        (100, 50, 0.1, "at most", True),
+        (100, 111, 0.1, "at most", False),
+        (100, 500, 0.1, "at least", True),
+        (100, 89, 0.1, "at least", False),
+        (0, 0.5, 1, "about", True),
+        (0, 1.5, 1, "about", False),
+    ],
+)
+def test_holds(published: float, ours: float, error: float, relation: str, holds: bool) -> None:
+    """The error counts on the side that the relation names, as a share of the published figure; of 0, as it is."""
+    each = Comparison("load", published, ours, error, relation=relation)  # type: ignore[arg-type]
+    assert each.holds is holds
+
+
+def test_as_text() -> None:
+    """The text has the title, the source, and both figures with the error; a figure that does not hold stands out."""
+    entry = study("sre-layers")
+
+    def wrong() -> Iterator[Comparison]:
+        yield from entry.compare()
+        yield Comparison("goodput after it", 0, 5, 1, "QPS")
+        yield Comparison("load", 1.1, 2000, 0.125, "/s", "at most")
+
+    text = as_text(entry, replace(entry, compare=wrong).run())
+    assert text[:2] == [entry.title, f"  source: {entry.source}"]
+    assert re.search(r"three retries +published 64 +ours 64 +error at most 0%: holds", text[2])
+    assert re.search(r"after it +published 0 QPS +ours 5 QPS +error at most 1 QPS: DOES NOT HOLD", text[4])
+    assert re.search(r"published at most 1\.1 /s +ours 2000 /s +error at most 12\.5%: DOES NOT HOLD", text[5])
+
+
+def test_an_unknown_study() -> None:
+    """The error names the nearest study, or all of them."""
+    with pytest.raises(ValueError, match=r"`name` must be .* got 'hotos-2022'; did you mean hotos-2021\?"):
+        study("hotos-2022")
+    with pytest.raises(ValueError, match=r"write one of .*own-jitter"):
+        study("?")
+
+
+def test_the_bucket_in_closed_form() -> None:
+    """With a bucket and failures of half of all attempts, retries a call are 0.1 of the successes: 1.0526 attempts."""
+    load, successes = failing(0.5, bucket=True)
+    assert load == pytest.approx(1 / 0.95, rel=0.01)
+    assert successes == pytest.approx(load / 2, rel=0.02)
+
+
+@pytest.mark.parametrize(("layers", "attempts"), [(1, 4), (2, 3), (3, 2)])
+def test_layers_multiply(layers: int, attempts: int) -> None:
+    """Without the guard, attempts multiply over the layers; with it, one layer retries."""
+    assert attempts_at_the_bottom(layers, attempts, guarded=False) == attempts**layers
+    assert attempts_at_the_bottom(layers, attempts, guarded=True) == attempts
+
+
+def test_the_osdi_relations_are_not_of_one_load_only() -> None:
+    """The relations hold at both ends of the range of loads that the study states, and no longer beyond it."""
+
+    def relations(load: float) -> list[int]:
+        return [round(goodput_after(lost, length, load)) for lost, length in ((0.78, 10), (0.8, 10), (0.8, 9))]
+
+    assert relations(0.37) == relations(0.385) == [1, 0, 1]
+    assert relations(0.35) == [1, 1, 1]
+    assert relations(0.41) == [0, 0, 0]
+
+
+def test_the_outage_of_hotos_recovers_slowly_below_the_limit() -> None:
+    """Below half of the capacity the backlog drains at what is left: 2790 requests at 20 a second, about 140 s."""
+    course = outage_at(140)
+    assert course.mean("successes", 60, 140) == 0
+    assert course.mean("successes", 190) / course.step == pytest.approx(140, rel=0.01)
+
+
+def test_the_fixed_point_is_the_only_one() -> None:
+    """The load that refusals cause crosses the load itself once, so no trigger can move it to another point."""
+
+    def excess(load: float) -> float:
+        refused = blocked(load / 100, 10)
+        return 80 * (1 - refused**4) / (1 - refused) - load
+
+    signs = [excess(float(load)) > 0 for load in range(80, 330)]
+    assert sum(a != b for a, b in pairwise(signs)) == 1
+    assert excess(fixed_point()) == pytest.approx(0, abs=1e-6)
+
+
+def test_the_peak_in_closed_form() -> None:
+    """Five uniform seconds in a period of 32 s: the fullest second has 66/120 of all, 17.6 times the mean."""
+    share = sum((-1) ** k * comb(5, k) * ((3 - k) ** 5 - max(2 - k, 0) ** 5) for k in range(3)) / 120
+    assert share * 32 == pytest.approx(17.6)
+
+
+def test_drain_and_peak() -> None:
+    """A fleet that is not done has no drain time; one that waits a constant time is in step."""
+    assert drain(herd(Exponential(1, 2, 32), 60, 61)) is None
+    waves = herd(Constant(10), 1000, 60)
+    assert peak_share(waves, 20) == pytest.approx(10, rel=0.01)
