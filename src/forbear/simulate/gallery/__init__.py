@@ -5,6 +5,7 @@
 
 from difflib import get_close_matches
 
+from forbear.simulate.gallery.aws_jitter import AWS_JITTER
 from forbear.simulate.gallery.brooker import BROOKER_BACKOFF, BROOKER_BUCKET
 from forbear.simulate.gallery.google_sre import SRE_LAYERS, SRE_THROTTLE
 from forbear.simulate.gallery.metastable import HOTOS_2021, OSDI_2022
@@ -17,6 +18,7 @@ __all__ = ["STUDIES", "Comparison", "Study", "as_text", "study"]
 STUDIES: dict[str, Study] = {
     each.name: each
     for each in (
+        AWS_JITTER,
         BROOKER_BUCKET,
         BROOKER_BACKOFF,
         HOTOS_2021,

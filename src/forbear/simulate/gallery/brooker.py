@@ -7,10 +7,9 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear.simulate.budgets import RuleBudgets
 from forbear.simulate.exact import simulate_exact
 from forbear.simulate.gallery.study import Comparison, Study
-from forbear.simulate.scenario import Clients, Scenario, Server
+from forbear.simulate.scenario import ClientBudget, Clients, Scenario, Server
 
 if TYPE_CHECKING:
     from forbear.protocols import Backoff
@@ -18,19 +17,18 @@ if TYPE_CHECKING:
 _AMPLE = 200  # workers: nothing ever waits for one
 _THREE = Limits(attempts=4, timeout=None)
 _RARE, _FREQUENT = 0.01, 0.5
-_CLIENTS = 10
 
 
-def failing(share: float, *, bucket: bool, rate: float = 100) -> tuple[float, float]:
+def failing(share: float, *, bucket: bool) -> tuple[float, float]:
     """Return the attempts for each call, and the share of calls that succeed, of a service that fails this `share`.
 
-    Each of ten clients retries three times, with a `bucket` only while its own one grants that. The first 20 s do not
-    count, so that full buckets are not seen.
+    Clients retry three times, with a `bucket`, which they share, only while that grants it. The first 20 s do not
+    count, so that a full bucket is not seen.
     """
-    clients = Clients(rate=rate, count=_CLIENTS, policy=Policy(OSError, _THREE, Constant(0)))
-    scenario = Scenario(80, 1, clients, Server(workers=_AMPLE, time=0.001, failure=share))
-    budget = RuleBudgets(TokenBucket(10, 0.1), _CLIENTS) if bucket else None
-    course = simulate_exact(scenario, seed=1, budget=budget)
+    clients = Clients(rate=60, policy=Policy(OSError, _THREE, Constant(0)))
+    service = Server(workers=_AMPLE, time=0.001, failure=share)
+    budget = ClientBudget(TokenBucket(10, 0.1), "fleet") if bucket else None
+    course = simulate_exact(Scenario(80, 1, clients, service, budget=budget), seed=1)
     calls = course.total("first_attempts", 20)
     return 1 + course.total("retries", 20) / calls, course.total("successes", 20) / calls
 

@@ -11,7 +11,7 @@ from forbear.simulate.gallery.study import Comparison, Study
 from forbear.simulate.scenario import Clients, Scenario, Server, Window
 
 _AT_ONCE = Constant(0)
-_STEP = 0.1  # seconds
+_STEP = 0.2  # seconds
 
 _CAPACITY = 300
 _DATABASE = Server(workers=15, time=15 / _CAPACITY, times="constant")
@@ -30,14 +30,14 @@ def outage_at(rate: float, duration: float = 220) -> Course:
 
 
 def goodput_after(lost: float, length: float, load: float = _LOAD) -> float:
-    """Return the goodput 90 s after a trigger of the OSDI experiment, as a share of the load.
+    """Return the goodput 60 s after a trigger of the OSDI experiment, as a share of the load.
 
     The trigger takes the share `lost` of the processor away for `length` seconds. `load` is a share of the capacity.
     """
     rate = load * _REPLICA.capacity
     clients = Clients(arrivals="regular", rate=rate, attempt_timeout=3, policy=_FOUR_RESENDS)
     trigger = Window("slow", 20, length, factor=1 / (1 - lost))
-    end = 20 + length + 90
+    end = 20 + length + 60
     course = simulate_cohort(Scenario(end, _STEP, clients, _REPLICA, (trigger,)))
     return course.mean("successes", end - 10) / _STEP / rate
 
