@@ -121,6 +121,11 @@ waits: $(DEV) ## measure how long the export targets wait, and write the tables 
 	@FORBEAR_WAITS=write $(PY) -m pytest -m soak tests/export/test_measured.py -o faulthandler_timeout=7200
 	@$(PY) -m docs.generate
 
+.PHONY: fleet
+fleet: $(DEV) ## simulate the shipped policies and the gallery, and write their figures and the pictures in docs/fleet.md
+	@$(PY) -m docs.generate.fleet
+	@$(PY) -m docs.generate
+
 .PHONY: mutants
 mutants: $(DEV) ## mutation testing of core and http
 	@$(BIN)/mutmut run

@@ -1,4 +1,4 @@
-"""`python -m docs.generate` writes the reference pages, and the tables of measured waits in the page on exports.
+"""`python -m docs.generate` writes the reference pages, and the tables of measured figures in two other pages.
 
 With `--check` it only reports pages that are out of date.
 """
@@ -7,16 +7,22 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from docs.generate import fleet, waits
 from docs.generate.pages import PAGES
-from docs.generate.waits import filled
 
 FOLDER = Path(__file__).parents[1] / "reference"
 EXPORTS = Path(__file__).parents[1] / "export.md"
+FLEET = Path(__file__).parents[1] / "fleet.md"
 
 
 def page(name: str) -> str:
-    """Return the text of a page, made from the tables and profiles of today; for "export" its tables alone are made."""
-    return filled(EXPORTS.read_text(encoding="utf-8")) if name == EXPORTS.stem else _reference(name)
+    """Return the text of a page, made from the tables and profiles of today.
+
+    For "export" and "fleet" its tables of measured figures alone are made.
+    """
+    if name == EXPORTS.stem:
+        return waits.filled(EXPORTS.read_text(encoding="utf-8"))
+    return fleet.filled(FLEET.read_text(encoding="utf-8")) if name == FLEET.stem else _reference(name)
 
 
 @cache
@@ -26,7 +32,7 @@ def _reference(name: str) -> str:
 
 def outdated() -> list[Path]:
     """Return the files that are missing or differ from the text of their page."""
-    files = {FOLDER / f"{name}.md": page(name) for name in PAGES} | {EXPORTS: page(EXPORTS.stem)}
+    files = {FOLDER / f"{name}.md": page(name) for name in PAGES} | {file: page(file.stem) for file in (EXPORTS, FLEET)}
     return [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 

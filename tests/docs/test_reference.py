@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate.__main__ import EXPORTS, FOLDER, main, outdated, page
+from docs.generate.__main__ import EXPORTS, FLEET, FOLDER, main, outdated, page
 from docs.generate.pages import PAGES
 from forbear.cli.explain import tables
 
@@ -27,7 +27,10 @@ def test_a_page_out_of_date_is_found_and_made_again(
     exports = tmp_path / "export.md"
     exports.write_text(EXPORTS.read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr("docs.generate.__main__.FOLDER", tmp_path)
+    fleet = tmp_path / "fleet.md"
+    fleet.write_text(FLEET.read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr("docs.generate.__main__.EXPORTS", exports)
+    monkeypatch.setattr("docs.generate.__main__.FLEET", fleet)
     (tmp_path / "iam.md").write_text("# something else\n", encoding="utf-8")
     assert main(["--check"]) == 1
     assert "error: iam.md is out of date\nhint: make reference\n" in capsys.readouterr().err

@@ -9,13 +9,12 @@ from math import comb
 
 import pytest
 
-from forbear.core.backoff import Constant, Exponential
 from forbear.simulate.gallery import STUDIES, Comparison, as_text, study
+from forbear.simulate.gallery.__main__ import main
 from forbear.simulate.gallery.aws_jitter import BACKOFFS, compare
 from forbear.simulate.gallery.brooker import failing
 from forbear.simulate.gallery.google_sre import attempts_at_the_bottom, simulated_attempts
 from forbear.simulate.gallery.metastable import goodput_after, outage_at
-from forbear.simulate.gallery.own_jitter import drain, herd, peak_share
 from forbear.simulate.gallery.queues import blocked, fixed_point
 
 SLOW = frozenset({"aws-jitter-2015"})
@@ -157,8 +156,21 @@ def test_the_peak_in_closed_form() -> None:
     assert share * 32 == pytest.approx(17.6)
 
 
-def test_drain_and_peak() -> None:
-    """A fleet that is not done has no drain time; one that waits a constant time is in step."""
-    assert drain(herd(Exponential(1, 2, 32), 60, 61)) is None
-    waves = herd(Constant(10), 1000, 60)
-    assert peak_share(waves, 20) == pytest.approx(10, rel=0.01)
+def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m forbear.simulate.gallery` prints studies; its exit code says whether they hold."""
+    assert main(["sre-layers", "hotos-2021"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("sre-layers: Google SRE: three layers")
+    assert printed.count("holds\n") == len(comparisons("sre-layers")) + len(comparisons("hotos-2021"))
+    assert main(["sre-layer"]) == 2
+    assert (
+        "error: `name` must be the name of a study, got 'sre-layer'; did you mean sre-layers?"
+        in capsys.readouterr().err
+    )
+
+    def wrong() -> Iterator[Comparison]:
+        yield Comparison("load", 1, 2, 0.1)
+
+    monkeypatch.setitem(STUDIES, "sre-layers", replace(study("sre-layers"), compare=wrong))
+    assert main(["sre-layers"]) == 1
+    assert "DOES NOT HOLD" in capsys.readouterr().out

@@ -7,8 +7,8 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.simulate.cohort import simulate_cohort
-from forbear.simulate.course import Course
 from forbear.simulate.gallery.study import Comparison, Study
+from forbear.simulate.recovery import drain_time, peak_to_mean
 from forbear.simulate.scenario import Clients, Scenario, Server, Window
 
 if TYPE_CHECKING:
@@ -25,29 +25,10 @@ _STEP = 0.1  # seconds
 _ENDLESS = Limits(attempts=None, timeout=None, unlimited=True)
 
 
-def herd(backoff: "Backoff", outage: float, duration: float) -> Course:
-    """Return the course of a fleet that fails at once and retries without end; `outage` and `duration` in seconds."""
+def herd(backoff: "Backoff", outage: float, duration: float) -> Scenario:
+    """Return the scenario of a fleet that fails at once and retries without end; `outage` and `duration` in seconds."""
     clients = Clients(arrivals="herd", count=FLEET, policy=Policy(OSError, _ENDLESS, backoff))
-    return simulate_cohort(Scenario(duration, _STEP, clients, SERVICE, (Window("refuse", 0, outage),)))
-
-
-def drain(course: Course, outage: float = OUTAGE, share: float = 0.99) -> float | None:
-    """Return the seconds from the end of an outage until `share` of the fleet has succeeded, None if it has not."""
-    done = 0.0
-    for i, successes in enumerate(course.successes):
-        done += successes
-        if done >= share * FLEET:
-            return (i + 1) * course.step - outage
-    return None
-
-
-def peak_share(course: Course, start: float, window: float = 1.0) -> float:
-    """Return the largest load in a `window` as a multiple of the mean load, from `start` on; times are in seconds."""
-    load = [first + again for first, again in zip(course.first_attempts, course.retries, strict=True)]
-    load = load[round(start / course.step) :]
-    width = round(window / course.step)
-    sums = [sum(load[i : i + width]) for i in range(0, len(load) - width + 1, width)]
-    return max(sums) * len(sums) / sum(sums)
+    return Scenario(duration, _STEP, clients, SERVICE, (Window("refuse", 0, outage),))
 
 
 def _compare() -> Iterator[Comparison]:
@@ -56,11 +37,12 @@ def _compare() -> Iterator[Comparison]:
     )  # fmt: skip
     peaks: tuple[tuple[Jitter, float], ...] = (("documented", 17.6), ("equal", 1.01), ("full", 1.01))
     for jitter, published, duration in drains:
-        ours = drain(herd(_waits(jitter), OUTAGE, duration))
+        scenario = herd(_waits(jitter), OUTAGE, duration)
+        ours = drain_time(scenario, simulate_cohort(scenario))
         yield Comparison(f"time to drain at p99, {jitter}", published, ours or 0.0, 0.04, "s")
     for jitter, peak in peaks:
-        ours = peak_share(herd(_waits(jitter), 1000, 664), 600)
-        yield Comparison(f"peak-to-mean from ten minutes on, {jitter}", peak, ours, 0.02)
+        ours = peak_to_mean(simulate_cohort(herd(_waits(jitter), 1000, 664)), 600)
+        yield Comparison(f"peak-to-mean from ten minutes on, {jitter}", peak, ours or 0.0, 0.02)
 
 
 def _waits(jitter: "Jitter") -> Exponential:

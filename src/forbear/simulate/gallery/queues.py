@@ -34,10 +34,10 @@ def fixed_point() -> float:
 def _compare() -> Iterator[Comparison]:
     policy = Policy(OSError, Limits(attempts=_ATTEMPTS, timeout=None), Constant(_WAIT, spread=_WAIT))
     clients, service = Clients(rate=_RATE, policy=policy), Server(1, _QUEUE, 1 / _CAPACITY)
-    scenario = Scenario(400, 1, clients, service, (Window("hold", 180, 30),))
+    scenario = Scenario(300, 1, clients, service, (Window("hold", 130, 30),))
     course = simulate_exact(scenario, seed=1)
     goodput = _RATE * (1 - blocked(fixed_point() / _CAPACITY, _QUEUE + 1) ** _ATTEMPTS)
-    for when, start, end in (("before the trigger", 10, 180), ("after it", 230, 400)):
+    for when, start, end in (("before the trigger", 10, 130), ("after it", 180, 300)):
         attempts = course.mean("first_attempts", start, end) + course.mean("retries", start, end)
         yield Comparison(f"attempts per second {when}", fixed_point(), attempts, 0.04, "/s")
         yield Comparison(f"goodput {when}", goodput, course.mean("successes", start, end), 0.03, "/s")
@@ -48,7 +48,7 @@ NO_HYSTERESIS = Study(
     "M/M/1/K with retries after refusals: the service recovers from every trigger",
     "queueing theory: the blocking probability of M/M/1/K, with the load that the retries cause",
     "Refused work costs the service nothing. Without timeouts no work is wasted, so the same load has the same goodput "
-    "before and after a trigger. Metastable failures need work that is done for nobody.",
+    "before and after a trigger. Metastable failures need wasted work.",
     "The figures are those of the fixed point: the load that makes as many refusals as cause it. It treats retries as "
     "new Poisson calls, which costs up to 3 %.",
     "80 Poisson calls per second, three retries after 2 to 4 s, before one worker of 100 calls per second and nine "
