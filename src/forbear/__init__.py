@@ -3,7 +3,16 @@
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason, Stop, Wait, decide
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, Succeeded
+from forbear.core.events import (
+    BudgetDegraded,
+    BudgetRestored,
+    Event,
+    Failed,
+    GaveUp,
+    Recovered,
+    Scheduled,
+    Succeeded,
+)
 from forbear.core.presets import PRESETS, Preset
 from forbear.core.report import Attempt, Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
@@ -27,14 +36,18 @@ if TYPE_CHECKING:
     from forbear.run.decorated import policy_of, with_policy
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
+    from forbear.shared_budget.budget import SharedBudget
+    from forbear.shared_budget.trial import BudgetUnavailable
 else:
     _LAZY = {
         "ActiveShare": "core.admission",
         "Backoff": "protocols",
+        "BudgetUnavailable": "shared_budget.trial",
         "ClientThrottle": "core.admission",
         "IdempotencyKey": "http.idempotency",
         "On": "protocols",
         "RequestRatio": "core.admission",
+        "SharedBudget": "shared_budget.budget",
         "policy_of": "run.decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
@@ -68,6 +81,9 @@ __all__ = [
     "Attempts",
     "Backoff",
     "Budget",
+    "BudgetDegraded",
+    "BudgetRestored",
+    "BudgetUnavailable",
     "ClientThrottle",
     "Constant",
     "Effect",
@@ -89,6 +105,7 @@ __all__ = [
     "Safety",
     "Scheduled",
     "Sequence",
+    "SharedBudget",
     "Stop",
     "Succeeded",
     "Throttle",

@@ -2,7 +2,7 @@
 
 from forbear.cli.output import tell
 from forbear.core.decide import show
-from forbear.core.events import Event, Failed, GaveUp, Scheduled
+from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Scheduled
 
 
 class EventPrinter:
@@ -23,5 +23,9 @@ class EventPrinter:
             tell(f"forbear: {self._failure}; attempt {event.attempt}{self._of} in {show(event.delay)}")
         elif isinstance(event, GaveUp):
             tell(f"{event.report.note}; last failure: {self._failure}")
+        elif isinstance(event, BudgetDegraded):
+            tell(f"forbear: {event.operation}: {event.text}; it asks again in {show(event.pause)}")
+        elif isinstance(event, BudgetRestored):
+            tell(f"forbear: {event.operation}: the server answers again, after {show(event.elapsed)}")
         else:
             tell(f"forbear: attempt {event.attempt} worked")

@@ -1,6 +1,6 @@
 """The events of a run, as frozen values; a run emits them when an attempt failed, before each wait and at its end.
 
-A run whose first attempt succeeds or fails permanently emits none.
+A run whose first attempt succeeds or fails permanently emits none. The two events of shared budgets belong to no run.
 """
 
 from forbear.core.record import Record
@@ -146,4 +146,33 @@ class Succeeded(Record):
         self._set(operation=operation, attempt=attempt, elapsed=elapsed)
 
 
-Event = Failed | Scheduled | Recovered | GaveUp
+class BudgetDegraded(Record):
+    """A shared budget cannot ask its server, as `text` says (without secrets), and lives on the process's own credit.
+
+    `operation` is "shared budget" and the name of the budget. The next ask is in `pause` seconds, or later. No further
+    such event comes before the server is back.
+    """
+
+    __slots__ = ("operation", "text", "pause")
+
+    operation: str
+    text: str
+    pause: float
+
+    def __init__(self, operation: str, text: str, pause: float) -> None:
+        self._set(operation=operation, text=text, pause=pause)
+
+
+class BudgetRestored(Record):
+    """The server of a shared budget answers again, after `elapsed` seconds; `operation` is as for `BudgetDegraded`."""
+
+    __slots__ = ("operation", "elapsed")
+
+    operation: str
+    elapsed: float
+
+    def __init__(self, operation: str, elapsed: float) -> None:
+        self._set(operation=operation, elapsed=elapsed)
+
+
+Event = Failed | Scheduled | Recovered | GaveUp | BudgetDegraded | BudgetRestored

@@ -1,7 +1,7 @@
 """Describe an event as a name, plain values and a level, for loggers that keep values apart from the message."""
 
 from forbear.core.decide import Reason
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt
 
 LOGGER = "forbear"
@@ -13,9 +13,18 @@ Fields = dict[str, str | int | float | bool]
 def fields(event: Event) -> tuple[str, Fields]:
     """Return the name of an event and its values by name; seconds are rounded to a thousandth.
 
-    The names are "attempt failed", "retry scheduled", "recovered" and "gave up". Texts are without secrets.
+    The names are "attempt failed", "retry scheduled", "recovered", "gave up", "budget degraded" and "budget restored".
+    Texts are without secrets.
     """
     match event:
+        case BudgetDegraded():
+            return "budget degraded", {
+                "operation": event.operation,
+                "text": event.text,
+                "pause": round(event.pause, 3),
+            }
+        case BudgetRestored():
+            return "budget restored", {"operation": event.operation, "elapsed": round(event.elapsed, 3)}
         case Scheduled():
             return "retry scheduled", {
                 "operation": event.operation,
@@ -56,11 +65,13 @@ def fields(event: Event) -> tuple[str, Fields]:
 
 
 def is_warning(event: Event) -> bool:
-    """Return whether an event is logged as a warning: a failure, a retry or giving up.
+    """Return whether an event is logged as a warning: a failure, a retry, giving up, or a budget without its server.
 
-    A late success, and giving up after a conflict, are none.
+    A late success, giving up after a conflict, and a budget that has its server back, are none.
     """
-    return not (isinstance(event, Recovered) or (isinstance(event, GaveUp) and event.report.reason is Reason.CONFLICT))
+    if isinstance(event, GaveUp):
+        return event.report.reason is not Reason.CONFLICT
+    return not isinstance(event, Recovered | BudgetRestored)
 
 
 def reason(event: GaveUp) -> str:

@@ -6,7 +6,7 @@ Each event except `Failed` is one line.
 import logging
 
 from forbear.core.decide import show
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.redact import printable
 from forbear.core.report import Attempt
 from forbear.observe.fields import LOGGER, fields, is_warning
@@ -40,13 +40,17 @@ class Logging:
             self._logger.handle(record)
 
 
-def _line(event: Scheduled | Recovered | GaveUp) -> str:
+def _line(event: Scheduled | Recovered | GaveUp | BudgetDegraded | BudgetRestored) -> str:
     """Return the text of an event as one line, even if the error's text has several; it begins with the operation."""
     if isinstance(event, Scheduled):
         line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)})"
         line += f", attempt {event.attempt} in {show(event.delay)}{' (vouched)' if event.vouched else ''}"
     elif isinstance(event, Recovered):
         line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
+    elif isinstance(event, BudgetDegraded):
+        line = f"{event.text}; it lives on its own credit, and asks again in {show(event.pause)}"
+    elif isinstance(event, BudgetRestored):
+        line = f"the server answers again, after {show(event.elapsed)}"
     else:
         report = event.report
         line = f"{report.note.removeprefix('forbear: ')}; last failure: {_failure(report.attempts[-1])}"

@@ -6,7 +6,16 @@ run leaves no span open, and the listener keeps no state.
 
 from collections.abc import Iterable
 
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
+from forbear.core.events import (
+    BudgetDegraded,
+    BudgetRestored,
+    Event,
+    Failed,
+    GaveUp,
+    Recovered,
+    Scheduled,
+    label_of,
+)
 from forbear.core.report import Attempt
 from forbear.observe.fields import reason
 from forbear.run.runtime import current
@@ -30,7 +39,8 @@ class OpenTelemetry:
     `http.request.resend_count` (the retries, if an attempt failed with an HTTP status) and, after giving up,
     `error.type`, `forbear.reason`, `forbear.maybe_done` and `forbear.vouched`. Metrics, by `forbear.operation`:
     `forbear.failures` (and `error.type`), `forbear.retries`, `forbear.delay` (seconds waited), `forbear.attempts` (of
-    each run), `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`). For a request to a host that no service
+    each run), `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`), and for shared budgets
+    `forbear.budgets_degraded` and `forbear.budgets_restored`. For a request to a host that no service
     knows, metrics and span names have the method only. Providers are the process's own by default.
     """
 
@@ -49,6 +59,12 @@ class OpenTelemetry:
         )
         self._recoveries = meter.create_counter("forbear.recoveries", "{run}", "Runs that worked after a failure")
         self._give_ups = meter.create_counter("forbear.give_ups", "{run}", "Runs that ended without success")
+        self._degraded = meter.create_counter(
+            "forbear.budgets_degraded", "{event}", "Shared budgets that lost their server"
+        )
+        self._restored = meter.create_counter(
+            "forbear.budgets_restored", "{event}", "Shared budgets that have their server back"
+        )
 
     def __call__(self, event: Event) -> None:
         """Add an event to the metrics; the last event of a run (`Recovered` or `GaveUp`) also makes the run's span."""
@@ -72,6 +88,10 @@ class OpenTelemetry:
                 why["forbear.maybe_done"] = report.maybe_done
                 why["forbear.vouched"] = report.vouched
                 self._span(event.operation, report.elapsed, report.attempts, report.count, why, report.text)
+            case BudgetDegraded():
+                self._degraded.add(1, operation)
+            case BudgetRestored():
+                self._restored.add(1, operation)
 
     def _span(
         self,

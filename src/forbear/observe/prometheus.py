@@ -1,6 +1,15 @@
 """Count events as metrics of prometheus_client. Operations and error types are labels; texts are not."""
 
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
+from forbear.core.events import (
+    BudgetDegraded,
+    BudgetRestored,
+    Event,
+    Failed,
+    GaveUp,
+    Recovered,
+    Scheduled,
+    label_of,
+)
 from forbear.observe.fields import reason
 
 try:
@@ -19,7 +28,8 @@ class Prometheus:
 
     `forbear_failures_total` (operation, error), `forbear_retries_total` (operation), `forbear_delay_seconds`
     (operation; a histogram of the waits), `forbear_recoveries_total` (operation), `forbear_give_ups_total` (operation,
-    reason) and `forbear_attempts` (operation, outcome; a histogram of the attempts of each run). Calls that succeed at
+    reason) and `forbear_attempts` (operation, outcome; a histogram of the attempts of each run). For shared budgets,
+    `forbear_budgets_degraded_total` and `forbear_budgets_restored_total` (operation). Calls that succeed at
     once are not counted, and cost nothing. A request to a host that no service knows has only its method as the
     operation, since host names would make endless labels.
     """
@@ -44,6 +54,13 @@ class Prometheus:
             registry=registry,
         )
 
+        self._degraded = Counter(
+            "forbear_budgets_degraded", "Shared budgets that lost their server", ("operation",), registry=registry
+        )
+        self._restored = Counter(
+            "forbear_budgets_restored", "Shared budgets that have their server back", ("operation",), registry=registry
+        )
+
     def __call__(self, event: Event) -> None:
         """Add an event to the metrics: count a failure, a retry and its wait, or the end of a run and its attempts."""
         operation = label_of(event.operation)
@@ -59,3 +76,7 @@ class Prometheus:
             case GaveUp():
                 self._give_ups.labels(operation, reason(event)).inc()
                 self._attempts.labels(operation, "gave up").observe(event.report.count)
+            case BudgetDegraded():
+                self._degraded.labels(operation).inc()
+            case BudgetRestored():
+                self._restored.labels(operation).inc()

@@ -14,6 +14,8 @@ except ImportError as error:
 class Structlog:
     """A listener that makes the entries "retry scheduled", "recovered" and "gave up", with the event's values.
 
+    Those of shared budgets are "budget degraded" and "budget restored".
+
     `logger` is a bound logger (default: `structlog.get_logger("forbear")`). The levels are those of
     `forbear.observe.logging.Logging`.
     """

@@ -52,6 +52,9 @@ class Budget:
     blocks: "ClassVar[bool]" = False
     """True for a subclass whose `take` does I/O: async loops then await `atake` instead."""
 
+    answers_late: "ClassVar[bool]" = False
+    """True for a subclass whose `ask` may answer after the decision; see `forbear.run.late`."""
+
     _is_custom: "ClassVar[bool]" = False
     """True for a subclass with a `take`, `atake` or `put` of its own, which runs then call."""
 
@@ -312,7 +315,7 @@ def refuse_per_host(budget: Budget | None) -> None:
 
 
 class PendingDelay(float):
-    """A delay in seconds that a blocking budget has not granted yet.
+    """A delay in seconds that a budget which does I/O has not granted yet.
 
     `ask` asks the budget and returns an awaitable of its answer. `settle` takes the answer, and returns the delay or,
     if the budget refused, None.
@@ -320,12 +323,10 @@ class PendingDelay(float):
 
     __slots__ = ("ask", "settle")
 
-    ask: "Callable[[], Awaitable[bool]]"
-    settle: "Callable[[bool], float | None]"
+    ask: "Callable[[], Awaitable[Any]]"
+    settle: "Callable[[Any], float | None]"
 
-    def __new__(
-        cls, delay: float, ask: "Callable[[], Awaitable[bool]]", settle: "Callable[[bool], float | None]"
-    ) -> "Self":
+    def __new__(cls, delay: float, ask: "Callable[[], Awaitable[T]]", settle: "Callable[[T], float | None]") -> "Self":
         """Make a pending delay of `delay` seconds, with its functions `ask` and `settle`."""
         pending = super().__new__(cls, delay)
         pending.ask, pending.settle = ask, settle

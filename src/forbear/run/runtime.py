@@ -116,6 +116,10 @@ class Runtime:
 
         return asyncio.sleep(seconds)
 
+    def pause(self, seconds: float) -> "Awaitable[None]":
+        """Return an awaitable that lets other tasks run for so many real seconds, while I/O goes on."""
+        return Runtime.asleep(self, seconds)
+
     def sleep_unless(self, events: "tuple[StopEvent, ...]", seconds: float) -> None:
         """Sleep for so many seconds, or until one of the `events` is set.
 

@@ -244,6 +244,10 @@ class Run:
                     self.counts[id(plan)] = number, step.delay
                 if spending is None:
                     return self._schedule(step.delay, failure, outcome)
+                if spending.budget.answers_late:
+                    from forbear.run.late import settled
+
+                    return settled(self, spending.budget, step.delay, failure, outcome, maybe_done)
                 settle = partial(self._settle, step.delay, failure, outcome, maybe_done)
                 if self.awaits and spending.budget.blocks:
                     return PendingDelay(step.delay, spending.budget.atake, settle)
@@ -320,13 +324,17 @@ class Run:
 
             left = waited(self.runtime, delay)
             if left is None:
-                self.attempt = number
-                self.failures = self.failures[:-1]
-                self._give_up(Stop(Reason.STOPPED, WHY), failure, outcome, maybe_done=False, known=True)
+                self._withdraw(Stop(Reason.STOPPED, WHY), failure, outcome)
                 return None
             delay = left
         self.reports = reports_made[0]
         return delay
+
+    def _withdraw(self, stop: Stop, failure: "Failure", outcome: object) -> None:
+        """Give up instead of the retry that was scheduled last."""
+        self.attempt -= 1
+        self.failures = self.failures[:-1]
+        self._give_up(stop, failure, outcome, maybe_done=False, known=True)
 
     def _give_up(
         self, stop: Stop, failure: "Failure", outcome: object, maybe_done: bool, *, known: bool = False

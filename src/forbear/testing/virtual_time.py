@@ -191,12 +191,18 @@ class VirtualRuntime(Runtime):
         self.time.slept.append(float(seconds))
         self.time.advance(float(seconds))
 
+    async def pause(self, seconds: float) -> None:
+        """Block for so many real seconds, because I/O takes real time; no virtual time passes."""
+        time.sleep(seconds)  # noqa: TID251, ASYNC251 - a millisecond, for a response on loopback
+
     def sleep_unless(self, events: "tuple[StopEvent, ...]", seconds: float) -> None:
         """Record a wait in `slept`, and move the clock on by it; real events cannot be set during a virtual wait."""
         self.sleep(seconds)
 
     async def asleep(self, seconds: float) -> None:
         """Record a wait in `slept`, and let it pass for this task in virtual time."""
+        if seconds is WAITED:
+            return
         self.time.slept.append(seconds)
         await self.time.asleep(seconds)
 

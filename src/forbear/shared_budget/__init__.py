@@ -1,0 +1,1 @@
+"""`forbear.SharedBudget`: a retry budget that many processes share through Redis or Valkey."""

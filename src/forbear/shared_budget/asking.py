@@ -1,0 +1,56 @@
+"""`Ask`: one ask for a retry of the shared bucket, from the decision of a run to the end of its backoff."""
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from forbear.shared_budget.process import ProcessShare
+
+
+class Ticket:
+    """A command on its way: `sent` at a monotonic time, for a retry or (`pays` only) without one.
+
+    `answer` is None until it is known; a lost ask is a refusal. It is `overdue` once its run has stopped looking for
+    it. A run that ended without the answer sets `left`: a grant is then `kept` as own credit, or dropped.
+    """
+
+    __slots__ = ("answer", "kept", "left", "overdue", "pays", "sent")
+
+    def __init__(self, sent: float, *, pays: bool = False) -> None:
+        self.sent = sent
+        self.pays = pays
+        self.answer: bool | None = None
+        self.overdue = self.left = self.kept = False
+
+
+class Ask:
+    """The answer of the shared bucket to one run; see `forbear.run.late.LateAnswer` for its methods."""
+
+    __slots__ = ("_share", "_ticket")
+
+    def __init__(self, share: "ProcessShare", ticket: Ticket) -> None:
+        self._share = share
+        self._ticket = ticket
+
+    def look(self) -> bool | None:
+        """Return whether the retry is granted, None if there is no answer yet; never wait."""
+        return self._share.look(self._ticket)
+
+    def wait(self, seconds: float) -> bool | None:
+        """Return the answer as soon as it is there, None after so many real seconds."""
+        until = time.monotonic() + seconds
+        while (answer := self.look()) is None:
+            left = until - time.monotonic()
+            if left <= 0:
+                self._ticket.overdue = True
+                return None
+            self._share.wait(left)
+        return answer
+
+    def end(self) -> bool:
+        """Return whether the retry is granted, now that its backoff has ended; an own token grants it, too."""
+        return self._share.end(self._ticket)
+
+    def give_up(self) -> None:
+        """Note that the run has ended; a grant becomes own credit."""
+        self._share.leave(self._ticket)

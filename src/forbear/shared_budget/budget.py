@@ -1,0 +1,223 @@
+"""`SharedBudget`: the budget that users hold."""
+
+import atexit
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import ref
+
+from forbear.core import check
+from forbear.core.budget import TokenBucket, micro
+from forbear.core.events import Event
+from forbear.run import budget as local
+from forbear.run import listeners
+from forbear.run.late import LOOK
+from forbear.shared_budget.address import Address, parse_url
+from forbear.shared_budget.asking import Ask
+from forbear.shared_budget.client_link import ClientLink, check_client
+from forbear.shared_budget.link import SocketLink
+from forbear.shared_budget.process import ProcessShare
+from forbear.shared_budget.script import key_of
+from forbear.shared_budget.trial import check_server
+
+if TYPE_CHECKING:
+    from forbear.shared_budget.process import Link
+
+_EXIT = 0.1
+"""Seconds that a process which pays in at its end waits for the server, at most."""
+_LONGEST_NAME = 200
+_LARGEST = 1_000_000_000
+"""The largest capacity in tokens; micro-tokens beyond it would lose digits on the server."""
+
+
+class SharedBudget(local.Budget):
+    """A retry budget that all processes with the same server and `name` share: one token bucket in Redis or Valkey.
+
+    Pass it as `budget=` wherever a Budget fits. `url_or_client` is a URL (redis://, rediss:// or unix://), or a sync
+    client of redis-py or valkey-py without retries of its own, which may be that of a Sentinel or a cluster. The bucket
+    has at most `capacity` tokens (default 100), and starts with a tenth of them. A success adds `deposit` (default
+    0.1), a retry takes one token. Each process should pass the same numbers.
+
+    A success sends nothing. A process keeps one token of its own, and hands in the rest, as far as it was earned in the
+    last `window` seconds (default 5), with its next ask. A run waits at most 5 ms for the answer, and looks again when
+    its backoff ends. If the server does not answer, no call fails: the process lives on its own token, and leaves the
+    server alone for 1 to 30 seconds. `on_event` gets one BudgetDegraded then, and one BudgetRestored later; the
+    listeners of the process get them, too. A process that ends pays in its credit by lot (`pay_in`). A forked child
+    owns nothing of its parent.
+
+    In any time, the fleet makes at most deposit * S + C + P + deposit * S' + F * C / 10 retries. S are its successes in
+    that time and S' those of the `window` before it, C is the capacity, P the number of processes, and F the number of
+    times that the bucket was lost or expired (after an hour without a change). A retry counts when it is granted. On a
+    failover the retries that were granted but not replicated come on top, at most C. Lots add or take a few tokens by
+    chance; in the mean they change nothing.
+
+    Raises ValueError or TypeError for wrong arguments. `check()` finds out whether the server can be used.
+    """
+
+    __slots__ = ("__weakref__", "_address", "_arguments", "_client", "_forks", "_on_event", "_share", "name")
+
+    blocks: ClassVar[bool] = True
+    answers_late: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        url_or_client: Any,
+        name: str,
+        *,
+        capacity: float = 100,
+        deposit: float = 0.1,
+        window: float = 5,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> None:
+        super().__init__(TokenBucket(capacity, deposit))
+        _check_name(name)
+        if capacity < 1 or capacity > _LARGEST:
+            raise ValueError(
+                f"`capacity` must be from 1 (the cost of a retry) to {_LARGEST}, got {check.shown(capacity)}"
+            )
+        window = check.in_seconds(window)
+        check.positive_seconds("window", window)
+        if on_event is not None:
+            listeners.check("`on_event`", on_event)
+        self.name = name
+        self._on_event = on_event
+        self._arguments = url_or_client, name, capacity, deposit, window, on_event
+        self._client: Any = None
+        self._address: Address | None = None
+        if isinstance(url_or_client, str):
+            self._address = parse_url("url_or_client", url_or_client)
+            if self._address.tls:
+                self._client = _tls_client(url_or_client)
+        else:
+            check_client(url_or_client)
+            self._client = url_or_client
+        self._forks = local._forks[0]
+        self._share = self._new_share()
+        atexit.register(_at_exit, ref(self))
+
+    def check(self, timeout: float = 5) -> None:
+        """Do nothing if the server can be used; else raise BudgetUnavailable, which says why, and what helps.
+
+        It waits at most `timeout` seconds, and needs no credit. Call it when a program starts.
+        """
+        check.positive_seconds("timeout", timeout)
+        share = self._of_process()
+        check_server(self._new_link(), share, timeout, self._shown)
+
+    def ask(self) -> bool | Ask:
+        """Ask for a retry without waiting: return True or False, or the Ask whose answer may come late; for runs."""
+        return self._of_process().ask()
+
+    def take(self) -> bool:
+        """Return whether a retry is granted: by the own token, or by the server within 5 ms."""
+        answer = self.ask()
+        if isinstance(answer, Ask):
+            answer.wait(LOOK)
+            return answer.end()
+        return answer
+
+    async def atake(self) -> bool:
+        """Do the same as `take`."""
+        return self.take()
+
+    def put(self, *, retried: bool) -> None:
+        """Count a success; `retried` is not read."""
+        if self._forks == local._forks[0]:
+            self._share.put()
+        else:
+            self._of_process().put()
+
+    def pay_in(self) -> None:
+        """Pay in the credit of this process by lot, and wait at most 5 ms for the server.
+
+        A deposit of four tokens is made with the probability of credit / 4, so most calls send nothing. It happens at
+        the normal end of a process; call it where a process does not end so: at the end of a serverless function, or
+        in a child of multiprocessing.
+        """
+        self._pay_in(LOOK)
+
+    def _pay_in(self, seconds: float) -> None:
+        share = self._of_process()
+        share.pay_in()
+        until = time.monotonic() + seconds
+        while share.is_waiting() and (left := until - time.monotonic()) > 0:
+            share.wait(left)
+
+    @property
+    def _shown(self) -> str:
+        """The server without user and password, for texts."""
+        return type(self._client).__qualname__ if self._address is None else self._address.shown
+
+    def _of_process(self) -> ProcessShare:
+        """Return the share of this process; a forked child gets a new one, which owns nothing."""
+        if self._forks != local._forks[0]:
+            with local._lock[0]:  # itself new in the child
+                if self._forks != local._forks[0]:
+                    parents = self._share
+                    self._share = self._new_share()
+                    self._forks = local._forks[0]
+                    parents.link.close()  # the child's copy; the parent's connection stays open
+        return self._share
+
+    def _new_link(self) -> "Link":
+        if self._client is None and self._address is not None:
+            return SocketLink(self._address)
+        return ClientLink(self._client, None if self._address is None else self._address.password)
+
+    def _new_share(self) -> ProcessShare:
+        _, name, capacity, deposit, window, _ = self._arguments
+        return ProcessShare(self._new_link(), name, key_of(name), micro(capacity), micro(deposit), window, self._notify)
+
+    def _notify(self, event: Event) -> None:
+        listeners.notify(listeners.of_run(self._on_event), event)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return _again, self._arguments
+
+    def __repr__(self) -> str:
+        _, name, capacity, deposit, *_ = self._arguments
+        return f"SharedBudget({self._shown!r}, {name!r}, capacity={capacity!r}, deposit={deposit!r})"
+
+
+def _again(url: Any, name: str, capacity: float, deposit: float, window: float, on_event: Any) -> SharedBudget:
+    """Make the budget that was pickled: the same bucket, with a share of its own."""
+    return SharedBudget(url, name, capacity=capacity, deposit=deposit, window=window, on_event=on_event)
+
+
+def _check_name(name: object) -> None:
+    """Raise TypeError or ValueError unless `name` can be a part of a key, and of a line in a log."""
+    if not isinstance(name, str):
+        raise TypeError(f"`name` must be a str, got {check.shown(name)}")
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable() or "{" in name or "}" in name:
+        raise ValueError(
+            f"`name` must have 1 to {_LONGEST_NAME} printable characters without braces, got {check.shown(name)}"
+        )
+
+
+def _tls_client(url: str) -> Any:
+    """Return a client of redis-py or valkey-py for a URL with TLS, without retries."""
+    options = {"socket_timeout": 1.0, "socket_connect_timeout": 1.0}
+    library: Any = _library()
+    return library.from_url(url, retry=library.retry.Retry(library.backoff.NoBackoff(), 0), **options)
+
+
+def _library() -> Any:
+    """Return the module of redis-py, or else of valkey-py; ImportError without both."""
+    from importlib import import_module
+
+    for name in ("redis", "valkey"):
+        try:
+            library = import_module(name)
+            import_module(f"{name}.retry")
+            import_module(f"{name}.backoff")
+        except ImportError:
+            continue
+        return library
+    raise ImportError("a rediss:// URL needs redis-py or valkey-py: install `forbear[redis]` or `forbear[valkey]`")
+
+
+def _at_exit(budget: "ref[SharedBudget]") -> None:
+    """Pay in at the normal end of the process."""
+    alive = budget()
+    if alive is not None:
+        alive._pay_in(_EXIT)

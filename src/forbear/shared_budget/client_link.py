@@ -1,0 +1,111 @@
+"""`ClientLink`: the same as `SocketLink` over a client object of redis-py or valkey-py, in a thread."""
+
+from queue import SimpleQueue
+from threading import Event, Thread
+from typing import Any
+
+from forbear.core.redact import redact
+from forbear.core.report import text_of
+from forbear.run.switch import disabled
+from forbear.shared_budget.link import LinkFailed
+from forbear.shared_budget.script import Command
+from forbear.shared_budget.wire import ErrorResponse
+
+
+class ClientLink:
+    """A link over `client`, which may connect through TLS, a Sentinel or to a cluster, and blocks.
+
+    Its commands are sent in a daemon thread, one after the other. No method but `wait` blocks. `hidden` is the password
+    of the client, which no text contains.
+    """
+
+    def __init__(self, client: Any, hidden: str | None = None) -> None:
+        self._client = client
+        self._hidden = hidden
+        self._reset()
+
+    def _reset(self) -> None:
+        self._commands: SimpleQueue[Command | None] = SimpleQueue()
+        self._arrived: SimpleQueue[object] = SimpleQueue()
+        self._woken = Event()
+        self._worker: Thread | None = None
+
+    def send(self, command: Command, now: float) -> None:
+        """Pass `command` to the thread, which is started if need be; `now` is not read."""
+        if self._worker is None:
+            worker = Thread(
+                target=_work,
+                args=(self._client, self._commands, self._arrived, self._woken),
+                name="forbear-shared-budget",
+                daemon=True,
+            )
+            try:
+                worker.start()
+            except RuntimeError as error:  # the interpreter is about to end
+                raise LinkFailed(str(error)) from None
+            self._worker = worker
+        self._commands.put(command)
+
+    def receive(self) -> list[object]:
+        """Return the responses that have arrived since the last call; LinkFailed if the client failed."""
+        self._woken.clear()
+        responses: list[object] = []
+        while not self._arrived.empty():
+            response = self._arrived.get()
+            if isinstance(response, Exception) and not isinstance(response, ErrorResponse):
+                text = f"{type(response).__qualname__}: {text_of(response)}"
+                raise LinkFailed(redact(text.replace(self._hidden, "[redacted]") if self._hidden else text)[:300])
+            responses.append(response)
+        return responses
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a response has arrived, for at most so many seconds."""
+        self._woken.wait(seconds)
+
+    def close(self) -> None:
+        """Let the thread end after its command, and forget what it still returns."""
+        self._commands.put(None)
+        self._reset()
+
+
+def _work(client: Any, commands: "SimpleQueue[Command | None]", arrived: "SimpleQueue[object]", woken: Event) -> None:
+    """Send the commands by `client` until None comes, without any retry of forbear's."""
+    with disabled():
+        while (command := commands.get()) is not None:
+            try:
+                arrived.put(client.execute_command(command[0].decode(), *command[1:]))
+            except Exception as error:
+                arrived.put(error)
+            woken.set()
+
+
+def check_client(client: Any) -> None:
+    """Raise TypeError or ValueError for an object that is no sync client, or one that repeats commands itself."""
+    import inspect
+
+    kind = f"{type(client).__module__}.{type(client).__qualname__}"
+    if isinstance(client, type) or not callable(getattr(client, "execute_command", None)):
+        raise TypeError(
+            "`url_or_client` must be a URL such as redis://host:6379/0, or a client of redis-py or valkey-py, "
+            f"got an object of type {kind}"
+        )
+    if inspect.iscoroutinefunction(client.execute_command) or ".asyncio." in kind:
+        raise TypeError(
+            f"`url_or_client` must be a sync client, which serves async code too, got {kind}; pass the sync class"
+        )
+    if retries_of(client):
+        raise ValueError(
+            "`url_or_client` must be a client without retries of its own, because a lost ask must not be repeated, "
+            f"got {kind} with {retries_of(client)} retries; make it with retry=Retry(NoBackoff(), 0)"
+        )
+
+
+def retries_of(client: Any) -> int:
+    """Return the number of times that `client` itself repeats a command whose response is lost, 0 for never."""
+    retry = getattr(client, "retry", None)
+    if retry is None and hasattr(client, "connection_pool"):
+        retry = client.connection_pool.connection_kwargs.get("retry")
+    count = getattr(retry, "_retries", None)
+    if count is None:
+        count = getattr(client, "cluster_error_retry_attempts", 0)
+    return count if isinstance(count, int) else 0

@@ -1,0 +1,257 @@
+"""`ProcessShare`: one process's part in a shared bucket: its credit, its link to the server, and what is on its way."""
+
+from _thread import RLock
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from forbear.core.budget import MICRO
+from forbear.core.events import BudgetDegraded, BudgetRestored
+from forbear.run.runtime import current
+from forbear.shared_budget.asking import Ask, Ticket
+from forbear.shared_budget.credit import Credit
+from forbear.shared_budget.link import LinkFailed
+from forbear.shared_budget.script import BadResponse, BucketState, Command, command, parse
+from forbear.shared_budget.wire import ErrorResponse
+
+LOST = 1.0
+"""Seconds after which an ask without an answer is given up."""
+_REMEMBERED = 1.0
+"""Seconds for which a refusal is remembered, times a random number between 0.5 and 1.5."""
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds; a pause doubles from failure to failure, and half of it is random."""
+
+Notify = Callable[[BudgetDegraded | BudgetRestored], None]
+
+
+class Link(Protocol):
+    """The protocol of a connection to the server; LinkFailed says that what was sent is lost."""
+
+    def send(self, command: Command, now: float) -> None:
+        """Send a command without waiting."""
+        ...
+
+    def receive(self) -> list[object]:
+        """Return the responses that have arrived, in the order of the commands; never wait."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there may be a response, for at most so many real seconds."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connection; the next command opens a new one."""
+        ...
+
+
+class Health:
+    """The state of the server as one process sees it: `degraded` or not, since `since`, left alone until `until`.
+
+    Times are monotonic, in seconds. Before `until` nothing is sent. After it, one ask at a time probes the server.
+    """
+
+    __slots__ = ("_failures", "degraded", "since", "until")
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self.degraded = False
+        self.since = 0.0
+        self.until = float("-inf")
+
+    def failed(self, now: float, u: float) -> bool:
+        """Begin a pause at `now`, and return whether the server was well before; `u` is random in [0, 1)."""
+        step = min(2 * SHORTEST_PAUSE * 2 ** min(self._failures, 10), LONGEST_PAUSE)
+        self._failures += 1
+        self.until = now + max(step * (1 + u) / 2, SHORTEST_PAUSE)
+        was_well, self.degraded = not self.degraded, True
+        if was_well:
+            self.since = now
+        return was_well
+
+    def worked(self) -> bool:
+        """Note an answer of the server, and return whether it was degraded before."""
+        was_degraded, self.degraded, self._failures = self.degraded, False, 0
+        self.until = float("-inf")
+        return was_degraded
+
+
+class ProcessShare:
+    """The part of one process in the bucket at `key`: `capacity` and `deposit` are in micro-tokens, `window` seconds.
+
+    `name` is the name of the budget for events, which `notify` gets. It is safe to share between threads. No method
+    but `wait` waits, and none raises an error.
+    """
+
+    __slots__ = ("_busy", "_left", "_lock", "_news", "_notify", "_refused_until", "_tickets", "capacity", "credit",
+                 "deposit", "health", "key", "link", "name", "sent")  # fmt: skip
+
+    def __init__(
+        self, link: Link, name: str, key: bytes, capacity: int, deposit: int, window: float, notify: Notify
+    ) -> None:
+        self.link = link
+        self.name = name
+        self.key = key
+        self.capacity = capacity
+        self.deposit = deposit
+        self.credit = Credit(window)
+        self.health = Health()
+        self.sent = 0  # commands, for measurements
+        self._notify = notify
+        self._lock = RLock()
+        self._busy = False  # with the link: a signal handler may come back here in the same thread
+        self._tickets: deque[Ticket] = deque()
+        self._left: Ticket | None = None  # the one whose late grant becomes own credit
+        self._refused_until = float("-inf")
+        self._news: list[BudgetDegraded | BudgetRestored] = []
+
+    def put(self) -> None:
+        """Count a success."""
+        with self._lock:
+            credit, deposit = self.credit, self.deposit
+            if credit.own + deposit <= MICRO and not self._tickets:  # nearly always; needs no clock
+                credit.own += deposit
+            else:
+                credit.earn(deposit, current.clock(), holds=bool(self._tickets))
+
+    def ask(self) -> bool | Ask:
+        """Take the own token and return True, or ask the shared bucket; False if it must not be asked now."""
+        with self._lock:
+            now = current.clock()
+            if self._tickets:
+                self._collect(now)
+            asked = self.credit.spend() or self._send(now, MICRO)
+        self._publish()
+        return Ask(self, asked) if isinstance(asked, Ticket) else asked
+
+    def pay_in(self) -> None:
+        """Pay in the credit by lot, as a process that ends does: whole deposits of four tokens."""
+        with self._lock:
+            now = current.clock()
+            if self._tickets:
+                self._collect(now)
+            if not self._is_closed(now):
+                deposit = self.credit.lots(now, current.get().random())
+                if deposit:
+                    self._send(now, 0, deposit)
+        self._publish()
+
+    def is_waiting(self) -> bool:
+        """Look for answers, and return whether some command has none yet."""
+        with self._lock:
+            self._collect(current.clock())
+            waiting = bool(self._tickets)
+        self._publish()
+        return waiting
+
+    def look(self, ticket: Ticket) -> bool | None:
+        """Return the answer to `ticket`, None if it has not arrived."""
+        if ticket.answer is None:
+            with self._lock:
+                self._collect(current.clock())
+            self._publish()
+        return ticket.answer
+
+    def wait(self, seconds: float) -> None:
+        """Wait until there may be an answer, for at most so many real seconds."""
+        self.link.wait(seconds)
+
+    def end(self, ticket: Ticket) -> bool:
+        """Return whether the retry is granted at the end of the backoff, by the bucket or by an own token."""
+        answer = self.look(ticket)
+        if answer is not None:
+            return answer
+        with self._lock:
+            spent = self.credit.spend()
+        self.leave(ticket)
+        return spent
+
+    def leave(self, ticket: Ticket) -> None:
+        """Note that the run of `ticket` has ended without it: a grant becomes own credit, of at most one token."""
+        with self._lock:
+            ticket.overdue = ticket.left = True
+            if ticket.answer:
+                self.credit.refill()
+            elif ticket.answer is None and self._left is None:
+                ticket.kept, self._left = True, ticket
+
+    def close(self) -> None:
+        """Close the link."""
+        with self._lock:
+            self.link.close()
+
+    def _is_closed(self, now: float) -> bool:
+        """Return whether nothing may be sent now: an ask is overdue, the server is left alone, or a probe is out."""
+        if self._busy or now < self.health.until:
+            return True
+        return bool(self._tickets) and (self.health.degraded or any(ticket.overdue for ticket in self._tickets))
+
+    def _send(self, now: float, cost: int, deposit: int | None = None) -> Ticket | bool:
+        """Send all credit, and the ask for a retry of `cost`; False if that must not or cannot be."""
+        if self._is_closed(now):
+            return False
+        if cost and now < self._refused_until and self.credit.total(now) < min(cost, self.capacity):
+            return False  # a credit that pays for the retry is never refused
+        ticket = Ticket(now, pays=not cost)
+        if deposit is None:
+            deposit = self.credit.hand_over(now)
+        self._busy = True
+        try:
+            self._tickets.append(ticket)
+            self.sent += 1
+            self.link.send(command(self.key, self.capacity, deposit, cost), now)
+        except LinkFailed as error:
+            self._degrade(now, str(error))
+            return False
+        finally:
+            self._busy = False
+        return ticket
+
+    def _collect(self, now: float) -> None:
+        """Take the answers that have arrived; after an error, or without an answer for too long, begin a pause."""
+        if self._busy or not self._tickets:
+            return
+        self._busy = True
+        try:
+            for response in self.link.receive():
+                if isinstance(response, ErrorResponse):
+                    raise LinkFailed(f"the server refused the script: {response}")
+                self._answered(self._tickets.popleft(), parse(response), now)
+            if self._tickets and now - self._tickets[0].sent >= LOST:
+                raise LinkFailed(f"the server did not answer within {LOST:g} s")
+        except LinkFailed as error:
+            self._degrade(now, str(error))
+        except BadResponse as error:
+            self._degrade(now, f"the server sent {error}")
+        finally:
+            self._busy = False
+
+    def _answered(self, ticket: Ticket, state: BucketState, now: float) -> None:
+        ticket.answer = state.granted
+        if self.health.worked():
+            self._news.append(BudgetRestored(f"shared budget {self.name}", now - self.health.since))
+        if ticket is self._left:
+            self._left = None
+        if ticket.left and ticket.kept and state.granted:
+            self.credit.refill()
+        if not state.granted and not ticket.pays:
+            self._refused_until = now + _REMEMBERED * (0.5 + current.get().random())
+
+    def _degrade(self, now: float, text: str) -> None:
+        """Give up all that is on its way, and leave the server alone for a while."""
+        self.link.close()
+        for ticket in self._tickets:
+            ticket.answer = False
+        self._tickets.clear()
+        self._left = None
+        if self.health.failed(now, current.get().random()):
+            self._news.append(BudgetDegraded(f"shared budget {self.name}", text, self.health.until - now))
+
+    def _publish(self) -> None:
+        """Notify the listeners of what happened, outside the lock."""
+        while self._news:
+            try:
+                event = self._news.pop(0)
+            except IndexError:  # another thread was faster
+                return
+            self._notify(event)

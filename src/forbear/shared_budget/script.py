@@ -1,0 +1,74 @@
+"""The script that changes the shared bucket on the server, the command that runs it, and its response."""
+
+from typing import Any, NamedTuple
+
+SCRIPT = b"""\
+local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'time', 'epoch')
+local capacity, deposit, cost, idle = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local now = tonumber(ARGV[5])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local tokens, time, epoch = tonumber(bucket[1]), tonumber(bucket[2]), tonumber(bucket[3])
+if not (tokens and time and epoch) or now - time >= idle then
+  tokens, epoch = math.floor(capacity / 10), now
+end
+tokens = math.min(tokens + deposit, capacity)
+local granted = 0
+if cost > 0 and tokens >= cost then
+  tokens = tokens - cost
+  granted = 1
+end
+redis.call('HSET', KEYS[1], 'tokens', string.format('%.0f', tokens), 'time', string.format('%.0f', now),
+  'epoch', string.format('%.0f', epoch))
+redis.call('PEXPIRE', KEYS[1], idle)
+return {granted, tokens, epoch}
+"""
+"""Add a deposit to the bucket, up to its capacity, then take the cost of a retry if so much is in it.
+
+The key is a hash. Its `tokens` are in micro-tokens, `time` is that of the last change and `epoch` that of the first
+one, in milliseconds on the server's clock. A bucket that is missing, or was idle for too long, starts with a tenth of
+its capacity.
+"""
+
+IDLE = 3_600_000
+"""Milliseconds after which a bucket that nobody changes expires."""
+
+Command = tuple[bytes, ...]
+
+
+class BucketState(NamedTuple):
+    """The response of the script: whether it granted the retry, the micro-tokens left, and the bucket's epoch in ms."""
+
+    granted: bool
+    tokens: int
+    epoch: int
+
+
+class BadResponse(Exception):
+    """The server sent what the script does not return; the text says what, without secrets."""
+
+
+def key_of(name: str) -> bytes:
+    """Return the key of the bucket called `name`; the braces keep it on one node of a cluster."""
+    return b"{fb:%s}" % name.encode()
+
+
+def command(key: bytes, capacity: int, deposit: int, cost: int, now: int | None = None) -> Command:
+    """Return the command that pays in `deposit` and asks for a retry of `cost`, both in micro-tokens.
+
+    A `cost` of 0 only pays in. `now` replaces the server's clock, in milliseconds; only tests pass it.
+    """
+    numbers = (capacity, deposit, cost, IDLE) if now is None else (capacity, deposit, cost, IDLE, now)
+    return (b"EVAL", SCRIPT, b"1", key, *(b"%d" % number for number in numbers))
+
+
+def parse(response: object) -> BucketState:
+    """Return what the script answered; BadResponse for anything else."""
+    parts: Any = response
+    if isinstance(response, list) and len(parts) == 3 and all(type(part) is int for part in parts):
+        granted, tokens, epoch = parts
+        if granted in (0, 1) and tokens >= 0:
+            return BucketState(granted == 1, tokens, epoch)
+    raise BadResponse(f"a response that the script does not send, of type {type(parts).__name__}")
