@@ -130,8 +130,9 @@ class SharedBudget(local.Budget):
     def pay_in(self) -> None:
         """Pay in the credit of this process by lot, and wait at most 5 ms for the server.
 
-        A deposit of four tokens is made with the probability of credit / 4, so most calls send nothing. It happens at
-        the normal end of a process; call it where a process does not end so: at the end of a serverless function, or
+        A deposit of four tokens is made with the probability of credit / 4, so most calls send nothing. (If a tenth of
+        the capacity is less, it takes the place of the four, but not below one.) This happens at the normal end of a
+        process. Call it where a process does not end so: at the end of a serverless function, or
         in a child of multiprocessing.
         """
         self._pay_in(LOOK)

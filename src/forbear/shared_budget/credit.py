@@ -4,8 +4,15 @@ from forbear.core.budget import MICRO
 
 SLOTS = 10
 """The slots of the credit window, each a tenth of it."""
-LOT = 4 * MICRO
-"""The deposit of a process that ends, in micro-tokens; it is paid in by lot."""
+_LARGEST_LOT = 4 * MICRO
+
+
+def lot_of(capacity: int) -> int:
+    """Return the deposit of a process that ends, for a bucket of `capacity`, both in micro-tokens.
+
+    It is four tokens, but at most a tenth of the bucket, as larger lots overflow it, and at least one token.
+    """
+    return max(min(_LARGEST_LOT, capacity // 10), MICRO)
 
 
 class Credit:
@@ -54,19 +61,24 @@ class Credit:
 
     def hand_over(self, now: float) -> int:
         """Take all that has not expired, the own part too, and return it; the process pays it in."""
-        amount = self.total(now)
-        self.own = 0
+        own, self.own = self.own, 0
+        return own + self.hand_over_surplus(now)
+
+    def hand_over_surplus(self, now: float) -> int:
+        """Take the surplus that has not expired, and return it."""
+        self._turn(now)
+        amount = sum(self._slots)
         self._slots = [0] * SLOTS
         return amount
 
-    def lots(self, now: float, u: float) -> int:
-        """Take all that has not expired, and return what a process that ends pays in: whole lots of four tokens.
+    def lots(self, now: float, u: float, lot: int) -> int:
+        """Take all that has not expired, and return what a process that ends pays in: whole lots of `lot`.
 
-        A part of a lot becomes a whole one with the probability of its share, so that the mean of the deposits is the
-        credit; most processes with little credit need no command then. `u` is a random number, uniform in [0, 1).
+        A part of a lot becomes a whole one with the probability of its share. So the mean of the deposits is the
+        credit, and most processes with little credit need no command. `u` is a random number, uniform in [0, 1).
         """
-        whole, part = divmod(self.hand_over(now), LOT)
-        return (whole + (u * LOT < part)) * LOT
+        whole, part = divmod(self.hand_over(now), lot)
+        return (whole + (u * lot < part)) * lot
 
     def _turn(self, now: float) -> int:
         """Clear the slots that have expired, and return the index of the current one."""
