@@ -62,6 +62,7 @@ class Watched:
         self.budget._share.close()
 
 
+@pytest.mark.usefixtures("patient")
 @DRIVERS
 def test_a_grant_at_once(drive: Driver, path: str) -> None:
     """The waits are those of the backoff, and the retry is made."""
@@ -72,6 +73,7 @@ def test_a_grant_at_once(drive: Driver, path: str) -> None:
     watched.close()
 
 
+@pytest.mark.usefixtures("patient")
 @DRIVERS
 def test_a_refusal_at_once_ends_the_call(drive: Driver, path: str) -> None:
     """Nothing is waited for, and the error and its report are those of any refusal by a budget."""

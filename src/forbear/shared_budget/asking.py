@@ -7,6 +7,10 @@ if TYPE_CHECKING:
     from forbear.shared_budget.process import ProcessShare
 
 
+_SLICE = 0.001
+"""The longest single wait in seconds: another thread may take the answer off the connection meanwhile."""
+
+
 class Ticket:
     """A command on its way: `sent` at a monotonic time, for a retry or (`pays` only) without one.
 
@@ -44,7 +48,7 @@ class Ask:
             if left <= 0:
                 self._ticket.overdue = True
                 return None
-            self._share.wait(left)
+            self._share.wait(min(left, _SLICE))
         return answer
 
     def end(self) -> bool:

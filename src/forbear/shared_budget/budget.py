@@ -10,8 +10,7 @@ from forbear.core import check
 from forbear.core.budget import TokenBucket, micro
 from forbear.core.events import Event
 from forbear.run import budget as local
-from forbear.run import listeners
-from forbear.run.late import LOOK
+from forbear.run import late, listeners
 from forbear.shared_budget.address import Address, parse_url
 from forbear.shared_budget.asking import Ask
 from forbear.shared_budget.client_link import ClientLink, check_client
@@ -112,7 +111,7 @@ class SharedBudget(local.Budget):
         """Return whether a retry is granted: by the own token, or by the server within 5 ms."""
         answer = self.ask()
         if isinstance(answer, Ask):
-            answer.wait(LOOK)
+            answer.wait(late.LOOK)
             return answer.end()
         return answer
 
@@ -135,7 +134,7 @@ class SharedBudget(local.Budget):
         process. Call it where a process does not end so: at the end of a serverless function, or
         in a child of multiprocessing.
         """
-        self._pay_in(LOOK)
+        self._pay_in(late.LOOK)
 
     def _pay_in(self, seconds: float) -> None:
         share = self._of_process()

@@ -235,7 +235,8 @@ class ProcessShare:
             for response in self.link.receive():
                 if isinstance(response, ErrorResponse):
                     raise LinkFailed(f"the server refused the script: {response}")
-                self._answered(self._tickets.popleft(), parse(response), now)
+                state = parse(response)  # first: an ask whose answer is nonsense is lost with the others
+                self._answered(self._tickets.popleft(), state, now)
             if self._tickets and now - self._tickets[0].sent >= LOST:
                 raise LinkFailed(f"the server did not answer within {LOST:g} s")
         except LinkFailed as error:
@@ -255,8 +256,9 @@ class ProcessShare:
             self.credit.refill()
         if ticket.pays and state.tokens < 0.9 * self.capacity:
             self._payment = now + self.credit.window * (0.5 + current.get().random())
-        if not state.granted and not ticket.pays:
-            self._refused_until = now + _REMEMBERED * (0.5 + current.get().random())
+        if not ticket.pays:
+            memory = _REMEMBERED * (0.5 + current.get().random())
+            self._refused_until = float("-inf") if state.granted else now + memory
 
     def _degrade(self, now: float, text: str) -> None:
         """Give up all that is on its way, and leave the server alone for a while."""

@@ -1,0 +1,11 @@
+"""What tests of shared budgets need: a server that has as long as it needs, however busy the machine is."""
+
+import pytest
+
+from forbear.run import late
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for an answer for ten seconds instead of 5 ms."""
+    monkeypatch.setattr(late, "LOOK", 10.0)
