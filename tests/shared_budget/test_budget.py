@@ -73,8 +73,8 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
 @pytest.mark.parametrize(("arguments", "kind", "text"), WRONG)
 def test_wrong_arguments_are_refused(arguments: dict[str, Any], kind: type[Exception], text: str) -> None:
     """The error names the parameter, the rule and the value."""
+    made: Any = SharedBudget
     with pytest.raises(kind, match=text):
-        made: Any = SharedBudget
         made(**{"url_or_client": URL, "name": "x"} | arguments)
 
 

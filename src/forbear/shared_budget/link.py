@@ -1,6 +1,7 @@
 """`SocketLink`: a connection of the budget's own, on a non-blocking socket that is driven only when it is looked at."""
 
 import errno
+import os
 import select
 import socket
 from threading import Thread
@@ -167,7 +168,7 @@ class SocketLink:
             if code in (0, *_NOT_YET):
                 return
             self._socket.close()
-            failure = OSError(code, errno.errorcode.get(code, ""))
+            failure = OSError(code, os.strerror(code))
         raise self._failure(failure or OSError("no address"))
 
     def _flush(self) -> None:
@@ -184,7 +185,7 @@ class SocketLink:
             code = 0 if self._written else self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             try:
                 if code:
-                    raise OSError(code, errno.errorcode.get(code, ""))
+                    raise OSError(code, os.strerror(code))
                 count = self._socket.send(self._out)
             except OSError as error:
                 if error.errno in _NOT_YET:
@@ -198,9 +199,7 @@ class SocketLink:
                 del self._out[:count]
 
     def _failure(self, error: OSError) -> LinkFailed:
-        text = error.strerror or str(error)
-        code = errno.errorcode.get(error.errno or 0, "")
-        return LinkFailed(self._shown(f"cannot reach {self._address.shown}: {code if text == code else text}"))
+        return LinkFailed(self._shown(f"cannot reach {self._address.shown}: {error.strerror or error}"))
 
     def _shown(self, text: str) -> str:
         return redact(self._address.hidden(text))[:300]

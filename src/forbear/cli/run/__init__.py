@@ -9,6 +9,7 @@ from forbear.cli import values
 from forbear.cli.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.output import BadInput
 from forbear.cli.profiles import named_policy
+from forbear.cli.shared_budget import shared_budget_option
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 
@@ -64,6 +65,7 @@ executed, 127 if it is not found; 2 for bad usage."""
     metavar="REGEX",
     help="Do not retry a failure if a line of its stdout or stderr matches, whatever else is used.",
 )
+@shared_budget_option
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing about retries.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
@@ -78,6 +80,7 @@ def command(
     grace: float,
     quiet: bool,
     profile: str | None,
+    shared_budget: str | None,
     **options: Unpack[PolicyOptions],
 ) -> None:
     """Run a program, and run it again after a transient failure.
@@ -105,5 +108,6 @@ def command(
         attempt_timeout=attempt_timeout,
         grace=grace,
         quiet=quiet,
+        shared=shared_budget,
     )
     ctx.exit(code)

@@ -12,12 +12,15 @@ from forbear.cli.run.output import DirectOutput, Matches, WatchedOutput
 from forbear.cli.run.rules import ExitRules
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.stdin import DirectStdin, RecordedStdin, open_stdin
+from forbear.cli.shared_budget import shared_budget
 from forbear.core.decide import Limits, show
 from forbear.policy import Policy
-from forbear.run.runtime import AttemptTimeout, current
+from forbear.run.runtime import AttemptTimeout, Runtime, current
 from forbear.run.state import Run
 
 if TYPE_CHECKING:
+    from typing import SupportsIndex
+
     from forbear.protocols import Backoff
 
 
@@ -46,23 +49,28 @@ def repeat(
     attempt_timeout: float | None,
     grace: float,
     quiet: bool,
+    shared: str | None = None,
 ) -> int:
     """Run `command` until it succeeds, fails for good, or the limits are reached; return the exit code to pass on.
 
     It is the code of the last attempt, or 128 + n if signal n ended a wait. `rules` say which failures are retried, and
     `output` is where the program writes to. With `attempt_timeout`, an attempt ends after these seconds or at the
     timeout of `limits`: by SIGTERM, and SIGKILL `grace` seconds later. `quiet` prints nothing about retries.
+    `shared` is the name of a shared budget, None without one; it raises BadInput without a server's URL.
     """
+    printer = None if quiet else EventPrinter(limits.attempts)
     policy = Policy(
         lambda error: isinstance(error, CommandFailed) and error.transient,
         limits,
         backoff,
         attempt_timeout,
-        on_event=None if quiet else EventPrinter(limits.attempts),
+        on_event=printer,
+        budget=shared_budget(shared, printer),
     )
-    runtime = current.get()
+    runtime = _WakingRuntime()
     run = Run(policy, Path(command[0]).name or command[0], runtime, runtime.monotonic())
     with closing(open_stdin(attempts=limits.attempts)) as stdin, Signals() as signals:
+        runtime.signals = signals
         while True:
             limit = run.attempt_limit()
             result = _attempt(run, command, stdin, output, signals, limit, grace)
@@ -71,12 +79,13 @@ def repeat(
             if result.code == 0:
                 run.succeeded()
                 return 0
-            delay = run.failed(_failure(result, rules, output.matches, limit))
-            if delay is None:
-                return result.code
-            interrupted_by = _wait(signals, delay, run)
-            if interrupted_by is not None:
-                return 128 + interrupted_by
+            try:
+                delay = run.failed(_failure(result, rules, output.matches, limit))
+                if delay is None:
+                    return result.code
+                runtime.sleep(delay)
+            except _Interrupted as interrupted:
+                return 128 + interrupted.signum
 
 
 def _failure(result: ChildResult, rules: ExitRules, matches: Matches, limit: float | None) -> Exception:
@@ -120,16 +129,32 @@ def _attempt(
     return child.wait()
 
 
-def _wait(signals: Signals, delay: float, run: Run) -> int | None:
-    """Wait for `delay` seconds; return the signal that ended the wait early, None if none did.
+class _Interrupted(BaseException):
+    """A signal that ends programs has ended the wait."""
 
-    Ctrl-Z suspends this process, and its time counts for the wait.
-    """
-    until = run.runtime.monotonic() + delay
-    while (left := until - run.runtime.monotonic()) > 0:
-        for signum in signals.wait(left).signals:
-            if signum in PASSED_ON:
-                return signum
-            if signum is signal.SIGTSTP:
-                signal.raise_signal(signal.SIGSTOP)
-    return None
+    def __init__(self, signum: int) -> None:
+        super().__init__(signum)
+        self.signum = signum
+
+
+class _WakingRuntime(Runtime):
+    """The current runtime, with a sleep that `signals` interrupt: a shared budget may sleep within `Run`."""
+
+    signals: Signals
+
+    def __init__(self) -> None:
+        runtime = current.get()
+        self.monotonic, self.now, self.random = runtime.monotonic, runtime.now, runtime.random
+
+    def sleep(self, seconds: "SupportsIndex | float") -> None:
+        """Wait for so many seconds, or raise _Interrupted for the signal that ends the wait early.
+
+        Ctrl-Z suspends this process, and its time counts for the wait.
+        """
+        until = self.monotonic() + float(seconds)
+        while (left := until - self.monotonic()) > 0:
+            for signum in self.signals.wait(left).signals:
+                if signum in PASSED_ON:
+                    raise _Interrupted(signum)
+                if signum is signal.SIGTSTP:
+                    signal.raise_signal(signal.SIGSTOP)

@@ -10,6 +10,7 @@ from forbear.cli import values
 from forbear.cli.options import PolicyOptions, add_options, policy_options
 from forbear.cli.output import BadInput, warn
 from forbear.cli.profiles import profile_option
+from forbear.cli.shared_budget import shared_budget_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +33,7 @@ _OPTIONS = (
         metavar="S",
         help="Drop a connection that is idle for S; 60 by default.",
     ),
+    shared_budget_option,
     click.option("--embedded", is_flag=True, help="Use an embedded cloud, which ends with the command."),
     click.option("--faults", type=int, metavar="SEED", help="With --embedded: fail some requests."),
     click.option("--storm", type=int, hidden=True),
@@ -53,6 +55,7 @@ class TransferOptions(PolicyOptions):
     endpoint: str | None
     user_project: str | None
     stall_timeout: float | None
+    shared_budget: str | None
     embedded: bool
     faults: int | None
     storm: int | None

@@ -12,9 +12,11 @@ from typing import NoReturn, TextIO, TypeVar
 
 import click
 
+from forbear.cli.events import EventPrinter
 from forbear.cli.options import apply_options
 from forbear.cli.output import BadInput, Problem, tell
 from forbear.cli.profiles import named_policy
+from forbear.cli.shared_budget import shared_budget
 from forbear.cli.transfers.options import TransferOptions
 from forbear.cli.transfers.reporter import UNREACHABLE, Reporter, in_options, of_bytes, of_count
 from forbear.cli.transfers.statistics import Statistics
@@ -197,6 +199,7 @@ def _policy(name: str) -> Policy:
 def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
     policy = _policy(options["profile"])
     limits, backoff = apply_options(policy.limits, policy.backoff, options)
+    budget = shared_budget(options["shared_budget"], None if options["quiet"] else EventPrinter(None))
     credentials = None
     if options["anonymous"] or options["credentials"] or options["impersonate"]:
         file = options["credentials"]
@@ -204,7 +207,7 @@ def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
     return Settings(
         endpoint=endpoint,
         credentials=credentials,
-        policy=policy.with_limits(limits).with_backoff(backoff),
+        policy=policy.with_limits(limits).with_backoff(backoff).with_budget(budget),
         connections=max(options["parallel"] or 0, CONNECTIONS),
         stall_timeout=options["stall_timeout"] or STALL_TIMEOUT,
         user_project=options["user_project"],
