@@ -20,6 +20,7 @@ from benchmarks import (
     memory,
     redaction,
     redis_clients,
+    shared_budget,
     simulation,
     transport,
 )
@@ -49,6 +50,7 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
     "aiohttp-loopback": adapters.with_aiohttp,
     "redis": redis_clients.sync,
     "redis-async": redis_clients.awaited,
+    "shared-budget": shared_budget.shared,
     "classify": classify.classify,
     "redact": redaction.redaction,
     "simulate": simulation.cohort,

@@ -27,7 +27,7 @@ _PATIENCE = "a few commands of each in turn, in eight times as many rounds: the 
 def sync(effort: Effort) -> Table:
     """Sync clients of both libraries."""
     with (
-        _server() as port,
+        running_server() as port,
         redis.Redis(port=port) as bare,
         Redis(port=port) as ours,
         valkey.Valkey(port=port) as bare_valkey,
@@ -47,7 +47,7 @@ def sync(effort: Effort) -> Table:
 
 def awaited(effort: Effort) -> Table:
     """Asyncio clients."""
-    with _server() as port, asyncio.Runner() as runner:
+    with running_server() as port, asyncio.Runner() as runner:
         bare = runner.run(_made(redis.asyncio.Redis, port))
         ours = runner.run(_made(AsyncRedis, port))
         samplers = {
@@ -77,7 +77,8 @@ def _patient(effort: Effort) -> Effort:
 
 
 @contextmanager
-def _server() -> Generator[int, None, None]:
+def running_server() -> Generator[int, None, None]:
+    """A Valkey server on a port of loopback."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="valkey") as directory:
