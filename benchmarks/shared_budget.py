@@ -17,7 +17,7 @@ _PROCESSES, _SUCCESSES, _FAILURES = 20, 2_000, 0.05
 
 
 def shared(effort: Effort) -> Table:
-    """What a success and a retry cost a process, and an ask the server."""
+    """The cost of a success, of a retry on own credit, and of an ask."""
     with running_server() as port:
         url = f"redis://127.0.0.1:{port}/0"
         one, two, three = (SharedBudget(url, f"{number}", capacity=10**9, deposit=0.000001) for number in range(3))
@@ -36,7 +36,7 @@ def shared(effort: Effort) -> Table:
         for budget in (one, two, three):
             budget._share.close()
     notes = (
-        f"an ask takes {1e6 * server:.0f} us of the server's CPU; 1,000 asks a second are {1e5 * server:.1f} % of a core",
+        f"an ask takes {1e6 * server:.0f} us of the server's CPU; 1,000 a second are {1e5 * server:.1f} % of a core",
         f"{per_retry:.2f} commands per granted retry: {_PROCESSES} processes, {100 * _FAILURES:.0f} % of calls fail",
         "an own token needs no command, and a success never waits for one",
     )

@@ -1,4 +1,4 @@
-"""What tests of shared budgets need: a server that has as long as it needs, however busy the machine is."""
+"""A fixture for tests of shared budgets: the server has as long as it needs, however busy the machine is."""
 
 import pytest
 

@@ -67,11 +67,11 @@ class History:
     def backoff_ends(self, now: float) -> None:
         """End the backoff of the oldest ask; one in three runs was cancelled."""
         if self.asks:
-            asked, answer = self.asks.pop(0)
+            sent, answer = self.asks.pop(0)
             if self.dice.random() < 1 / 3:
                 answer.give_up()
             elif answer.look():
-                self.events.append(Happened(asked, retry=MICRO))
+                self.events.append(Happened(sent, retry=MICRO))
             elif answer.end():
                 self.events.append(Happened(now, retry=MICRO))
 

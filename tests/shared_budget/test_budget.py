@@ -174,7 +174,7 @@ def test_a_forked_child_owns_nothing(path: str) -> None:
 
 
 def test_a_process_pays_in_at_its_end(path: str) -> None:
-    """What a process has earned is in the bucket after a normal end; `pay_in` does the same at any time."""
+    """The credit of a process is in the bucket after a normal end; `pay_in` does the same at any time."""
     code = (
         "import forbear, sys\n"
         "budget = forbear.SharedBudget(sys.argv[1], 'exit')\n"

@@ -67,7 +67,7 @@ RESPONSES: list[tuple[Fate, str, str]] = [
 
 @pytest.mark.parametrize(("fate", "why", "cure"), RESPONSES)
 def test_servers_of_another_kind(path: str, fate: Fate, why: str, cure: str) -> None:
-    """A server without scripts, one of HTTP, a replica and a full one are told apart."""
+    """A server without scripts, one of HTTP, a replica and a full one have texts of their own."""
     with proxy(path, lambda _: fate) as seen:
         budget = SharedBudget(f"redis://127.0.0.1:{seen.port}", "x")
         with pytest.raises(BudgetUnavailable, match=why) as caught:

@@ -69,8 +69,8 @@ def test_a_fault_and_its_end(path: str, fault: str, monkeypatch: pytest.MonkeyPa
     with proxy(path, in_turn(EVAL=[fate, fate])) as seen, virtual_time(3) as clock:
         budget = budget_at(seen, f"fault {fault}", events, capacity=20)
         asked_until(budget, clock, lambda: bool(events))
-        asked = len(seen.asked)
-        assert asked == 1
+        sent = len(seen.asked)
+        assert sent == 1
         lost = events[0]
         assert isinstance(lost, BudgetDegraded)
         assert text in lost.text
@@ -81,7 +81,7 @@ def test_a_fault_and_its_end(path: str, fault: str, monkeypatch: pytest.MonkeyPa
         while clock.elapsed + 0.1 < budget._share.health.until:
             assert not budget.take()
             clock.advance(0.1)
-        assert len(seen.asked) == asked
+        assert len(seen.asked) == sent
         asked_until(budget, clock, lambda: len(events) > 1)
         budget._share.close()
     assert isinstance(events[1], BudgetRestored)
@@ -162,18 +162,18 @@ def test_a_refusal_is_remembered(path: str) -> None:
         budget = budget_at(seen, "refused", [], capacity=5)  # its bucket starts with half a token
         while budget.take():
             pass
-        asked = len(seen.asked)
+        sent = len(seen.asked)
         for _ in range(40):
             assert not budget.take()
             clock.advance(0.01)
-        assert len(seen.asked) == asked
+        assert len(seen.asked) == sent
         for _ in range(30):
             budget.put(retried=False)
         assert [budget.take() for _ in range(4)] == [True, True, True, False]
-        assert len(seen.asked) == asked + 3
+        assert len(seen.asked) == sent + 3
         clock.advance(1.5)
         assert not budget.take()
-        assert len(seen.asked) == asked + 4
+        assert len(seen.asked) == sent + 4
         budget._share.close()
 
 

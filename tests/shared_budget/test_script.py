@@ -67,7 +67,7 @@ def test_it_reads_the_servers_clock_and_expires(server: Server) -> None:
 
 @pytest.mark.parametrize("field", ["tokens", "time", "epoch"])
 def test_a_damaged_bucket_starts_anew(server: Server, field: str) -> None:
-    """What is no number counts as missing."""
+    """A field without a number counts as missing."""
     run(server, TEN, 0)
     server.run(b"HSET", KEY, field.encode(), b"much")
     assert run(server, 0, 0, now=5000) == (False, MICRO, 5000)

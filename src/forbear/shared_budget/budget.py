@@ -32,23 +32,23 @@ _LARGEST = 1_000_000_000
 class SharedBudget(local.Budget):
     """A retry budget that all processes with the same server and `name` share: one token bucket in Redis or Valkey.
 
-    Pass it as `budget=` wherever a Budget fits. `url_or_client` is a URL (redis://, rediss:// or unix://), or a sync
-    client of redis-py or valkey-py without retries of its own, which may be that of a Sentinel or a cluster. The bucket
-    has at most `capacity` tokens (default 100), and starts with a tenth of them. A success adds `deposit` (default
-    0.1), a retry takes one token. Each process should pass the same numbers.
+    Pass it as `budget=` wherever a Budget fits. `url_or_client` is a URL (redis://, rediss:// or unix://) or a sync
+    client of redis-py or valkey-py. The client must not retry by itself; it may be that of a Sentinel or a cluster. The
+    bucket has at most `capacity` tokens (default 100), and starts with a tenth of them. A success adds `deposit`
+    (default 0.1), a retry takes one token. Each process should pass the same numbers.
 
-    A success sends nothing. A process keeps one token of its own, and hands in the rest, as far as it was earned in the
-    last `window` seconds (default 5), with its next ask. A run waits at most 5 ms for the answer, and looks again when
-    its backoff ends. If the server does not answer, no call fails: the process lives on its own token, and leaves the
-    server alone for 1 to 30 seconds. `on_event` gets one BudgetDegraded then, and one BudgetRestored later; the
+    A success waits for nothing. A process keeps one token of its own, and hands in the rest, as far as it was earned in
+    the last `window` seconds (default 5), with its next ask. A run waits at most 5 ms for the answer, and looks again
+    when its backoff ends. If the server does not answer, no call fails: the process lives on its own token, and leaves
+    the server alone for 1 to 30 seconds. `on_event` gets one BudgetDegraded then, and one BudgetRestored later; the
     listeners of the process get them, too. A process that ends pays in its credit by lot (`pay_in`). A forked child
     owns nothing of its parent.
 
     In any time, the fleet makes at most deposit * S + C + P + deposit * S' + F * C / 10 retries. S are its successes in
-    that time and S' those of the `window` before it, C is the capacity, P the number of processes, and F the number of
-    times that the bucket was lost or expired (after an hour without a change). A retry counts when it is granted. On a
-    failover the retries that were granted but not replicated come on top, at most C. Lots add or take a few tokens by
-    chance; in the mean they change nothing.
+    that time and S' those of the `window` before it. C is the capacity and P the number of processes. F says how often
+    the bucket was lost, or expired after an hour without a change. A retry counts when it is granted. On a failover,
+    the retries that were granted but not replicated come on top, at most C. Lots add or take a few tokens by chance; in
+    the mean they change nothing.
 
     Raises ValueError or TypeError for wrong arguments. `check()` finds out whether the server can be used.
     """

@@ -31,7 +31,7 @@ class SocketLink:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._found: list[tuple[int, Any]] = []  # addresses left to try
+        self._addresses: list[tuple[int, Any]] = []  # addresses left to try
         self._resolver: Thread | None = None
         self._resolved: list[list[tuple[int, Any]] | OSError] = []
         self._socket: socket.socket | None = None
@@ -95,7 +95,7 @@ class SocketLink:
         self.__init__(self._address)  # type: ignore[misc]
 
     def _is_stale(self) -> bool:
-        """Return whether the other side has closed the idle connection, or has sent what nobody asked for."""
+        """Return whether the other side has closed the idle connection, or has sent a response to nothing."""
         try:
             self.receive()
         except LinkFailed:
@@ -130,15 +130,15 @@ class SocketLink:
         """Look the host up, in a thread unless it is an address; then open the connection."""
         address = self._address
         if address.path is not None:
-            self._found = [(socket.AF_UNIX, address.path)]
+            self._addresses = [(socket.AF_UNIX, address.path)]
         else:
             for family in (socket.AF_INET, socket.AF_INET6):
                 try:
                     socket.inet_pton(family, address.host)
                 except OSError:
                     continue
-                self._found = [(family, (address.host, address.port))]
-        if self._found:
+                self._addresses = [(family, (address.host, address.port))]
+        if self._addresses:
             self._connect(None)
             return
         resolved = self._resolved
@@ -158,8 +158,8 @@ class SocketLink:
 
     def _connect(self, failure: OSError | None) -> None:
         """Begin to connect to the next address; LinkFailed with the last `failure` if none is left."""
-        while self._found:
-            family, target = self._found.pop(0)
+        while self._addresses:
+            family, target = self._addresses.pop(0)
             self._socket = socket.socket(family, socket.SOCK_STREAM)
             self._socket.setblocking(False)
             if family != getattr(socket, "AF_UNIX", None):
@@ -176,10 +176,10 @@ class SocketLink:
         if self._resolver is not None and self._socket is None:
             if not self._resolved:
                 return
-            found = self._resolved[0]
-            if isinstance(found, OSError):
-                raise self._failure(found)
-            self._found = found
+            result = self._resolved[0]
+            if isinstance(result, OSError):
+                raise self._failure(result)
+            self._addresses = result
             self._connect(None)
         while self._out and self._socket is not None:
             code = 0 if self._written else self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

@@ -23,7 +23,7 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds; a pause doubles from failure to failure, and half of it is random."""
 
 PAYMENT = 60.0
-"""Seconds between payments of a surplus that nobody has needed into a full bucket, times 0.5 to 1.5 at random.
+"""Seconds between payments of unused surplus into a full bucket, times 0.5 to 1.5 at random.
 
 Into a bucket that is less than nine tenths full, they come once in a credit window. Without them, eight processes got
 54 retries after a quiet minute, where one bucket grants 100.
@@ -113,7 +113,7 @@ class ProcessShare:
         self._news: list[BudgetDegraded | BudgetRestored] = []
 
     def put(self) -> None:
-        """Count a success; now and then, send the surplus that nobody has needed, without waiting."""
+        """Count a success; now and then, send unused surplus, without waiting."""
         with self._lock:
             credit, deposit = self.credit, self.deposit
             if credit.own + deposit <= MICRO and not self._tickets:  # nearly always; needs no clock
@@ -137,9 +137,9 @@ class ProcessShare:
             now = current.clock()
             if self._tickets:
                 self._collect(now)
-            asked = self.credit.spend() or self._send(now, MICRO)
+            result = self.credit.spend() or self._send(now, MICRO)
         self._publish()
-        return Ask(self, asked) if isinstance(asked, Ticket) else asked
+        return Ask(self, result) if isinstance(result, Ticket) else result
 
     def pay_in(self) -> None:
         """Pay in the credit by lot, as a process that ends does; see `Credit.lots`."""

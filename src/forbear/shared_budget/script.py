@@ -33,7 +33,7 @@ its capacity.
 """
 
 IDLE = 3_600_000
-"""Milliseconds after which a bucket that nobody changes expires."""
+"""Milliseconds after which a bucket expires if it is not changed."""
 
 Command = tuple[bytes, ...]
 
