@@ -53,7 +53,7 @@ class SharedBudget(local.Budget):
     Raises ValueError or TypeError for wrong arguments. `check()` finds out whether the server can be used.
     """
 
-    __slots__ = ("__weakref__", "_address", "_arguments", "_client", "_forks", "_on_event", "_share", "name")
+    __slots__ = ("_address", "_arguments", "_client", "_forks", "_on_event", "_share", "name")
 
     blocks: ClassVar[bool] = True
     answers_late: ClassVar[bool] = True

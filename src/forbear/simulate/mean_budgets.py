@@ -16,7 +16,7 @@ from forbear.simulate.levels import TokenLevels
 from forbear.simulate.mean_counts import FreeCalls, MeanActive, MeanClientThrottle, MeanRatio
 
 if TYPE_CHECKING:
-    from forbear.run.budget import BudgetRule
+    from forbear.run.budget_rules import BudgetRule
     from forbear.simulate.scenario import Scenario
 
 _MANY = 5.0  # calls of one group in a bin, from which on its chance does not matter

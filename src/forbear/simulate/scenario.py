@@ -14,7 +14,7 @@ from forbear.run.budget import Budget
 from forbear.simulate.fields import ScenarioError, Section, count, flag, number, rate, refuse, seconds, share, word
 
 if TYPE_CHECKING:
-    from forbear.run.budget import BudgetRule
+    from forbear.run.budget_rules import BudgetRule
 
 _DEFAULT = Policy(OSError, name="default")
 _MOST_BINS = 1_000_000

@@ -8,7 +8,7 @@ from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.simulate.fields import refuse
 
 if TYPE_CHECKING:
-    from forbear.run.budget import BudgetRule
+    from forbear.run.budget_rules import BudgetRule
 
 
 @dataclass(frozen=True, slots=True)
