@@ -29,7 +29,7 @@ def after_a_trigger(rate: float, most: int, **changes: object) -> Course:
 
 
 def recovers(course: Course, rate: float) -> bool:
-    """Whether the goodput of the last 20 s is the load again; otherwise it must be less than a tenth of it."""
+    """Return whether the goodput of the last 20 s is the load again; otherwise it must be less than a tenth of it."""
     goodput = course.mean("successes", 180)
     assert goodput == pytest.approx(rate, rel=0.15) or goodput < rate / 10
     return goodput > rate / 2
@@ -58,7 +58,7 @@ def test_a_ratio_of_first_attempts(ratio: float, stable: bool) -> None:
 
 
 def test_a_ratio_of_successes_recovers_below_capacity() -> None:
-    """Where a share of the successes pays for retries, a collapse stops the retries, and the load is lambda alone."""
+    """If a share of the successes pays for retries, a collapse stops the retries, and the load is lambda alone."""
     assert recovers(after_a_trigger(80, 5, budget=ClientBudget(Ratio(0.5), "fleet")), 80)
 
 
