@@ -19,6 +19,9 @@ from tests.cli.conftest import Invoke
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
 SMALL = ("--set", "duration=20s", "--set", "clients.rate=20/s", "--set", "step=500ms")
+CHANGES = ("service.workers=2", "clients.rate=14/s", "clients.attempt_timeout=5s", "duration=1m", "step=1s")
+FAST = [word for change in CHANGES for word in ("--set", change)]
+"""A fleet that is metastable, too, and that triggers are tried on quickly."""
 FILE = """
 duration = "20s"
 step = "500ms"
@@ -88,8 +91,7 @@ def test_side_by_side(invoke: Invoke) -> None:
 
 def test_a_verdict(invoke: Invoke) -> None:
     """`--verdict` prints the state of each fleet with its evidence, and JSON has both."""
-    changes = ("service.workers=2", "clients.rate=14/s", "clients.attempt_timeout=5s", "duration=1m", "step=1s")
-    fast = (*(word for change in changes for word in ("--set", change)), "--verdict")
+    fast = (*FAST, "--verdict")
     done = invoke("simulate", *fast, "--compare", "clients.policy.attempts=1")
     assert done.exit_code == 0
     assert "\ndefault: metastable: after a trigger, or by itself, the goodput stays down" in done.stdout
@@ -113,6 +115,26 @@ def test_the_inverse_mode(invoke: Invoke) -> None:
     assert (document["value"], document["fits"], document["monotone"]) == (2, [[1, 2]], True)
     assert document["tried"][2] == {"value": 3, "figure": "never", "fits": False}
     assert invoke("simulate", *search, "goodput > 79/s").exit_code == 1
+
+
+def test_a_map_of_triggers(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--map` has a row for each size and a column for each length of a trigger, and a sentence about the boundary."""
+    monkeypatch.setattr("forbear.simulate.phase.SIZES", (0.1, 1.0))
+    monkeypatch.setattr("forbear.simulate.phase.LENGTHS", (1.0, 60.0))
+    plot = tmp_path / "map.svg"
+    done = invoke("simulate", "--map", *FAST, "--plot", str(plot))
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[2:5] == ["share   1s    1m", "10%     0 s   0 s", "100%    0 s   never"]
+    assert lines[6].endswith("the capacity is 20: retries alone can keep the service overloaded")
+    assert done.stderr == f"wrote the plot to {plot}\n"
+    drawn = plot.read_text()
+    assert drawn.count("<!-- never -->") == 1
+    assert "<!-- what is left is the load -->" in drawn
+    calm = (*FAST, "--set", "clients.rate=6/s", "--set", "clients.policy.attempts=2")
+    document = json.loads(invoke("simulate", "--map", *calm, "--json").stdout)
+    assert (document["boundary"], document["attempts"]) == (pytest.approx(0.4), 2)
+    assert [len(row) for row in document["recovery"]] == [2, 2]
 
 
 def test_several_runs(invoke: Invoke) -> None:
@@ -154,6 +176,7 @@ def test_files_to_write(invoke: Invoke, tmp_path: Path) -> None:
         (["--find", "x", "--such-that", "drain < 5 s", "--verdict"], "`--find` does not go with", "leave the other"),
         (["--find", "x", "--such-that", "drain < 5 s"], "`--find` must be a number of the scenario", "write attempts"),
         (["--find", "attempts", "--such-that", "drain < 5"], "`--such-that` must be drain < a time", "correct the"),
+        (["--map", "--runs", "2"], "`--map` goes with --json and --plot only", "leave the other options out"),
         (["--csv", "x", "--compare", "ci"], "`--csv` does not go with `--compare`", "write one file for each"),
         (["--compare", "ci", "--compare", "ci"], "`--compare ci` is there already", "name another"),
         (["--plot", "/nowhere/x.png"], "cannot write /nowhere/x.png", "choose another folder"),

@@ -42,6 +42,7 @@ _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: wh
 @click.option("--verdict", "judge", is_flag=True, help="Say whether the fleet is stable, vulnerable or metastable.")
 @click.option("--find", "key", metavar="KEY", help="Find the values of KEY with which --such-that holds.")
 @click.option("--such-that", metavar="LIMIT", help="A limit on a figure, such as 'recovery < 60 s'.")
+@click.option("--map", "draw_map", is_flag=True, help="Try triggers of many sizes and lengths; show which ones stay.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the bins.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also draw a plot.")
@@ -57,6 +58,7 @@ def command(
     judge: bool,
     key: str | None,
     such_that: str | None,
+    draw_map: bool,
     as_json: bool,
     table: Path | None,
     plot: Path | None,
@@ -78,8 +80,10 @@ def command(
         raise BadInput(
             "`--find` and `--such-that` must come together", "write --find attempts --such-that 'drain < 60 s'"
         )
-    if key is not None and (compare or judge or table is not None or plot is not None or runs > 1):
+    if key is not None and (compare or judge or draw_map or table is not None or plot is not None or runs > 1):
         raise BadInput("`--find` does not go with other output than --json", "leave the other options out")
+    if draw_map and (compare or judge or table is not None or engine == "exact" or runs > 1):
+        raise BadInput("`--map` goes with --json and --plot only", "leave the other options out")
     outcomes: dict[str, FleetOutcome] = {}
     scenarios: dict[str, Scenario] = {}
     verdicts: dict[str, FleetVerdict] = {}
@@ -88,6 +92,9 @@ def command(
         scenarios = _scenarios(file, changes, policy, compare)
         if key is not None and such_that is not None:
             _find(next(iter(scenarios.values())), key, such_that, engine, seed, as_json=as_json)
+            return
+        if draw_map:
+            _map(next(iter(scenarios.values())), plot, as_json=as_json)
             return
         with _progress(len(scenarios) * runs, engine == "exact" or runs > 1) as advance:
             for name, scenario in scenarios.items():
@@ -163,6 +170,22 @@ def _find(scenario: "Scenario", key: str, such_that: str, engine: str | None, se
         show_values(values)
     if values.value is None:
         click.get_current_context().exit(1)
+
+
+def _map(scenario: "Scenario", plot: Path | None, *, as_json: bool) -> None:
+    """Try triggers of many sizes and lengths, and print what follows them; plot it if there is a file."""
+    from forbear.cli.simulate.phases import map_document, plot_map, show_map
+    from forbear.simulate.phase import LENGTHS, SIZES, phase_map  # it needs numpy
+
+    with _progress(len(SIZES) * len(LENGTHS), slow=True) as advance:
+        tried = phase_map(scenario, SIZES, LENGTHS, progress=advance)
+    if as_json:
+        click.echo(json.dumps(map_document(tried)))
+    else:
+        show_map(tried)
+    if plot is not None:
+        plot_map(tried, plot)
+        tell(f"wrote the plot to {plot}")
 
 
 def _print(outcomes: "dict[str, FleetOutcome]", verdicts: "dict[str, FleetVerdict]", *, as_json: bool) -> None:

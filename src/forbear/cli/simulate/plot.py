@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from forbear.cli.output import BadInput
 from forbear.cli.simulate.show import scenario_text
 from forbear.simulate.outcome import FleetOutcome
 from forbear.simulate.recovery import trigger
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LOAD, _GOODPUT, _TRIGGER = "#d62728", "#2ca02c", "#bbbbbb"
 
@@ -34,6 +38,11 @@ def plot_outcomes(outcomes: Mapping[str, FleetOutcome], file: Path) -> None:
         axes.set_ylim(bottom=0)
     panels[0].legend(loc="upper right")
     panels[-1].set_xlabel("time (s)")
+    save(figure, file)
+
+
+def save(figure: "Figure", file: Path) -> None:
+    """Write a figure in the format of the file's suffix; raise BadInput for an unknown one, and if it cannot."""
     try:
         figure.savefig(file)  # pyright: ignore[reportUnknownMemberType]
     except ValueError as error:
