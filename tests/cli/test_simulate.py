@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,23 @@ def test_wrong_input(arguments: list[str], message: str, hint: str, invoke: Invo
     error, cure = done.stderr.splitlines()[-2:]
     assert error.startswith(f"error: {message}")
     assert cure.startswith(f"hint: {hint}")
+
+
+def test_without_numpy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cohort engine says what to install, and the exact one works."""
+    for name in [name for name in sys.modules if name.startswith("forbear.simulate.")]:
+        if hasattr(sys.modules[name], "np"):
+            monkeypatch.delitem(sys.modules, name)
+    for name in ("cohort", "mean_budgets"):
+        monkeypatch.delitem(sys.modules, f"forbear.simulate.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    done = invoke("simulate", *SMALL)
+    assert done.exit_code == 2
+    assert done.stderr == (
+        "error: this needs numpy, which is not installed\n"
+        'hint: pip install "forbear[simulate]"; only --engine exact goes without it\n'
+    )
+    assert invoke("simulate", *SMALL, "--engine", "exact").exit_code == 0
 
 
 def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,10 +116,11 @@ def command(
     except SimulationInterrupted as error:
         interrupted = True
         outcomes[list(scenarios)[len(outcomes)]] = error.outcome
-    except ModuleNotFoundError:
-        raise
-    except ImportError as error:  # of the cohort engine, which needs numpy
-        raise BadInput(str(error).partition("; ")[0], 'pip install "forbear[simulate]", or --engine exact') from None
+    except ImportError as error:
+        if not isinstance(error.__cause__ or error, ModuleNotFoundError):
+            raise
+        hint = 'pip install "forbear[simulate]"; only --engine exact goes without it'
+        raise BadInput("this needs numpy, which is not installed", hint) from None
     _print(outcomes, verdicts, as_json=as_json)
     if table is not None:
         _write(table, next(iter(outcomes.values())).csv())
