@@ -136,23 +136,25 @@ def test_service_times(times: str) -> None:
     assert server.mean_within(2) == pytest.approx(steps, rel=0.03)
 
 
-def test_a_rate_limit() -> None:
-    """A service that takes 150 of 200 requests a second refuses the rest; retries add to what it refuses."""
-    server = Server(workers=90, time=0.1, rate_limit=150, burst=30)
-    scenario = Scenario(30, 0.1, Clients(rate=200, policy=FIVE), server)
+@pytest.mark.parametrize("retry_after", [None, 3, 14])
+@pytest.mark.parametrize("policy", [FIVE, TIMED, CLAMPED], ids=["attempts", "timeout", "clamped"])
+def test_a_rate_limit(policy: Policy, retry_after: float | None) -> None:
+    """A service that takes 150 of 200 requests a second refuses the rest; a Retry-After puts off the retries.
+
+    By chance the excess of 50 a second differs by 5 %.
+    """
+    server = Server(workers=90, time=0.1, rate_limit=150, burst=30, retry_after=retry_after)
+    scenario = Scenario(30, 0.1, Clients(rate=200, policy=policy), server)
     exact, cohort = simulate_exact(scenario, seed=3), simulate_cohort(scenario)
     for count in ("retries", "successes", "refusals", "gave_up"):
-        assert cohort.total(count) == pytest.approx(exact.total(count), rel=0.04, abs=60)
+        assert cohort.total(count) == pytest.approx(exact.total(count), rel=0.08, abs=60), count
 
 
 @pytest.mark.parametrize(
     ("change", "key"),
-    [
-        ({"layers": (Layer(FIVE),)}, "layers"),
-        ({"service": Server(rate_limit=5, retry_after=1)}, "service.retry_after"),
-    ],
+    [({"layers": (Layer(FIVE),)}, "layers")],
 )
 def test_what_has_no_mean_names_the_exact_engine(change: dict[str, Any], key: str) -> None:
-    """Layers and a Retry-After are for the exact engine, and the error says so."""
+    """Layers are for the exact engine, and the error says so."""
     with pytest.raises(ScenarioError, match=rf"^`{key}` must be .* in the cohort engine.*; choose the exact engine"):
         simulate_cohort(replace(Scenario(10), **change))

@@ -23,7 +23,7 @@ OLD = TokenBucket(500, 1, 5, refund=True, timeout_cost=10)
 POLICY = Policy(OSError, Limits(attempts=5), Exponential())
 CLIENTS = Clients(rate=200, count=600, policy=POLICY)
 OUTAGE = Scenario(24, 0.1, CLIENTS, Server(workers=50, time=0.1, failure=0.1), (Window("refuse", 8, 6),))
-FULL = Scenario(24, 0.1, replace(CLIENTS, rate=800), Server(workers=50, time=0.1, queue=20))
+FULL = Scenario(12, 0.1, replace(CLIENTS, rate=800), Server(workers=50, time=0.1, queue=20))
 
 
 # The rule, the clients that share a budget, and the largest error of the retries.

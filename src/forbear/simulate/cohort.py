@@ -5,17 +5,17 @@ forms only when more arrives than the workers can serve. Calls of one attempt th
 old, and an attempt is not cut at the timeout of its call. It has no memory of a call's last wait.
 """
 
-from math import ceil, exp
+from math import exp
 from typing import TYPE_CHECKING
 
 from forbear.core.check import INFINITY
 from forbear.simulate.course import Course
 from forbear.simulate.fields import refuse
+from forbear.simulate.kernels import WaitKernels
 from forbear.simulate.load import RateCurve
 from forbear.simulate.mean_budgets import MeanBudget, scenario_budget
 from forbear.simulate.scenario import Scenario
 from forbear.simulate.service_times import ServiceTimes
-from forbear.simulate.waits import MOST_ROWS, WaitTable, wait_table
 
 try:
     import numpy as np
@@ -36,8 +36,8 @@ def simulate_cohort(scenario: Scenario, *, budget: MeanBudget | None = None, cou
 
     `budget` gates retries when they are decided, as in the exact engine; None (default) is the budget and throttle of
     the scenario. Raises ScenarioError for what has no mean here: a backoff that reads the last delay (decorrelated
-    jitter), layers, a Retry-After, and some budgets of groups. `course` is an empty
-    course to fill, which the caller can read after an interruption; None for a new one.
+    jitter), layers, and some budgets of groups. `course` is an empty course to fill, which the caller can read after an
+    interruption; None for a new one.
     """
     _check(scenario)
     budget = scenario_budget(scenario) if budget is None else budget
@@ -49,8 +49,6 @@ def _check(scenario: Scenario) -> None:
     cure = "choose the exact engine"
     if scenario.layers:
         refuse("layers", "empty in the cohort engine", f"{len(scenario.layers)} layers", cure)
-    if scenario.service.rate_limit is not None and scenario.service.retry_after is not None:
-        refuse("service.retry_after", "none in the cohort engine", scenario.service.retry_after, cure)
 
 
 class _Cohorts:
@@ -61,20 +59,18 @@ class _Cohorts:
         self._scenario, self._budget = scenario, budget
         self._step, self._bins = float(scenario.step), scenario.bins
         self._course = course
-        self._table = table = wait_table(clients.policy.limits, clients.policy.backoff)
-        if table.reads_last:
+        policy, server = clients.policy, scenario.service
+        limited = None if server.rate_limit is None else server.retry_after
+        self._waits = waits = WaitKernels(policy.limits, policy.backoff, self._step, limited)
+        if waits.reads_last:
             rule = "a policy whose waits do not depend on the last wait"
-            refuse("clients.policy", rule, clients.policy.backoff, "choose another jitter, or the exact engine")
-        self._endless = table.attempts is None or table.attempts > MOST_ROWS
-        self._last = len(table.rows) if self._endless or table.attempts is None else table.attempts - 1
-        self._rows = self._last + 1
-        self._kernels = _kernels(table, self._step)
-        self._rows += table.clamp  # the last row is for final attempts at the deadline
+            refuse("clients.policy", rule, policy.backoff, "choose another jitter, or the exact engine")
+        self._rows = waits.last + 1 + waits.ends_at_timeout  # the last row is for final attempts at the timeout
         timeout = clients.attempt_timeout
         self._limit = INFINITY if timeout is None else timeout
         self._patience = self._bins if timeout is None else max(round(timeout / self._step), 1)  # in bins
         self._times = ServiceTimes(scenario.service)
-        tail = max(map(len, self._kernels)) + self._patience + 2
+        tail = waits.longest + self._patience + 2
         shape = (self._rows, self._bins + tail)
         self._due, self._due_age = np.zeros(shape), np.zeros(shape)  # attempts to send; the sum of their ages
         self._age = np.zeros(shape)  # the mean age of calls at the attempt sent in a bin, in seconds
@@ -84,8 +80,8 @@ class _Cohorts:
         self._head = 0  # the oldest bin that may have requests in the queue
         self._tokens = float(scenario.service.burst)  # of the rate limit
         self._thinking = float(clients.count)
-        self._failed, self._failed_age = np.zeros(self._rows), np.zeros(self._rows)
-        self._throttled, self._timed_out = np.zeros(self._rows), np.zeros(self._rows)  # of those that failed
+        self._failures = _Failures(self._rows)
+        self._limited = _Failures(self._rows) if limited is not None else self._failures  # with a Retry-After
 
     def run(self) -> Course:
         """Let the scenario happen, bin by bin, and return its course."""
@@ -103,8 +99,8 @@ class _Cohorts:
             else:
                 new = curve.expected((t + 1) * self._step) - curve.expected(t * self._step)
             course.calls[t] = new
-            self._failed[:] = self._failed_age[:] = 0.0
-            self._throttled[:] = self._timed_out[:] = 0.0
+            self._failures.clear()
+            self._limited.clear()
             self._admit(t, new)
             self._send(t)
             self._time_out(t)  # before service: a request of this bin that timed out has no client any more
@@ -154,14 +150,14 @@ class _Cohorts:
         if passed == count:
             return due
         refused = due * (1 - passed / count)
-        self._throttled += refused
-        self._refuse(t, refused)
+        self._limited.throttled += refused
+        self._course.refusals[t] += float(refused.sum())
+        self._limited.add(refused, self._age[:, t])
         return due - refused
 
     def _refuse(self, t: int, refused: "Counts") -> None:
         self._course.refusals[t] += float(refused.sum())
-        self._failed += refused
-        self._failed_age += refused * self._age[:, t]
+        self._failures.add(refused, self._age[:, t])
 
     def _serve(self, t: int) -> None:
         """Serve the requests that have waited longest, and refuse those of this bin that find the queue full."""
@@ -193,7 +189,7 @@ class _Cohorts:
             refused = fresh * min(excess / arrived, 1.0)
             fresh -= refused
             self._queued -= float(refused.sum())
-            self._throttled += refused
+            self._failures.throttled += refused
             self._refuse(t, refused)
         self._course.queued[t] = max(self._queued, 0.0)
         busy = (budget - work) / self._step
@@ -221,8 +217,7 @@ class _Cohorts:
         answered = served * in_time
         failed = answered * self._scenario.service.failure
         course.failures[t] += float(failed.sum())
-        self._failed += failed
-        self._failed_age += failed * (self._age[:, sent] + waited + self._times.mean * factor)
+        self._failures.add(failed, self._age[:, sent] + (waited + self._times.mean * factor))
         first = float(answered[0] - failed[0])
         retried = float((answered[1:] - failed[1:]).sum())
         course.successes[t] += first + retried
@@ -240,78 +235,64 @@ class _Cohorts:
             self._queued -= float(waiting.sum())
             waiting[:] = 0.0
         self._course.timeouts[t] = float(late.sum())
-        self._failed += late
-        self._timed_out += late
-        self._failed_age += late * (self._age[:, sent] + self._limit)
+        self._failures.timed_out += late
+        self._failures.add(late, self._age[:, sent] + self._limit)
 
     def _decide(self, t: int) -> None:
         """Put the retries of this bin's failures where the waits of the policy put them; end the other calls."""
         course, now = self._course, t * self._step
+        kinds = [self._failures] if self._limited is self._failures else [self._failures, self._limited]
         if self._budget is not None:
-            self._budget.failed(now, float(self._failed[0]), float(self._failed[1:].sum()))
-        wanted: list[tuple[int, float, Counts, float]] = []  # row, age, kernel, and the share of final attempts
+            failed = sum((kind.count for kind in kinds), np.zeros(self._rows))
+            self._budget.failed(now, float(failed[0]), float(failed[1:].sum()))
+        wanted: list[tuple[int, float, float, Counts, float]] = []  # row, count, age, kernel, share at the timeout
         retries = throttled = timed_out = 0.0
-        for n in range(self._rows):
-            count = float(self._failed[n])
-            if count <= _NONE:
-                continue
-            if n > self._last or (n == self._last and not self._endless):
-                course.gave_up[t] += count
-                continue
-            age = float(self._failed_age[n]) / count
-            kernel, final = self._cut(self._kernels[min(n, len(self._kernels) - 1)], age)
-            share = float(kernel.sum()) + final
-            course.gave_up[t] += count * (1 - share)
-            if share > 0:
-                wanted.append((n, age, kernel, final))
-                retries += count * share
-                throttled += float(self._throttled[n]) * share
-                timed_out += float(self._timed_out[n]) * share
+        last, endless = self._waits.last, self._waits.endless
+        for kind in kinds:
+            for n in range(self._rows):
+                count = float(kind.count[n])
+                if count <= _NONE:
+                    continue
+                if n > last or (n == last and not endless):
+                    course.gave_up[t] += count
+                    continue
+                age = float(kind.age[n]) / count
+                kernel, final = self._waits.after(n, age, limited=kind is not self._failures)
+                share = float(kernel.sum()) + final
+                course.gave_up[t] += count * (1 - share)
+                if share > 0:
+                    wanted.append((n, count, age, kernel, final))
+                    retries += count * share
+                    throttled += float(kind.throttled[n]) * share
+                    timed_out += float(kind.timed_out[n]) * share
         granted = retries if self._budget is None else self._budget.grant(now, retries, throttled, timed_out)
         course.budget_refusals[t] += retries - granted
         course.gave_up[t] += retries - granted
         if granted <= 0:
             return
         part = granted / retries  # the same for all attempts: the budget does not see which one it is
-        for n, age, kernel, final in wanted:
-            count = float(self._failed[n]) * part
-            row, bins = min(n + 1, self._last), slice(t, t + len(kernel))
-            sent = kernel * count
+        for n, count, age, kernel, final in wanted:
+            row, bins = min(n + 1, last), slice(t, t + len(kernel))
+            sent = kernel * (count * part)
             self._due[row, bins] += sent
             self._due_age[row, bins] += sent * (age + np.arange(len(kernel)) * self._step)
             if final:
-                self._due[-1, t + len(kernel)] += final * count
-
-    def _cut(self, kernel: "Counts", age: float) -> "tuple[Counts, float]":
-        """Return a kernel without the waits that would pass the timeout, and the share that `clamp` ends at it."""
-        table = self._table
-        if table.timeout is None:
-            return kernel, 0.0
-        left = table.timeout - age
-        if left <= 0:
-            return kernel[:0], 0.0
-        cut = kernel[: max(int(left / self._step + 0.5), 1)]
-        return cut, float(kernel[len(cut) :].sum()) if table.clamp else 0.0
+                self._due[-1, t + len(kernel)] += final * count * part
 
 
-def _kernels(table: WaitTable, step: float) -> "list[Counts]":
-    """Return, for each row of a table, the share of its waits that end 0, 1, 2 … bins later.
+class _Failures:
+    """The failed attempts of one bin, by their row: their number, the sum of their ages, and those of two kinds."""
 
-    A failure lies anywhere in its bin, so a wait of 2.3 bins ends in the second one with 70 %, in the third with 30 %.
-    No wait ends in its own bin.
-    """
-    fine = 64
-    kernels: list[Counts] = []
-    for row in table.rows:
-        knots = np.asarray(row)
-        if not np.isfinite(knots).all():
-            kernels.append(np.zeros(2))
-            continue
-        places = np.arange(len(row) - 1).repeat(fine) + (np.tile(np.arange(fine), len(row) - 1) + 0.5) / fine
-        waits = np.maximum(np.interp(places, np.arange(len(row)), knots) / step, 1.0)
-        low = np.floor(waits).astype(np.int64)
-        size = ceil(float(waits.max())) + 2
-        part = waits - low
-        kernel = np.bincount(low, 1 - part, size) + np.bincount(low + 1, part, size)
-        kernels.append(kernel / len(waits))
-    return kernels
+    def __init__(self, rows: int) -> None:
+        self.count, self.age = np.zeros(rows), np.zeros(rows)
+        self.throttled, self.timed_out = np.zeros(rows), np.zeros(rows)
+
+    def add(self, count: "Counts", age: "Counts") -> None:
+        """Add failed attempts of calls that are so old on average, in seconds."""
+        self.count += count
+        self.age += count * age
+
+    def clear(self) -> None:
+        """Begin a new bin."""
+        for values in (self.count, self.age, self.throttled, self.timed_out):
+            values[:] = 0.0

@@ -97,7 +97,8 @@ class _Chain:
         self._scenario = scenario
         clients, server = scenario.clients, scenario.service
         self._limit = INFINITY if clients.attempt_timeout is None else clients.attempt_timeout
-        self._capacity = server.capacity if server.rate_limit is None else min(server.capacity, server.rate_limit)
+        self._capacity = server.capacity
+        self._rate_limit = INFINITY if server.rate_limit is None else server.rate_limit
         table = wait_table(clients.policy.limits, clients.policy.backoff)
         waits = mean_waits(table)
         spent = 0.0 if self._limit == INFINITY else self._limit  # by an attempt, in the bad mode
@@ -178,23 +179,25 @@ class _Chain:
     ) -> tuple[tuple[float, float], tuple[float, float], float]:
         """Return what queue and orbit gain and lose per second in a state, and the goodput."""
         clients, server = self._scenario.clients, self._scenario.service
-        failing = 1.0 if full else 1 - (1 - late) * (1 - server.failure)
-        timed_out = late > 0.5 and not full
-        spent = self._limit * late / failing if late > 0 and not full else 0.0
+        served_badly = 1 - (1 - late) * (1 - server.failure)
+        spent = self._limit * late / served_badly if late > 0 and not full else 0.0
         leaving = waiting / max(self._wait + spent, 1e-6)
         new = clients.rate
         if clients.arrivals == "closed":
             served = min(queued, server.workers + self._capacity * min(self._limit, 1e9))  # the rest has no client
             new = max(clients.count - waiting - served, 0.0) / clients.think_time
+        passed = 0.0 if full else min(self._rate_limit / max(new + leaving, 1e-9), 1.0)
+        failing = 1 - passed * (1 - served_badly)
+        refused, timed_out = passed < 0.5, late > 0.5 and not full
         granted, admitted = 1.0, 1.0
         for budget in self._budgets:
             active = min(queued, (new + leaving) * min(self._limit, 1e9))  # the rest has no client
-            state = SteadyState(new + leaving, failing, full, timed_out, active, waiting)
+            state = SteadyState(new + leaving, failing, refused, timed_out, active, waiting)
             groups = clients.count / budget.group(clients.count)
             granted = min(granted, steady_grant(budget.counts, groups, state))
             admitted = min(admitted, steady_admission(budget.counts, state))
         sent = new * admitted + leaving
-        work = 0.0 if full else sent * (1.0 if server.abandoned == "done" else 1 - late)
+        work = sent * passed * (1.0 if server.abandoned == "done" else 1 - late)
         done = min(queued / server.time, self._capacity)
         return (work, sent * failing * self._goes_on * granted), (done, leaving), sent * (1 - failing)
 

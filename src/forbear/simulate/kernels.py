@@ -1,0 +1,96 @@
+"""The waits of a policy for the cohort engine: the share of retries that come so many bins after a failure."""
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from forbear.core.check import INFINITY
+from forbear.core.decide import Limits, Wait, decide
+from forbear.core.verdict import Kind, Verdict
+from forbear.simulate.waits import KNOTS, MOST_ROWS, wait_table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from forbear.protocols import Backoff
+
+    Counts = NDArray[np.float64]
+
+_FINE = 64  # points between two knots of a wait table
+
+
+class WaitKernels:
+    """The waits after each attempt, in bins of `step` seconds; and those after an error with a Retry-After."""
+
+    def __init__(self, limits: Limits, backoff: "Backoff", step: float, retry_after: float | None = None) -> None:
+        self._table = table = wait_table(limits, backoff)
+        self._step = step
+        self._retry_after = retry_after
+        self._kernels = [_kernel(row, step) for row in table.rows]
+        self._limited = self._kernels
+        if retry_after is not None:
+            rows = _rows_after(limits, backoff, retry_after, len(table.rows))
+            self._limited = [_kernel(row, step) for row in rows]
+        self.reads_last = table.reads_last
+        self.endless = table.attempts is None or table.attempts > MOST_ROWS
+        """True if later retries use the row of the last one."""
+        self.last = len(table.rows) if self.endless or table.attempts is None else table.attempts - 1
+        """The row of the last attempt that has one of its own; the first attempt has row 0."""
+        self.ends_at_timeout = table.clamp or retry_after is not None
+        """True if waits may be cut to end at the timeout."""
+        self.longest = max(map(len, (*self._kernels, *self._limited)))
+        """The number of bins of the longest wait."""
+
+    def after(self, row: int, age: float, *, limited: bool = False) -> "tuple[Counts, float]":
+        """Return the share of retries that come 0, 1, 2 … bins later, and the share that comes at the timeout.
+
+        `age` is the mean time in seconds since the begin of the calls. The rest gives up. `limited` is for errors with
+        the Retry-After.
+        """
+        plain = self._kernels[min(row, len(self._kernels) - 1)]
+        kernel = self._limited[min(row, len(self._limited) - 1)] if limited else plain
+        timeout = self._table.timeout
+        if timeout is None:
+            return kernel, 0.0
+        left = timeout - age
+        if left <= 0 or (limited and self._retry_after is not None and self._retry_after > left):
+            return kernel[:0], 0.0
+        bins = max(int(left / self._step + 0.5), 1)
+        past = float(kernel[bins:].sum())
+        if not self._table.clamp:  # only the jitter of a Retry-After is cut at the timeout, not the backoff
+            past = past - float(plain[bins:].sum()) if limited else 0.0
+        return kernel[:bins], max(past, 0.0)
+
+
+def _rows_after(limits: Limits, backoff: "Backoff", retry_after: float, count: int) -> list[tuple[float, ...]]:
+    """Return the rows of waits after an error with a Retry-After in seconds; infinity where the policy stops."""
+    most = limits.max_retry_after if limits.timeout is None else max(limits.max_retry_after, retry_after)
+    endless = limits.replace(attempts=None, timeout=None, max_retry_after=most, unlimited=True)
+    verdict = Verdict(Kind.TRANSIENT, throttled=True, retry_after=retry_after)
+    rows: list[tuple[float, ...]] = []
+    for n in range(count):
+        steps = [
+            decide(endless, backoff, verdict, attempt=n + 1, elapsed=0.0, u=min(k / KNOTS, 1 - 1e-12), repeatable=True)
+            for k in range(KNOTS + 1)
+        ]
+        rows.append(tuple(step.delay if isinstance(step, Wait) else INFINITY for step in steps))
+    return rows
+
+
+def _kernel(row: tuple[float, ...], step: float) -> "Counts":
+    """Return the share of the waits of a row that end 0, 1, 2 … bins later.
+
+    A failure lies anywhere in its bin, so a wait of 2.3 bins ends in the second one with 70 %, in the third with 30 %.
+    No wait ends in its own bin.
+    """
+    knots = np.asarray(row)
+    if not np.isfinite(knots).all():
+        return np.zeros(2)
+    places = np.arange(len(row) - 1).repeat(_FINE) + (np.tile(np.arange(_FINE), len(row) - 1) + 0.5) / _FINE
+    waits = np.maximum(np.interp(places, np.arange(len(row)), knots) / step, 1.0)
+    low = np.floor(waits).astype(np.int64)
+    size = ceil(float(waits.max())) + 2
+    part = waits - low
+    kernel = np.asarray(np.bincount(low, 1 - part, size) + np.bincount(low + 1, part, size), dtype=np.float64)
+    return kernel / np.float64(len(waits))
