@@ -205,7 +205,7 @@ class _Chain:
 def _second(generator: "Reals") -> "Reals":
     """Return the right eigenvector of the second slowest mode, which tells the states of the modes apart."""
     count = len(generator)
-    scale = float(np.abs(np.diag(generator)).max())
+    scale = max(float(np.abs(np.diag(generator)).max()), 1e-9)  # nothing moves without calls
     resolvent = np.linalg.inv(np.eye(count) * scale * 1e-9 - generator)
     vectors = np.random.default_rng(0).standard_normal((count, 4))
     vectors[:, 0] = 1.0
@@ -219,7 +219,7 @@ def _mode(grid: _Grid, states: "NDArray[np.bool_]") -> ChainMode:
     """Return the mode of a set of states: the distribution to which the chain tends while it does not leave it."""
     inside = grid.generator[np.ix_(states, states)]
     count = len(inside)
-    scale = float(np.abs(np.diag(inside)).max())
+    scale = max(float(np.abs(np.diag(inside)).max()), 1e-9)  # nothing moves without calls
     resolvent = np.linalg.inv(np.eye(count) * scale * 1e-13 - inside)
     shares = np.full(count, 1 / count)
     for _ in range(60):

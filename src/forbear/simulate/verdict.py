@@ -112,7 +112,7 @@ def default_triggers(scenario: Scenario) -> tuple[Window, ...]:
     """Return the triggers that a verdict tries: outages, standstills and overloads, and the scenario's own windows."""
     load, capacity = load_and_capacity(scenario)
     kinds = [("refuse", 1.0), ("hold", 1.0)]
-    kinds += [("slow", max(size * capacity / load, size)) for size in _OVERLOADS if load > 0]
+    kinds += [("slow", max(size * capacity / load, size)) for size in _OVERLOADS]
     windows = [Window(kind, START, length, factor) for length in _LENGTHS for kind, factor in kinds]
     return (*windows, *(window for window in scenario.windows if window not in windows))
 
@@ -160,7 +160,9 @@ def load_and_capacity(scenario: Scenario) -> tuple[float, float]:
         refuse("clients.arrivals", "poisson, regular or closed for a verdict", "herd", "a herd ends by itself")
     if clients.arrivals == "closed":
         return clients.count / clients.think_time, capacity
-    if not clients.rate < capacity:
+    if clients.rate == 0:
+        refuse("clients.rate", "more than zero for a verdict", clients.rate, "write the usual rate of calls")
+    if clients.rate >= capacity:
         rule = f"below the capacity of {capacity:g} requests/s for a verdict"
         refuse("clients.rate", rule, clients.rate, "lower the rate, or add workers")
     return clients.rate, capacity
