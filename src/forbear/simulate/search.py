@@ -103,10 +103,10 @@ def find(
 
     Raises ScenarioError for a wrong key, goal or range, and if the scenario does not have the figure of the goal.
     """
-    return _Search(scenario, full_key(key), read_goal(such_that), engine, seed, progress).run(low, high)
+    return _ValueSearch(scenario, full_key(key), read_goal(such_that), engine, seed, progress).run(low, high)
 
 
-class _Search:
+class _ValueSearch:
     """One search. It simulates each value once."""
 
     def __init__(
