@@ -56,7 +56,7 @@ def stored_comparisons() -> dict[str, list[Comparison]]:
 
 def row_of(name: str, figures: PolicyFigures) -> tuple[str, ...]:
     """Return the row of a policy as it is stored."""
-    return (name, *(f"{figure:.4g}" for figure in astuple(figures)))
+    return (name, *(f"{round(figure, 6):.4g}" for figure in astuple(figures)))
 
 
 def rows_of(study: Study) -> list[tuple[str, ...]]:

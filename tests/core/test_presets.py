@@ -23,9 +23,9 @@ def test_the_figures() -> None:
         "batch": (None, 3600),
     }
     assert longest("interactive", 3) == [0.5, 1, 2]
-    assert longest("mobile", 8) == [2, 4, 8, 16, 32, 64, 120, 120]
+    assert longest("mobile", 12) == [2, 3, 4.5, 6.75, 10.125, *(2 * 1.5**n for n in range(5, 11)), 120]
     assert longest("ci", 7) == [1, 2, 4, 8, 16, 32, 32]
-    assert longest("batch", 9) == [2, 4, 8, 16, 32, 64, 128, 256, 300]
+    assert longest("batch", 16) == [*(2 * 1.4**n for n in range(15)), 300]
 
 
 @pytest.mark.parametrize("name", PRESETS)

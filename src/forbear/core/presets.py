@@ -38,9 +38,10 @@ PRESETS: "Mapping[str, Preset]" = {
         Preset(
             "mobile",
             Limits(attempts=None, timeout=1800),
-            Exponential(initial=2, multiplier=2, maximum=120, jitter="equal"),
+            Exponential(initial=2, multiplier=1.5, maximum=120, jitter="equal"),
             "Networks of phones disappear for minutes, and each attempt costs battery. The source pages advise mobile "
-            "clients to make more retries, at longer intervals, than desktop clients.",
+            "clients to make more retries, at longer intervals, than desktop clients. The steps grow slowly, so that a "
+            "fleet has no waves after an outage of a minute.",
         ),
         Preset(
             "ci",
@@ -52,9 +53,10 @@ PRESETS: "Mapping[str, Preset]" = {
         Preset(
             "batch",
             Limits(attempts=None, timeout=3600),
-            Exponential(initial=2, multiplier=2, maximum=300, jitter="equal"),
+            Exponential(initial=2, multiplier=1.4, maximum=300, jitter="full"),
             "No person waits, and an item that fails may cost the work of hours, so an hour of patience is cheap. "
-            "Waits of up to five minutes leave a service that recovers to those who are in a hurry.",
+            "Waits of up to five minutes leave a service that recovers to those who are in a hurry. Full jitter, and "
+            "steps that grow slowly, keep the load of a fleet even.",
         ),
     )
 }
