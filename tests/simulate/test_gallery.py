@@ -6,16 +6,24 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from math import comb
+from typing import TYPE_CHECKING
 
 import pytest
 
+from forbear.core.backoff import Exponential
+from forbear.simulate.exact import simulate_exact
 from forbear.simulate.gallery import STUDIES, Comparison, as_text, study
 from forbear.simulate.gallery.__main__ import main
 from forbear.simulate.gallery.aws_jitter import BACKOFFS, compare
 from forbear.simulate.gallery.brooker import failing
 from forbear.simulate.gallery.google_sre import attempts_at_the_bottom, simulated_attempts
 from forbear.simulate.gallery.metastable import goodput_after, outage_at
+from forbear.simulate.gallery.own_jitter import herd
 from forbear.simulate.gallery.queues import blocked, fixed_point
+from forbear.simulate.recovery import drain_time
+
+if TYPE_CHECKING:
+    from forbear.core.backoff import Jitter
 
 SLOW = frozenset({"aws-jitter-2015"})
 """Studies of many runs: a test of their own takes a part of them, and `make soak` the whole."""
@@ -174,3 +182,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     monkeypatch.setitem(STUDIES, "sre-layers", replace(study("sre-layers"), compare=wrong))
     assert main(["sre-layers"]) == 1
     assert "DOES NOT HOLD" in capsys.readouterr().out
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("jitter", "published"), [("documented", 932), ("equal", 68), ("full", 64)])
+def test_the_exact_engine_drains_in_the_same_time(jitter: "Jitter", published: float) -> None:
+    """With chance, and each call on its own, the times to drain are within the same 4 %."""
+    scenario = herd(Exponential(1, 2, 32, jitter), 60, 1080 if jitter == "documented" else 180)
+    assert drain_time(scenario, simulate_exact(scenario, seed=1)) == pytest.approx(published, rel=0.04)
