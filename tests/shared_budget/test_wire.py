@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.shared_budget.script import BadResponse, BucketState, command, key_of, parse
+from forbear.shared_budget.script import BucketState, NonsenseResponse, command, key_of, parse
 from forbear.shared_budget.wire import ErrorResponse, decode, encode
 
 RESPONSES = [
@@ -47,7 +47,7 @@ def test_an_error_response_is_a_value() -> None:
 )
 def test_nonsense_is_refused(data: bytes) -> None:
     """Other protocols, endless lines, and sizes that the script never sends end the connection."""
-    with pytest.raises(BadResponse):
+    with pytest.raises(NonsenseResponse):
         decode(data)
 
 
@@ -56,7 +56,7 @@ def test_any_bytes_end(data: bytes) -> None:
     """They are a response, a part of one, or refused."""
     try:
         result = decode(data)
-    except BadResponse:
+    except NonsenseResponse:
         return
     assert result is None or 0 < result[1] <= len(data)
 
@@ -72,6 +72,6 @@ def test_a_command_is_encoded_by_lengths() -> None:
 @pytest.mark.parametrize("response", [[2, 0, 0], [1, -1, 0], [1, 2], [1, 2, b"3"], [True, 1, 1], b"OK", None, 7])
 def test_only_what_the_script_returns_is_parsed(response: object) -> None:
     """Anything else is nonsense: a grant must not be read from it."""
-    with pytest.raises(BadResponse, match="that the script does not send"):
+    with pytest.raises(NonsenseResponse, match="that the script does not send"):
         parse(response)
     assert parse([1, 2, 3]) == BucketState(granted=True, tokens=2, epoch=3)

@@ -1,7 +1,8 @@
 """Budgets whose answer may come after the decision: they are asked when a retry is decided, and again after the wait.
 
 The answer is looked for at once, for at most `LOOK` seconds, which are part of the backoff. A refusal that is known by
-then ends the run. Without an answer the run waits, and looks again when the backoff ends.
+then ends the run. Without an answer the run waits. It looks again after `AGAIN` seconds, for a long wait is not worth a
+refusal, and when the backoff ends.
 """
 
 import time
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 LOOK = 0.005
 """Seconds for which the answer is looked for at once, at most."""
+AGAIN = 0.25
+"""Seconds into the wait after which a run looks for the answer again."""
 _STEP = 0.0005
 """Seconds from look to look of async code, which gives way to other tasks in between."""
 
@@ -67,8 +70,10 @@ def settled(
         return _left(run, began, run._settle(delay, failure, outcome, maybe_done, bool(allowed)))
     try:
         left = _left(run, began, run._schedule(delay, failure, outcome))
-        if left is not None and left is not WAITED:
-            run.runtime.sleep(left)
+        for seconds in _parts(left):
+            run.runtime.sleep(seconds)
+            if answer.look() is False:
+                break
     except BaseException:
         answer.give_up()
         raise
@@ -91,8 +96,10 @@ async def _asettled(
         if allowed is not None:
             return _left(run, began, run._settle(delay, failure, outcome, maybe_done, allowed))
         left = _left(run, began, run._schedule(delay, failure, outcome))
-        if left is not None:
-            await run.runtime.asleep(left)
+        for seconds in _parts(left):
+            await run.runtime.asleep(seconds)
+            if answer.look() is False:
+                break
     except BaseException:
         answer.give_up()
         raise
@@ -115,6 +122,13 @@ def _left(run: "Run", began: float, delay: float | None) -> float | None:
     if delay is None or delay is WAITED:
         return delay
     return max(delay - (run.runtime.monotonic() - began), 0.0)
+
+
+def _parts(left: float | None) -> tuple[float, ...]:
+    """Return the parts of a wait, after each of which the run looks for the answer."""
+    if left is None or left is WAITED:
+        return ()
+    return (left,) if left <= 2 * AGAIN else (AGAIN, left - AGAIN)
 
 
 def _unchanged(delay: float | None) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from forbear.core.redact import redact
 from forbear.shared_budget.address import Address
-from forbear.shared_budget.script import BadResponse, Command
+from forbear.shared_budget.script import Command, NonsenseResponse
 from forbear.shared_budget.wire import LONGEST, ErrorResponse, decode, encode
 
 _IDLE = 30.0
@@ -109,7 +109,7 @@ class SocketLink:
             while at < len(self._in) and (one := decode(self._in, at)) is not None:
                 response, at = one
                 if not self._due:
-                    raise BadResponse("a response to nothing that was sent")
+                    raise NonsenseResponse("a response to nothing that was sent")
                 self._due -= 1
                 if not self._greetings:
                     responses.append(response)
@@ -118,8 +118,8 @@ class SocketLink:
                 elif response == b"OK":
                     self._greetings -= 1
                 else:
-                    raise BadResponse("a response to AUTH or SELECT that is not OK")
-        except BadResponse as error:
+                    raise NonsenseResponse("a response to AUTH or SELECT that is not OK")
+        except NonsenseResponse as error:
             raise LinkFailed(f"the server sent {error}") from None
         del self._in[:at]
         if len(self._in) > LONGEST:

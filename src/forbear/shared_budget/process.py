@@ -11,7 +11,7 @@ from forbear.run.runtime import current
 from forbear.shared_budget.asking import Ask, Ticket
 from forbear.shared_budget.credit import Credit, lot_of
 from forbear.shared_budget.link import LinkFailed
-from forbear.shared_budget.script import BadResponse, BucketState, Command, command, parse
+from forbear.shared_budget.script import BucketState, Command, NonsenseResponse, command, parse
 from forbear.shared_budget.wire import ErrorResponse
 
 LOST = 1.0
@@ -241,7 +241,7 @@ class ProcessShare:
                 raise LinkFailed(f"the server did not answer within {LOST:g} s")
         except LinkFailed as error:
             self._degrade(now, str(error))
-        except BadResponse as error:
+        except NonsenseResponse as error:
             self._degrade(now, f"the server sent {error}")
         finally:
             self._busy = False

@@ -46,7 +46,7 @@ class BucketState(NamedTuple):
     epoch: int
 
 
-class BadResponse(Exception):
+class NonsenseResponse(Exception):
     """The server sent what the script does not return; the text says what, without secrets."""
 
 
@@ -65,10 +65,10 @@ def command(key: bytes, capacity: int, deposit: int, cost: int, now: int | None 
 
 
 def parse(response: object) -> BucketState:
-    """Return what the script answered; BadResponse for anything else."""
+    """Return what the script answered; NonsenseResponse for anything else."""
     parts: Any = response
     if isinstance(response, list) and len(parts) == 3 and all(type(part) is int for part in parts):
         granted, tokens, epoch = parts
         if granted in (0, 1) and tokens >= 0:
             return BucketState(granted == 1, tokens, epoch)
-    raise BadResponse(f"a response that the script does not send, of type {type(parts).__name__}")
+    raise NonsenseResponse(f"a response that the script does not send, of type {type(parts).__name__}")

@@ -4,7 +4,7 @@ import time
 
 from forbear.shared_budget.link import LinkFailed
 from forbear.shared_budget.process import Link, ProcessShare
-from forbear.shared_budget.script import BadResponse, command, parse
+from forbear.shared_budget.script import NonsenseResponse, command, parse
 from forbear.shared_budget.wire import ErrorResponse
 
 _CURES = (
@@ -45,8 +45,8 @@ def check_server(link: Link, share: ProcessShare, timeout: float, shown: str) ->
         if isinstance(responses[0], ErrorResponse):
             raise LinkFailed(f"the server refused the script: {responses[0]}")
         parse(responses[0])
-    except (LinkFailed, BadResponse) as error:
-        text = f"the server sent {error}" if isinstance(error, BadResponse) else str(error)
+    except (LinkFailed, NonsenseResponse) as error:
+        text = f"the server sent {error}" if isinstance(error, NonsenseResponse) else str(error)
         cures = [cure for words, cure in _CURES if any(word in text for word in words)]
         hint = cures[0] if cures else "check the URL"
         raise BudgetUnavailable(f"shared budget {share.name} cannot use {shown}: {text}; {hint}") from None

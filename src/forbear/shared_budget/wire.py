@@ -1,6 +1,6 @@
 """The line protocol of Redis (RESP2), as far as the script needs it: commands out, small responses in."""
 
-from forbear.shared_budget.script import BadResponse, Command
+from forbear.shared_budget.script import Command, NonsenseResponse
 
 LONGEST = 16_384
 """The longest response in bytes; the script's own has less than a hundred."""
@@ -21,15 +21,15 @@ def encode(command: Command) -> bytes:
 def decode(data: bytes | bytearray, start: int = 0, *, nested: bool = False) -> tuple[object, int] | None:
     """Return the response that begins at `start` and the index of its end, None if it has not arrived in full.
 
-    An error response is returned as an ErrorResponse, a text as bytes. Raises BadResponse for what is no RESP2, and for
-    a response of more than 16 KiB.
+    An error response is returned as an ErrorResponse, a text as bytes. Raises NonsenseResponse for what is no RESP2,
+    and for a response of more than 16 KiB.
     """
     line_end = data.find(b"\r\n", start, start + _LONGEST_LINE)
     if line_end < 0:
         if len(data) - start >= _LONGEST_LINE:
-            raise BadResponse("a line without an end")
+            raise NonsenseResponse("a line without an end")
         if data[start : start + 1] not in (b"", b"+", b"-", b":", b"$", b"*"):
-            raise BadResponse("a response that is not of the Redis protocol")
+            raise NonsenseResponse("a response that is not of the Redis protocol")
         return None
     kind, line, end = data[start : start + 1], bytes(data[start + 1 : line_end]), line_end + 2
     if kind == b"+":
@@ -43,13 +43,13 @@ def decode(data: bytes | bytearray, start: int = 0, *, nested: bool = False) -> 
         return _text(data, number, end)
     if kind == b"*" and not nested:
         return _items(data, number, end)
-    raise BadResponse("a response that is not of the Redis protocol")
+    raise NonsenseResponse("a response that is not of the Redis protocol")
 
 
 def _number(line: bytes) -> int:
     digits = line[1:] if line[:1] == b"-" else line
     if not digits.isdigit() or len(digits) > 18:
-        raise BadResponse("a response that is not of the Redis protocol")
+        raise NonsenseResponse("a response that is not of the Redis protocol")
     return int(line)
 
 
@@ -57,17 +57,17 @@ def _text(data: bytes | bytearray, length: int, end: int) -> tuple[object, int] 
     if length == -1:
         return None, end
     if not 0 <= length <= LONGEST:
-        raise BadResponse("a response that is too long")
+        raise NonsenseResponse("a response that is too long")
     if len(data) < end + length + 2:
         return None
     if data[end + length : end + length + 2] != b"\r\n":
-        raise BadResponse("a response that is not of the Redis protocol")
+        raise NonsenseResponse("a response that is not of the Redis protocol")
     return bytes(data[end : end + length]), end + length + 2
 
 
 def _items(data: bytes | bytearray, count: int, end: int) -> tuple[object, int] | None:
     if not -1 <= count <= _MOST_ITEMS:
-        raise BadResponse("a response that is too long")
+        raise NonsenseResponse("a response that is too long")
     items: list[object] = []
     for _ in range(count):
         item = decode(data, end, nested=True)
