@@ -24,10 +24,11 @@ LONG = {
     "test_counting": "flavour",
     "test_lost_exec": "flavour",
     "test_policies": "flavour",
+    "test_first_attempts": "flavour",
 }
 """The modules that take longest, and the parameter that tells the flavour."""
 
-FEW = {"httpx", "httpx-trio", "httpx2-asyncio", "redis", "valkey-async"}
+FEW = {"httpx", "httpx-trio", "httpx2-asyncio", "requests", "aiohttp", "redis", "valkey-async"}
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
