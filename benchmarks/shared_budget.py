@@ -57,8 +57,8 @@ def _asking(budget: SharedBudget) -> Callable[[], None]:
 
 def _fill(budget: SharedBudget) -> None:
     """Put a hundred million tokens into the bucket."""
-    budget._share._send(time.monotonic(), 0, 10**8 * MICRO)
-    while budget._share.is_waiting():
+    ticket: Any = budget._share._send(time.monotonic(), 0, 10**8 * MICRO)
+    while budget._share.look(ticket) is None:
         budget._share.wait(1)
 
 

@@ -4,7 +4,17 @@ import copy
 import pickle
 
 from forbear.core.decide import Reason
-from forbear.core.events import Event, Failed, GaveUp, Operation, Recovered, Scheduled, label_of
+from forbear.core.events import (
+    BudgetDegraded,
+    BudgetRestored,
+    Event,
+    Failed,
+    GaveUp,
+    Operation,
+    Recovered,
+    Scheduled,
+    label_of,
+)
 from forbear.core.report import Attempt, Report
 from forbear.core.verdict import NOT_EXECUTED
 
@@ -25,6 +35,8 @@ def test_fields() -> None:
     assert fields(Scheduled("fetch", 2, 0.5, 1.5, failure)) == ["fetch", 2, 0.5, 1.5, failure, False]
     assert fields(Recovered("fetch", 2, 2.5, (failure,))) == ["fetch", 2, 2.5, (failure,)]
     assert fields(GaveUp("fetch", found)) == ["fetch", found]
+    assert fields(BudgetDegraded("shared budget b", "down", 1.5)) == ["shared budget b", "down", 1.5]
+    assert fields(BudgetRestored("shared budget b", 20.0)) == ["shared budget b", 20.0]
 
 
 def test_a_refused_value_has_no_error() -> None:

@@ -11,7 +11,7 @@ from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason
-from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import BudgetDegraded, BudgetRestored, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.record import Record
 from forbear.core.report import Attempt, Report
 from forbear.core.verdict import TRANSIENT, Verdict
@@ -36,6 +36,8 @@ RECORDS: list[Record] = [
     Scheduled("op", 2, 0.5, 2, FAILURE),
     Recovered("op", 2, 2.5, (FAILURE,)),
     GaveUp("op", REPORT),
+    BudgetDegraded("shared budget b", "down", 1.5),
+    BudgetRestored("shared budget b", 20.0),
 ]
 
 every_record = pytest.mark.parametrize("record", RECORDS, ids=lambda record: type(record).__name__)

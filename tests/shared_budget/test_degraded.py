@@ -102,6 +102,61 @@ def test_a_server_that_stays_away_is_asked_rarely(path: str) -> None:
     assert [type(event) for event in events] == [BudgetDegraded]
 
 
+def test_a_signal_handler_may_come_back_in_the_middle(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the budget talks to the server, an ask and a success in the same thread neither wait nor do harm."""
+    budget = SharedBudget(f"unix://{path}", "again", capacity=20)
+    link = budget._share.link
+    receive, answers = link.receive, []
+
+    def interrupted() -> list[object]:
+        answers.append(budget.ask())
+        budget.put(retried=False)
+        budget.pay_in()
+        return receive()
+
+    monkeypatch.setattr(link, "receive", interrupted)
+    assert budget.take()
+    assert set(answers) == {False}
+    assert budget._share.credit.total(0) == 100_000 * len(answers)
+    budget._share.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("unix:///" + "x" * 150, "AF_UNIX path too long"),
+        ("unix:///a%00b", "cannot reach unix:///a"),
+        ("redis://127.0.0.1:1", "Connection refused"),
+        ("redis://[::1]:1", "cannot reach redis://[::1]:1/0"),
+    ],
+)
+def test_an_address_that_cannot_be_reached(url: str, why: str) -> None:
+    """The call goes on without a retry, and the event says why."""
+    events: list[Event] = []
+    assert not SharedBudget(url, "x", on_event=events.append).take()
+    assert [type(event) for event in events] == [BudgetDegraded]
+    assert why in str(events[0])
+
+
+def test_a_failure_of_another_kind(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever goes wrong with the connection, no call fails."""
+    events: list[Event] = []
+    budget = SharedBudget(f"unix://{path}", "x", on_event=events.append)
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    for method in ("send", "receive"):
+        with virtual_time() as clock:
+            clock.advance(100)
+            monkeypatch.setattr(budget._share, "health", type(budget._share.health)())
+            monkeypatch.setattr(budget._share.link, method, broken)
+            assert not budget.take()
+            monkeypatch.undo()
+    assert ["it failed: ZeroDivisionError" in str(event) for event in events] == [True, True]
+    budget._share.close()
+
+
 def test_one_probe_at_a_time(path: str) -> None:
     """While the first ask after a pause has no answer, no other is sent."""
     fates: list[Fate] = [CUT, HANG]
@@ -147,10 +202,7 @@ def test_a_late_grant_becomes_own_credit(path: str) -> None:
         second.give_up()
         for _ in range(20):
             budget.put(retried=False)
-        for _ in range(100):
-            if not share.is_waiting():
-                break
-            share.wait(1)
+        assert first.wait(10) is True
         assert share.credit.own == 1_000_000
         assert budget.take()
     share.close()

@@ -1,8 +1,8 @@
 """`SharedBudget`: the budget that users hold."""
 
 import atexit
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import ref
 
@@ -137,11 +137,9 @@ class SharedBudget(local.Budget):
         self._pay_in(late.LOOK)
 
     def _pay_in(self, seconds: float) -> None:
-        share = self._of_process()
-        share.pay_in()
-        until = time.monotonic() + seconds
-        while share.is_waiting() and (left := until - time.monotonic()) > 0:
-            share.wait(left)
+        sent = self._of_process().pay_in()
+        if sent is not None:
+            sent.wait(seconds)
 
     @property
     def _shown(self) -> str:
@@ -220,4 +218,5 @@ def _at_exit(budget: "ref[SharedBudget]") -> None:
     """Pay in at the normal end of the process."""
     alive = budget()
     if alive is not None:
-        alive._pay_in(_EXIT)
+        with suppress(Exception):  # the process is about to end: parts of it may have gone
+            alive._pay_in(_EXIT)

@@ -4,6 +4,7 @@ import errno
 import os
 import select
 import socket
+from contextlib import suppress
 from threading import Thread
 from typing import Any
 
@@ -81,12 +82,13 @@ class SocketLink:
                 resolver.join(seconds)
             return
         writing = [connection] if self._out else []
-        if hasattr(select, "poll"):  # select() refuses descriptors from 1024 on
-            poll = select.poll()
-            poll.register(connection, select.POLLIN | (select.POLLOUT if writing else 0))
-            poll.poll(seconds * 1000)
-        else:
-            select.select([connection], writing, [], seconds)
+        with suppress(OSError, ValueError):  # another thread may have closed it
+            if hasattr(select, "poll"):  # select() refuses descriptors from 1024 on
+                poll = select.poll()
+                poll.register(connection, select.POLLIN | (select.POLLOUT if writing else 0))
+                poll.poll(seconds * 1000)
+            else:
+                select.select([connection], writing, [], seconds)
 
     def close(self) -> None:
         """Close the connection at once; the next command opens a new one."""
@@ -160,15 +162,18 @@ class SocketLink:
         """Begin to connect to the next address; LinkFailed with the last `failure` if none is left."""
         while self._addresses:
             family, target = self._addresses.pop(0)
-            self._socket = socket.socket(family, socket.SOCK_STREAM)
-            self._socket.setblocking(False)
-            if family != getattr(socket, "AF_UNIX", None):
-                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            code = self._socket.connect_ex(target)
-            if code in (0, *_NOT_YET):
-                return
-            self._socket.close()
-            failure = OSError(code, os.strerror(code))
+            try:
+                self._socket = connection = socket.socket(family, socket.SOCK_STREAM)
+                connection.setblocking(False)
+                if family != getattr(socket, "AF_UNIX", None):
+                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                code = connection.connect_ex(target)
+                if code in (0, *_NOT_YET):
+                    return
+                connection.close()
+                failure = OSError(code, os.strerror(code))
+            except (OSError, ValueError) as error:  # no descriptor is left, or the path is too long
+                failure = error if isinstance(error, OSError) else OSError(str(error))
         raise self._failure(failure or OSError("no address"))
 
     def _flush(self) -> None:

@@ -141,25 +141,18 @@ class ProcessShare:
         self._publish()
         return Ask(self, result) if isinstance(result, Ticket) else result
 
-    def pay_in(self) -> None:
-        """Pay in the credit by lot, as a process that ends does; see `Credit.lots`."""
+    def pay_in(self) -> Ask | None:
+        """Pay in the credit by lot, as a process that ends does; see `Credit.lots`. Return what was sent, or None."""
+        sent: Ticket | bool = False
         with self._lock:
             now = current.clock()
             if self._tickets:
                 self._collect(now)
             if not self._is_closed(now):
                 deposit = self.credit.lots(now, current.get().random(), lot_of(self.capacity))
-                if deposit:
-                    self._send(now, 0, deposit)
+                sent = self._send(now, 0, deposit)
         self._publish()
-
-    def is_waiting(self) -> bool:
-        """Look for answers, and return whether some command has none yet."""
-        with self._lock:
-            self._collect(current.clock())
-            waiting = bool(self._tickets)
-        self._publish()
-        return waiting
+        return Ask(self, sent) if isinstance(sent, Ticket) else None
 
     def look(self, ticket: Ticket) -> bool | None:
         """Return the answer to `ticket`, None if it has not arrived."""
@@ -219,8 +212,8 @@ class ProcessShare:
             self._tickets.append(ticket)
             self.sent += 1
             self.link.send(command(self.key, self.capacity, deposit, cost), now)
-        except LinkFailed as error:
-            self._degrade(now, str(error))
+        except Exception as error:
+            self._degrade(now, _why(error))
             return False
         finally:
             self._busy = False
@@ -239,10 +232,8 @@ class ProcessShare:
                 self._answered(self._tickets.popleft(), state, now)
             if self._tickets and now - self._tickets[0].sent >= LOST:
                 raise LinkFailed(f"the server did not answer within {LOST:g} s")
-        except LinkFailed as error:
-            self._degrade(now, str(error))
-        except NonsenseResponse as error:
-            self._degrade(now, f"the server sent {error}")
+        except Exception as error:
+            self._degrade(now, _why(error))
         finally:
             self._busy = False
 
@@ -278,3 +269,10 @@ class ProcessShare:
             except IndexError:  # another thread was faster
                 return
             self._notify(event)
+
+
+def _why(error: Exception) -> str:
+    """Return the text of a failure; one that this package does not know must not fail the user's call either."""
+    if isinstance(error, LinkFailed):
+        return str(error)
+    return f"the server sent {error}" if isinstance(error, NonsenseResponse) else f"it failed: {type(error).__name__}"
