@@ -1,4 +1,4 @@
-"""The compiled engine: the exact engine for large fleets, about thirty times as fast. It needs numba."""
+"""The compiled engine: the exact engine for large fleets, about twenty times as fast. It needs numba."""
 
 from math import sqrt
 
@@ -113,7 +113,7 @@ def _world(scenario: Scenario, rules: k.Parameters, table: WaitTable, random: np
         started=np.zeros(size),
         requests=np.zeros((size, 4), np.int64),
         counts=np.zeros((len(k.COUNTED), scenario.bins)),
-        delays=np.zeros(size),
+        delays=np.zeros(int(1.1 * expected_calls(scenario)) + 4096),
         tokens=np.tile(np.array(start, np.int64), (groups, 1)),
         waits=np.array([(row[0], row[-1]) for row in table.rows]),
         windows=np.array([(_KINDS[w.kind], w.factor) for w in scenario.windows], float).reshape(-1, 2),
@@ -131,7 +131,15 @@ def _arrivals(scenario: Scenario, random: np.random.Generator) -> "k.Floats":
         numbers = np.arange(int(most) + 2, dtype=float)
     else:
         numbers = np.cumsum(random.standard_exponential(int(most + 10 * sqrt(most)) + 50))
-    return np.array([time for time in map(curve.time_of, numbers.tolist()) if time < scenario.duration])
+    times, rates, slopes, sums = np.array(curve.lines()).T
+    i = np.searchsorted(sums, numbers, side="right") - 1
+    rest, rate, slope = numbers - sums[i], rates[i], slopes[i]
+    with np.errstate(divide="ignore", invalid="ignore"):  # the formula of RateCurve.time_of
+        after = 2 * rest / (rate + np.sqrt(np.maximum(rate * rate + 2 * slope * rest, 0.0)))
+    when: k.Floats = times[i] + np.where((rest == 0) & ((rate > 0) | (slope != 0)), 0.0, after)
+    when[(rate == 0) & (slope == 0)] = INFINITY
+    before: k.Floats = when[when < scenario.duration]
+    return before
 
 
 def _enter(world: k.World, rules: k.Parameters, scenario: Scenario, random: np.random.Generator) -> None:
@@ -147,10 +155,18 @@ def _enter(world: k.World, rules: k.Parameters, scenario: Scenario, random: np.r
 
 
 def _larger(world: k.World) -> k.World:
-    """Return the same state with twice the room."""
+    """Return the same state with twice the room in the tables that are more than half full."""
+    used = {
+        k.EVENTS: ("events", "times", "heap"),
+        k.ALL_CALLS: ("calls", "started"),
+        k.REQUESTS: ("requests",),
+        k.DELAYS: ("delays",),
+    }
     tables = {
         name: np.concatenate([table, np.zeros_like(table)])
-        for name in ("events", "times", "heap", "calls", "started", "requests", "delays")
+        for number, names in used.items()
+        for name in names
         for table in (getattr(world, name),)
+        if 2 * world.state[number] > len(table)
     }
     return world._replace(**tables)

@@ -6,9 +6,13 @@ the number of a row; -1 is none.
 """
 
 from collections.abc import Callable
+from hashlib import sha256
 from math import exp
+from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from forbear.core import budget
 from forbear.core.budget import TokenBucket
 
 try:
@@ -108,13 +112,21 @@ class World(NamedTuple):
     clients: "Ints"
 
 
+_SOURCES = (Path(__file__), Path(__file__).with_name("kernel_calls.py"), Path(budget.__file__))
+_DIGEST = sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()[:12]
+
+
 def compiled(function: F) -> F:
     """Compile a function when it is first called, and keep it on disk.
 
     These functions make no arrays. So they need not count references to them (`_nrt`), which takes most of the time.
+    Numba looks only at the function itself to see whether its file in the cache is old, not at those that it calls. So
+    the name of that file has a digest of all.
     """
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__)
+    copy.__qualname__ = f"{function.__qualname__}_{_DIGEST}"
     njit: Any = numba.njit
-    return njit(cache=True, error_model="numpy", _nrt=False)(function)  # type: ignore[no-any-return]
+    return njit(cache=True, error_model="numpy", _nrt=False)(copy)  # type: ignore[no-any-return]
 
 
 take: Any = compiled(TokenBucket.take)

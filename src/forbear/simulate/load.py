@@ -42,6 +42,13 @@ class RateCurve:
         # The root of rate * t + slope * t² / 2 = rest, in the form that loses no digits if the slope is small.
         return self._times[i] + 2 * rest / (rate + sqrt(max(rate * rate + 2 * slope * rest, 0.0)))
 
+    def lines(self) -> list[tuple[float, float, float, float]]:
+        """Return the lines of the curve: the time and the rate at the start, the slope, and the calls before it."""
+        return [
+            (time, rate, self._slope(i), calls)
+            for i, (time, rate, calls) in enumerate(zip(self._times, self._rates, self._sums, strict=True))
+        ]
+
     def _slope(self, i: int) -> float:
         """Return how fast the rate changes after point i, in calls per second, per second."""
         if i + 1 == len(self._times) or self._times[i + 1] == self._times[i]:
