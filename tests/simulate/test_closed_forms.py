@@ -16,6 +16,8 @@ from forbear.simulate.scenario import Clients, Scenario, Server
 
 ONCE = Policy(OSError, Limits(attempts=1))
 WARM_UP = 20
+SOAK = pytest.mark.soak
+LOGNORMAL = pytest.param("lognormal", 0.5, exp(0.25), marks=SOAK)
 
 
 def run(service: Server, rate: float, *, duration: float = 400, policy: Policy = ONCE) -> Course:
@@ -51,7 +53,7 @@ def test_attempts_per_call(p: float, k: int, error: float) -> None:
     assert gave_up == pytest.approx(p**k, abs=0.02)
 
 
-@pytest.mark.parametrize("rho", [0.3, 0.6])
+@pytest.mark.parametrize("rho", [pytest.param(0.3, marks=SOAK), 0.6])
 def test_m_m_1(rho: float) -> None:
     """One worker: rho/(1 - rho) in the system within 5 %, and exponential times to success of mean 1/(mu - lambda)."""
     course = run(Server(workers=1, time=0.01), 100 * rho)
@@ -83,7 +85,7 @@ def test_erlang_b() -> None:
         assert course.total("gave_up") == course.total("refusals")
 
 
-@pytest.mark.parametrize("rate", [30.0, 60.0])
+@pytest.mark.parametrize("rate", [pytest.param(30.0, marks=SOAK), 60.0])
 def test_m_m_c_k(rate: float) -> None:
     """Two workers and three places: refusals and number in the system within 5 %, below and above the capacity."""
     server = Server(workers=2, time=0.05, queue=3)
@@ -93,7 +95,7 @@ def test_m_m_c_k(rate: float) -> None:
     assert course.mean("in_system", WARM_UP) == pytest.approx(mean(probabilities), rel=0.05)
 
 
-@pytest.mark.parametrize(("times", "sigma", "square"), [("constant", 1.0, 1.0), ("lognormal", 0.5, exp(0.25))])
+@pytest.mark.parametrize(("times", "sigma", "square"), [("constant", 1.0, 1.0), LOGNORMAL])
 def test_m_d_1_and_m_g_1(times: str, sigma: float, square: float) -> None:
     """Pollaczek and Khinchine: rho² E[S²]/E[S]² / 2(1 - rho) in the queue within 6 %; M/D/1 has E[S²] = E[S]²."""
     course = run(Server(workers=1, time=0.01, times=times, sigma=sigma), 60)

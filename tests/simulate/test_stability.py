@@ -73,7 +73,7 @@ class Exponentially:
         return -log(1 - u) / self.rate
 
 
-@pytest.mark.parametrize(("rho", "retrial"), [(0.5, 20.0), (0.4, 100.0)])
+@pytest.mark.parametrize(("rho", "retrial"), [(0.5, 20.0), pytest.param(0.4, 100.0, marks=pytest.mark.soak)])
 def test_the_m_m_1_retrial_queue(rho: float, retrial: float) -> None:
     """No queue, and refused calls return after exponential times: rho (lambda + rho theta)/((1 - rho) theta) wait.
 

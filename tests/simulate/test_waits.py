@@ -10,7 +10,7 @@ from forbear.core.backoff import JITTERS, Constant, Exponential, Sequence
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.protocols import Backoff
-from forbear.simulate.waits import KNOTS, WaitTable, mean_waits, wait_table
+from forbear.simulate.waits import KNOTS, WaitTable, exact_table, mean_waits, wait_table
 
 BACKOFFS: list[Backoff] = [
     *(Exponential(0.7, 1.9, 20, jitter) for jitter in JITTERS if jitter != "decorrelated"),
@@ -79,3 +79,22 @@ def test_rows_end_where_waits_stop_growing() -> None:
     assert wait_table(endless, Exponential(), Verdict(Kind.PERMANENT)).wait(1, 0, 0.5) is None
     with pytest.raises(ValueError, match="must have no retry_after"):
         wait_table(endless, Exponential(), Verdict(Kind.TRANSIENT, retry_after=3))
+
+
+@given(
+    st.sampled_from([(limits, backoff) for limits, backoff, _ in TABLES if exact_table(limits, backoff) is not None]),
+    st.integers(1, 250),
+    st.floats(0, 1, exclude_max=True),
+)
+def test_an_exact_table_is_decide_but_for_rounding(case: tuple[Limits, Backoff], attempt: int, u: float) -> None:
+    """The engines that must be exact use only tables without error: from the two ends of a row follow all waits."""
+    limits, backoff = case
+    table = exact_table(limits, backoff)
+    assert table is not None
+    step = decide(limits, backoff, TRANSIENT, attempt=attempt, elapsed=0.0, u=u, repeatable=True)
+    row = table.rows[min(attempt, len(table.rows)) - 1]
+    line = row[0] + (row[-1] - row[0]) * u
+    if isinstance(step, Wait):
+        assert step.delay == pytest.approx(line, rel=1e-9, abs=1e-12)
+    else:
+        assert table.wait(attempt, 0.0, u) is None

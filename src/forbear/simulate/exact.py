@@ -12,7 +12,7 @@ from forbear.simulate.load import RateCurve, expected_calls
 from forbear.simulate.scenario import Clients, Layer, Scenario
 from forbear.simulate.service_queue import Agenda, QueuedRequest, ServiceQueue
 
-LARGE = 300_000
+LARGE = 100_000
 """The calls from which on a simulation is worth a compiler."""
 
 _ROUNDING = 1e-6  # seconds
