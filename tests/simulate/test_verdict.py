@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from math import isinf
 
 import pytest
 
@@ -9,9 +10,11 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import Ratio, TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
+from forbear.simulate.exact import simulate_exact
 from forbear.simulate.fields import ScenarioError
+from forbear.simulate.recovery import recovery_time
 from forbear.simulate.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Window
-from forbear.simulate.verdict import FleetVerdict, default_triggers, verdict
+from forbear.simulate.verdict import FleetVerdict, before_trigger, default_triggers, try_trigger, verdict
 
 FIVE = Policy(OSError, Limits(attempts=5), Exponential())
 TWO = Policy(OSError, Limits(attempts=2), Exponential())
@@ -131,3 +134,17 @@ def test_changes_and_closed_clients() -> None:
     assert verdict(changed, triggers=()).evidence == verdict(QUEUE, triggers=()).evidence
     closed = Clients(arrivals="closed", count=400, think_time=2, attempt_timeout=1, policy=FIVE)
     assert verdict(replace(STORM, clients=closed), triggers=(HOLD,)).state == "stable"
+
+
+@pytest.mark.parametrize(("attempts", "stays"), [(1, False), (5, True)])
+def test_triggers_agree_with_the_exact_engine(attempts: int, stays: bool) -> None:
+    """A trigger does in the mean what it does with chance: the goodput stays down, or is back within 20 s."""
+    clients = Clients(rate=70, attempt_timeout=1, policy=Policy(OSError, Limits(attempts=attempts), Exponential()))
+    healthy = before_trigger(Scenario(30, 0.1, clients, Server(workers=20, time=0.2)))
+    trial = try_trigger(healthy, HOLD, 30)
+    tried = replace(healthy, windows=(trial.window,), duration=trial.window.end + 30)
+    recovery = recovery_time(tried, simulate_exact(tried, seed=2))
+    assert recovery is not None
+    assert isinf(recovery) is isinf(trial.recovery) is stays
+    if not stays:
+        assert recovery == pytest.approx(trial.recovery, abs=4)

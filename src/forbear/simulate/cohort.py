@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from forbear.core.check import INFINITY
 from forbear.simulate.course import Course
 from forbear.simulate.fields import refuse
-from forbear.simulate.kernels import WaitKernels
 from forbear.simulate.load import RateCurve
 from forbear.simulate.mean_budgets import MeanBudget, scenario_budget
 from forbear.simulate.scenario import Scenario
 from forbear.simulate.service_times import ServiceTimes
+from forbear.simulate.wait_bins import WaitKernels
 
 try:
     import numpy as np
