@@ -146,7 +146,14 @@ def test_transfers_are_compared_in_every_case(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("up", [True, False])
-@pytest.mark.parametrize("name", [OURS, "google-cloud-storage", "transfer_manager"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        OURS,
+        pytest.param("google-cloud-storage", marks=pytest.mark.soak),
+        pytest.param("transfer_manager", marks=pytest.mark.soak),
+    ],
+)
 def test_every_contender_moves_all_files(cloud: Service, tmp_path: Path, name: str, up: bool) -> None:
     """Those of other environments are left to those who have them."""
     run = staged(cloud, tmp_path, up=up).run(name)

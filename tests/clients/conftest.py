@@ -1,42 +1,27 @@
 """The flavours of clients to test, and one embedded cloud for all tests, empty but for a bucket before each.
 
-`make test` runs the modules that take longest with every library and every style, but not with each pair of them.
+`make test` runs every library and every style, but not each pair of them.
 """
 
 import socket
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from forbear.testing.cloud import Cloud
 from tests.support.clients.flavours import FLAVOURS, Flavour
 
-LONG = {
-    "test_httpx_downloads": "flavour",
-    "test_httpx_faults": "flavour",
-    "test_httpx_outcomes": "flavour",
-    "test_httpx_sessions": "flavour",
-    "test_httpx_storm": "flavour",
-    "test_cluster": "cluster",
-    "test_cluster_watch": "cluster",
-    "test_commands": "flavour",
-    "test_counting": "flavour",
-    "test_lost_exec": "flavour",
-    "test_policies": "flavour",
-    "test_first_attempts": "flavour",
-}
-"""The modules that take longest, and the parameter that tells the flavour."""
-
-FEW = {"httpx", "httpx-trio", "httpx2-asyncio", "requests", "aiohttp", "redis", "valkey-async"}
+REST = {"httpx-asyncio", "httpx2", "httpx2-trio", "redis-async", "valkey"}
+"""The pairs of a library and a style that are left to `make soak`: the others have each library and each style."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Leave the other flavours of a long module to `make soak`."""
-    if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
-        flavour: Any = item.callspec.params.get(LONG.get(item.path.stem, ""))
-        if flavour is not None and flavour.name not in FEW:
-            item.add_marker(pytest.mark.soak)
+    """Mark the tests of these pairs."""
+    parameters = (
+        item.callspec.params.values() if isinstance(item, pytest.Function) and hasattr(item, "callspec") else ()
+    )
+    if any(getattr(parameter, "name", None) in REST for parameter in parameters):
+        item.add_marker(pytest.mark.soak)
 
 
 @pytest.fixture(params=FLAVOURS, ids=lambda flavour: flavour.name)
