@@ -88,7 +88,7 @@ class Budget:
 
         After a throttling error it takes 5. A success gives back what its last retry took; a success at the first
         attempt adds 1. In a total outage these are 35 retries, or 100 throttled ones. (botocore 1.44,
-        retries/standard.py)
+        retries/standard.py.) 429 and 503 are throttling errors here; for botocore 503 is one only with such a code.
         """
         return cls(TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_cost=5))
 
