@@ -64,7 +64,7 @@ $(VENV)/.%: requirements/%.txt pyproject.toml $(UV)
 venv: $(DEV) ## set up .venv with everything `make check` needs
 
 .PHONY: demo
-demo: $(DEMO) ## one workload in a storm of faults: no retries, blind ones, forbear; an upload killed and resumed
+demo: $(DEMO) ## one workload in a storm of faults: no retries, blind ones, forbear; an upload killed and resumed; a fleet and its budget
 	@$(BIN)/forbear demo
 
 .PHONY: test

@@ -18,6 +18,7 @@ from forbear.cli.app import app
 from forbear.cli.demo import fleet as fleet_part
 from forbear.cli.demo import iam as iam_part
 from forbear.cli.demo import redis as redis_part
+from forbear.cli.demo import shared as shared_part
 from forbear.cli.demo import storage as storage_part
 from forbear.cli.demo import upload as upload_part
 from forbear.cli.demo.checker import Claim, Finding, ObservedEffect, Score, Tally, check, score
@@ -31,7 +32,7 @@ from forbear.cli.demo.workload import KINDS, rivals, workload
 from forbear.run.switch import disabled
 from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.storage.store import Store
-from tests.cli.conftest import UPLOADED, Invoke, fleets, replay, uploaded
+from tests.cli.conftest import SHARED, UPLOADED, Invoke, fleets, replay, shared_by, uploaded
 
 FINDINGS = [finding.value for finding in Finding]
 
@@ -57,6 +58,7 @@ def seven() -> Result:
         patch.setattr(storage_part, "compare", recorded)
         patch.setattr(upload_part, "kill_and_run_again", uploaded(UPLOADED))
         patch.setattr(fleet_part, "compare", replay(fleets()))
+        patch.setattr(shared_part, "share_a_budget", shared_by(SHARED))
         return demo(7, "--json")
 
 
@@ -95,10 +97,11 @@ def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.Mon
     monkeypatch.setattr(storage_part, "compare", replay(RESULTS))
     monkeypatch.setattr(upload_part, "kill_and_run_again", uploaded(UPLOADED))
     monkeypatch.setattr(fleet_part, "compare", replay(fleets()))
+    monkeypatch.setattr(shared_part, "share_a_budget", shared_by(SHARED))
     shown = demo(7)
     assert shown.exit_code == 0
     lines, told = shown.stdout.splitlines(), json.loads(seven.stdout)
-    assert told.keys() == {"contenders", "iam", "redis", "upload", "fleet"}
+    assert told.keys() == {"contenders", "iam", "redis", "upload", "fleet", "shared"}
     assert told["upload"] == {**asdict(UPLOADED), "codes": [-9, 0]}
     assert told["fleet"]["without a budget"] < 0.3 < 0.9 < told["fleet"]["with a budget"]
     assert "A fleet in an outage, with a budget" in shown.stdout
@@ -169,6 +172,7 @@ def test_a_broken_promise_is_said_and_ends_in_1(
     monkeypatch.setattr(redis_part, "compare", replay([(name, redis) for name in names]))
     monkeypatch.setattr(upload_part, "kill_and_run_again", uploaded(upload))
     monkeypatch.setattr(fleet_part, "compare", replay(fleets()))
+    monkeypatch.setattr(shared_part, "share_a_budget", shared_by(SHARED))
     shown = demo(5)
     assert shown.exit_code == code
     places = [shown.stdout.index(text) for text in said]

@@ -10,11 +10,11 @@ from click.testing import CliRunner
 
 from forbear.cli import demo
 from forbear.cli.app import app
-from forbear.cli.demo import fleet, iam, redis, storage, upload
+from forbear.cli.demo import fleet, iam, redis, shared, storage, upload
 from forbear.cli.demo.checker import Score, Tally, WriteResult, tally
 from forbear.cli.demo.faults import RandomLosses
 from forbear.testing.valkey import NoValkey
-from tests.cli.conftest import UPLOADED, fleets, replay, uploaded
+from tests.cli.conftest import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
 
 DONE, FAILED, UNKNOWN = WriteResult.DONE, WriteResult.FAILED, WriteResult.UNKNOWN
 
@@ -118,6 +118,7 @@ def test_no_redis(
     monkeypatch.setattr(iam, "compare", replay([(name, granted) for name in names]))
     monkeypatch.setattr(upload, "kill_and_run_again", uploaded(UPLOADED))
     monkeypatch.setattr(fleet, "compare", replay(fleets()))
+    monkeypatch.setattr(shared, "share_a_budget", shared_by(SHARED))
     lacking(monkeypatch)
     shown = CliRunner().invoke(app, ["demo", *flags], catch_exceptions=False)
     assert shown.exit_code == 0

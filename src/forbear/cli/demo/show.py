@@ -14,6 +14,7 @@ from rich.text import Text
 
 from forbear.cli.demo.checker import Score, Tally
 from forbear.cli.demo.fleet import share_after
+from forbear.cli.demo.shared import GOAL, SharedResult
 from forbear.cli.demo.storage import Snapshot
 from forbear.cli.demo.upload import UploadResult
 from forbear.cli.output import columns, console, show_table, tell
@@ -170,12 +171,39 @@ def show_fleets(outcomes: Mapping[str, FleetOutcome]) -> None:
     )
 
 
+def show_shared(shared: SharedResult, seed: int) -> None:
+    """Print the results of the shared part to stdout: a table and a conclusion."""
+    table = columns("Shared retry budget", "number")
+    table.columns[1].justify = "right"
+    for text, number in (
+        (f"successes of {shared.processes} processes, of which {shared.killed} were killed", shared.successes),
+        ("retries granted", shared.granted),
+        ("retries refused", shared.refused),
+        ("the bound on granted retries", int(shared.bound)),
+        ("one bucket that sees all calls would grant", shared.unshared),
+    ):
+        table.add_row(f"[bold]{text}[/]", f"{number:,}".replace(",", " "))
+    show_table(table)
+    if not shared.is_clean:
+        _say_bug(seed)
+        return
+    _say(
+        f"When Valkey stopped, {shared.lost} processes noticed it and lived on credit of their own; by the end "
+        f"{shared.back} had it back."
+    )
+    share = f"{100 * shared.share:.0f} % of the retries of one bucket"
+    if shared.share >= GOAL:
+        _say(f"Through kill -9 and the restart the fleet got {share}, and never more than the bound.\n")
+    else:
+        _say(f"The fleet got {share}, less than the usual {100 * GOAL:.0f} %, and never more than the bound.\n")
+
+
 def show_end() -> None:
     """Print what to read next: other commands and pages of the documentation."""
     _say(
         "Read on: `forbear explain METHOD URL` says what may be repeated and why; docs/cloud_storage.md has the list, "
         "docs/read_modify_write.md is about forbear.update, docs/transfer.md about forbear cp, "
-        "docs/simulate.md about fleets."
+        "docs/simulate.md about fleets, docs/shared-budget.md about budgets that a fleet shares."
     )
 
 
