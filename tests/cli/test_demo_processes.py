@@ -75,9 +75,7 @@ BOUND = int(SHARED.bound)
     ],
     ids=["usual", "low", "at-the-bound", "above-the-bound"],
 )
-def test_the_demo_prints_the_numbers(
-    result: SharedResult, code: int, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_prints_the_numbers(result: SharedResult, code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo prints all numbers and what they mean; the exit code is 1 if the bound did not hold."""
     monkeypatch.setattr(shared, "share_a_budget", shared_by(result))
     shown = demo(monkeypatch)

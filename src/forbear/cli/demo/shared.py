@@ -136,7 +136,8 @@ class _Fleet:
         ready = self.log.read_bytes().count(STARTED) + count
         for _ in range(count):
             command = (*self._command, str(next(self._every)))
-            process = subprocess.Popen(command, stdin=subprocess.PIPE)  # noqa: S603 - it ends with its input
+            # In a group of its own, it gets no Ctrl-C; it ends with its input.
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, process_group=0)  # noqa: S603
             self._stack.enter_context(process)
             self._stack.callback(process.kill)
             self._running.append(process)
