@@ -20,7 +20,7 @@ from forbear.simulate.cohort import simulate_cohort
 from forbear.simulate.defaults import GOALS, PolicyFigures, figures_of_policy, shipped
 from forbear.simulate.gallery import STUDIES, Comparison, Study
 from forbear.simulate.gallery.own_jitter import herd
-from forbear.simulate.gallery.study import allowed, shown
+from forbear.simulate.gallery.study import allowed, published_text, shown
 
 _HERE = Path(__file__).parent
 DEFAULTS, GALLERY = _HERE / "fleet.csv", _HERE / "gallery.csv"
@@ -86,8 +86,8 @@ def gallery() -> Iterator[str]:
         """`make reference` generates this page from the studies of forbear and from stored figures. Do not edit it by
         hand.""",
         """Each study repeats a published result with the simulator of forbear, and states the error within which our
-        figure has to lie. `python -m forbear.simulate.gallery` runs them, all in a few seconds, and
-        `python -m forbear.simulate.gallery NAME` runs one. [Fleets](../fleet.md) says what follows from them.""",
+        figure has to lie. `forbear simulate --gallery` runs them, all in a few seconds, and
+        `forbear simulate --gallery NAME` runs one. [Fleets](../fleet.md) says what follows from them.""",
     )
     stored = stored_comparisons()
     for study in STUDIES.values():
@@ -98,9 +98,13 @@ def gallery() -> Iterator[str]:
 
 
 def _row(each: Comparison) -> tuple[str, ...]:
-    relation = "" if each.relation == "about" else f"{each.relation} "
-    published = f"{relation}{shown(each.published, each.unit)}"
-    return each.name, published, shown(each.ours, each.unit), allowed(each), "yes" if each.holds else "**no**"
+    return (
+        each.name,
+        published_text(each),
+        shown(each.ours, each.unit),
+        allowed(each),
+        "yes" if each.holds else "**no**",
+    )
 
 
 def _defaults() -> Iterator[str]:

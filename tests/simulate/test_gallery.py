@@ -1,8 +1,6 @@
 """The gallery: every study holds within its stated error, names its source, and can fail."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from math import comb
@@ -12,14 +10,14 @@ import pytest
 
 from forbear.core.backoff import Exponential
 from forbear.simulate.exact import simulate_exact
-from forbear.simulate.gallery import STUDIES, Comparison, as_text, study
-from forbear.simulate.gallery.__main__ import main
+from forbear.simulate.gallery import STUDIES, Comparison, study
 from forbear.simulate.gallery.aws_jitter import BACKOFFS, compare
 from forbear.simulate.gallery.brooker import failing
 from forbear.simulate.gallery.google_sre import attempts_at_the_bottom, simulated_attempts
 from forbear.simulate.gallery.metastable import goodput_after, outage_at
 from forbear.simulate.gallery.own_jitter import herd
 from forbear.simulate.gallery.queues import blocked, fixed_point
+from forbear.simulate.gallery.study import allowed, published_text, shown
 from forbear.simulate.recovery import drain_time
 
 if TYPE_CHECKING:
@@ -89,20 +87,15 @@ def test_holds(published: float, ours: float, error: float, relation: str, holds
     assert each.holds is holds
 
 
-def test_as_text() -> None:
-    """The text has the title, the source, and both figures with the error; a figure that does not hold stands out."""
-    entry = study("sre-layers")
-
-    def wrong() -> Iterator[Comparison]:
-        yield from entry.compare()
-        yield Comparison("goodput after it", 0, 5, 1, "QPS")
-        yield Comparison("load", 1.1, 2000, 0.125, "/s", "at most")
-
-    text = as_text(entry, replace(entry, compare=wrong).run())
-    assert text[:2] == [entry.title, f"  source: {entry.source}"]
-    assert re.search(r"database, real policies +published 64 +ours 64 +error at most 0%: holds", text[2])
-    assert re.search(r"after it +published 0 QPS +ours 5 QPS +error at most 1 QPS: DOES NOT HOLD", text[-2])
-    assert re.search(r"published at most 1\.1 /s +ours 2000 /s +error at most 12\.5%: DOES NOT HOLD", text[-1])
+def test_the_texts_of_a_figure() -> None:
+    """A limit says what it is; the error is in percent, or in the unit if the published figure is 0."""
+    limit, nothing = Comparison("load", 1.1, 2000, 0.125, "/s", "at most"), Comparison("goodput", 0, 5, 1, "QPS")
+    assert (published_text(limit), shown(limit.ours, limit.unit), allowed(limit)) == (
+        "at most 1.1 /s",
+        "2000 /s",
+        "12.5%",
+    )
+    assert (published_text(nothing), allowed(nothing)) == ("0 QPS", "1 QPS")
 
 
 def test_an_unknown_study() -> None:
@@ -162,26 +155,6 @@ def test_the_peak_in_closed_form() -> None:
     """Five uniform seconds in a period of 32 s: the fullest second has 66/120 of all, 17.6 times the mean."""
     share = sum((-1) ** k * comb(5, k) * ((3 - k) ** 5 - max(2 - k, 0) ** 5) for k in range(3)) / 120
     assert share * 32 == pytest.approx(17.6)
-
-
-def test_the_command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m forbear.simulate.gallery` prints studies; its exit code says whether they hold."""
-    assert main(["sre-layers", "hotos-2021"]) == 0
-    printed = capsys.readouterr().out
-    assert printed.startswith("sre-layers: Google SRE: three layers")
-    assert printed.count("holds\n") == len(comparisons("sre-layers")) + len(comparisons("hotos-2021"))
-    assert main(["sre-layer"]) == 2
-    assert (
-        "error: `name` must be the name of a study, got 'sre-layer'; did you mean sre-layers?"
-        in capsys.readouterr().err
-    )
-
-    def wrong() -> Iterator[Comparison]:
-        yield Comparison("load", 1, 2, 0.1)
-
-    monkeypatch.setitem(STUDIES, "sre-layers", replace(study("sre-layers"), compare=wrong))
-    assert main(["sre-layers"]) == 1
-    assert "DOES NOT HOLD" in capsys.readouterr().out
 
 
 @pytest.mark.soak

@@ -11,6 +11,8 @@ import click
 from forbear.cli.output import BadInput, tell
 from forbear.cli.simulate.answers import show_values, show_verdicts, values_document, verdict_document
 from forbear.cli.simulate.example import EXAMPLE
+from forbear.cli.simulate.gallery import ALL, show_gallery
+from forbear.cli.simulate.modes import check_modes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,10 +45,19 @@ _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: wh
 @click.option("--find", "key", metavar="KEY", help="Find the values of KEY with which --such-that holds.")
 @click.option("--such-that", metavar="LIMIT", help="A limit on a figure, such as 'recovery < 60 s'.")
 @click.option("--map", "draw_map", is_flag=True, help="Try triggers of many sizes and lengths; show which ones stay.")
+@click.option(
+    "--gallery",
+    is_flag=False,
+    flag_value=ALL,
+    metavar="[NAME]",
+    help="Run published studies, or one, and compare their figures with ours.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the bins.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also draw a plot.")
+@click.pass_context
 def command(
+    context: click.Context,
     file: Path | None,
     changes: tuple[str, ...],
     policy: str | None,
@@ -59,6 +70,7 @@ def command(
     key: str | None,
     such_that: str | None,
     draw_map: bool,
+    gallery: str | None,
     as_json: bool,
     table: Path | None,
     plot: Path | None,
@@ -74,21 +86,14 @@ def command(
     """
     from forbear.simulate import ScenarioError, SimulationInterrupted, simulate
 
-    if table is not None and compare:
-        raise BadInput("`--csv` does not go with `--compare`", "write one file for each policy")
-    if (key is None) != (such_that is None):
-        raise BadInput(
-            "`--find` and `--such-that` must come together", "write --find attempts --such-that 'drain < 60 s'"
-        )
-    if key is not None and (compare or judge or draw_map or table is not None or plot is not None or runs > 1):
-        raise BadInput("`--find` does not go with other output than --json", "leave the other options out")
-    if draw_map and (compare or judge or table is not None or engine == "exact" or runs > 1):
-        raise BadInput("`--map` goes with --json and --plot only", "leave the other options out")
+    check_modes(context)
     outcomes: dict[str, FleetOutcome] = {}
     scenarios: dict[str, Scenario] = {}
     verdicts: dict[str, FleetVerdict] = {}
     interrupted = False
     try:
+        if gallery is not None:
+            context.exit(0 if show_gallery(gallery, as_json=as_json) else 1)
         scenarios = _scenarios(file, changes, policy, compare)
         if key is not None and such_that is not None:
             _find(next(iter(scenarios.values())), key, such_that, engine, seed, as_json=as_json)
@@ -131,7 +136,7 @@ def command(
         tell(f"wrote the plot to {plot}")
     if interrupted:
         tell("interrupted: this is what was known until then")
-        click.get_current_context().exit(130)
+        context.exit(130)
 
 
 def _scenarios(

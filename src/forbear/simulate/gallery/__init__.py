@@ -11,9 +11,9 @@ from forbear.simulate.gallery.google_sre import SRE_LAYERS, SRE_THROTTLE
 from forbear.simulate.gallery.metastable import HOTOS_2021, OSDI_2022
 from forbear.simulate.gallery.own_jitter import OWN_JITTER
 from forbear.simulate.gallery.queues import NO_HYSTERESIS
-from forbear.simulate.gallery.study import Comparison, Study, as_text
+from forbear.simulate.gallery.study import Comparison, Study
 
-__all__ = ["STUDIES", "Comparison", "Study", "as_text", "study"]
+__all__ = ["STUDIES", "Comparison", "Study", "study"]
 
 STUDIES: dict[str, Study] = {
     each.name: each

@@ -60,26 +60,12 @@ def shown(value: float, unit: str = "") -> str:
     return f"{digits} {unit}".rstrip()
 
 
-def as_text(study: Study, comparisons: tuple[Comparison, ...]) -> list[str]:
-    """Return the lines that show a study in a terminal: its title, its source, and a line for each comparison."""
-    names = max(len(each.name) for each in comparisons)
-    published = max(len(_published(each)) for each in comparisons)
-    ours = max(len(shown(each.ours, each.unit)) for each in comparisons)
-    lines = [study.title, f"  source: {study.source}"]
-    for each in comparisons:
-        verdict = "holds" if each.holds else "DOES NOT HOLD"
-        lines.append(
-            f"  {each.name:{names}}  published {_published(each):{published}}  "
-            f"ours {shown(each.ours, each.unit):{ours}}  error at most {allowed(each)}: {verdict}"
-        )
-    return lines
-
-
 def allowed(each: Comparison) -> str:
     """Return the stated error as a text: in percent, or in the unit if the published figure is 0."""
     return f"{each.error:.1%}".replace(".0%", "%") if each.published else shown(each.error, each.unit)
 
 
-def _published(each: Comparison) -> str:
+def published_text(each: Comparison) -> str:
+    """Return the published figure as a text, after "at most" or "at least" if it is a limit."""
     text = shown(each.published, each.unit)
     return text if each.relation == "about" else f"{each.relation} {text}"
