@@ -1,5 +1,7 @@
 """The cohort engine: it agrees with the exact engine on large fleets, and scales without cost."""
 
+import importlib
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +16,7 @@ from forbear.simulate.cohort import simulate_cohort
 from forbear.simulate.exact import simulate_exact
 from forbear.simulate.fields import ScenarioError
 from forbear.simulate.mean_budgets import MeanBucket
+from forbear.simulate.runs import simulate
 from forbear.simulate.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 from forbear.simulate.service_times import ServiceTimes
 
@@ -158,3 +161,16 @@ def test_what_has_no_mean_names_the_exact_engine(change: dict[str, Any], key: st
     """Layers are for the exact engine, and the error says so."""
     with pytest.raises(ScenarioError, match=rf"^`{key}` must be .* in the cohort engine.*; choose the exact engine"):
         simulate_cohort(replace(Scenario(10), **change))
+
+
+@pytest.mark.parametrize("module", ["cohort", "levels", "kernels", "mean_budgets", "markov", "verdict"])
+def test_without_numpy_the_error_names_the_extra(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever module is imported first, the error says what to install; so does `simulate`."""
+    for name in [name for name in sys.modules if name.startswith("forbear.simulate.")]:
+        if hasattr(sys.modules[name], "np") or name.endswith(("cohort", "mean_budgets", "verdict")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pytest.raises(ImportError, match=r'needs numpy; install it with: pip install "forbear\[simulate\]"'):
+        importlib.import_module(f"forbear.simulate.{module}")
+    with pytest.raises(ImportError, match=r'pip install "forbear\[simulate\]"'):
+        simulate(Scenario(duration=1))

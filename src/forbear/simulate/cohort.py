@@ -9,6 +9,7 @@ from math import exp
 from typing import TYPE_CHECKING
 
 from forbear.core.check import INFINITY
+from forbear.simulate.arrays import np
 from forbear.simulate.course import Course
 from forbear.simulate.fields import refuse
 from forbear.simulate.load import RateCurve
@@ -16,12 +17,6 @@ from forbear.simulate.mean_budgets import MeanBudget, scenario_budget
 from forbear.simulate.scenario import Scenario
 from forbear.simulate.service_times import ServiceTimes
 from forbear.simulate.wait_bins import WaitKernels
-
-try:
-    import numpy as np
-except ImportError as error:
-    text = 'the cohort engine of forbear.simulate needs numpy; install it with: pip install "forbear[simulate]"'
-    raise ImportError(text) from error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,9 +4,8 @@ from functools import reduce
 from math import ceil, gcd
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from forbear.core.budget import micro
+from forbear.simulate.arrays import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from forbear.core.check import INFINITY
+from forbear.simulate.arrays import np
 from forbear.simulate.scenario import ClientBudget, Scenario
 from forbear.simulate.service_times import ServiceTimes
 from forbear.simulate.steady import SteadyState, steady_admission, steady_grant

@@ -3,11 +3,10 @@
 from math import ceil
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from forbear.core.check import INFINITY
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import Kind, Verdict
+from forbear.simulate.arrays import np
 from forbear.simulate.waits import KNOTS, MOST_ROWS, wait_table
 
 if TYPE_CHECKING:
