@@ -138,6 +138,25 @@ def test_a_map_of_triggers(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.M
     assert [len(row) for row in document["recovery"]] == [2, 2]
 
 
+def test_a_sweep(invoke: Invoke, tmp_path: Path) -> None:
+    """`--sweep` has a row for each value and a column for each scenario, for success and for load."""
+    plot = tmp_path / "sweep.svg"
+    few = (*SMALL, "--set", "windows=[]", "--set", "budget=brooker", "--compare", "clients.count=2")
+    done = invoke("simulate", *few, "--sweep", "service.failure=0,0.5,1", "--plot", str(plot))
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[7]) == ("calls that succeed", "attempts per second")
+    assert lines[2].split() == lines[9].split() == ["service.failure", "default", "clients.count=2"]
+    assert lines[3].split() == ["0", "100.0%", "100.0%"]
+    assert lines[10].split() == ["0", "20", "20"]
+    assert done.stderr == f"wrote the plot to {plot}\n"
+    drawn = plot.read_text()
+    assert all(f"<!-- {text} -->" in drawn for text in ("service.failure", "attempts per second", "clients.count=2"))
+    document = json.loads(invoke("simulate", *few, "--sweep", "service.failure=0,0.5,1", "--json").stdout)
+    assert (document["key"], document["values"]) == ("service.failure", [0, 0.5, 1])
+    assert document["policies"]["default"]["load"][1] > document["policies"]["clients.count=2"]["load"][1] > 20
+
+
 def test_several_runs(invoke: Invoke) -> None:
     """`--runs` chooses the exact engine, and every value has its standard error."""
     done = invoke("simulate", *SMALL, "--runs", "2", "--workers", "1")
@@ -183,6 +202,9 @@ def test_files_to_write(invoke: Invoke, tmp_path: Path) -> None:
         (["--find", "x", "--such-that", "drain < 5 s"], "`--find` must be a number of the scenario", "write attempts"),
         (["--find", "attempts", "--such-that", "drain < 5"], "`--such-that` must be drain < a time", "correct the"),
         (["--map", "--runs", "2"], "`--map` does not go with --runs", "leave out --runs, or --map"),
+        (["--sweep", "service.failure"], "`--sweep` must be a key, and a range or numbers", "write service.failure="),
+        (["--sweep", "servce.failure=0..1"], "`--sweep` must be a number of the scenario, or jitter", "write attempts"),
+        (["--sweep", "attempts=1..3", "--csv", "x"], "`--sweep` does not go with --csv", "leave out --csv"),
         (["--csv", "x", "--compare", "ci"], "`--csv` does not go with `--compare`", "write one file for each"),
         (["--compare", "ci", "--compare", "ci"], "`--compare ci` is there already", "name another"),
         (["--plot", "/nowhere/x.png"], "cannot write /nowhere/x.png", "choose another folder"),

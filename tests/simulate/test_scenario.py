@@ -198,3 +198,13 @@ def test_python_values_are_checked_too() -> None:
         Server().workers = 3  # type: ignore[misc]
     for section in (Scenario, Clients, RateChange, Server, Window, ClientBudget, Throttling):
         assert all(rule.unit and rule.text for rule in rules(section).values())
+
+
+def test_a_list_in_an_option() -> None:
+    """An option may write a whole list as in TOML, so that a file's windows can be left out or replaced."""
+    document = {"windows": [{"start": "5s"}]}
+    assert read_mapping(document, ["windows=[]"]).windows == ()
+    replaced = read_mapping(document, ['windows=[{ start = "7s", length = "2s" }]', "windows[0].kind=hold"]).windows
+    assert [(each.kind, each.start, each.length) for each in replaced] == [("hold", 7, 2)]
+    with pytest.raises(ScenarioError, match=r"`windows` must be a list of tables as in TOML.*; write \[\] for none"):
+        read_mapping(document, ["windows=[{"])

@@ -54,8 +54,9 @@ def read_contention(document: Any, options: Iterable[str] = ()) -> Contention:
 def read_mapping(document: Any, options: Iterable[str] = ()) -> Scenario:
     """Return the scenario of nested mappings, with texts for times and rates: {"service": {"time": "50ms"}}.
 
-    Each option is `key=value` and replaces one value, such as "service.workers=20" or "windows[0].length=2m". Raises
-    ScenarioError for an unknown key, for a value without its unit, and for an impossible value.
+    Each option is `key=value` and replaces one value, such as "service.workers=20" or "windows[0].length=2m". A list is
+    written as in TOML ("windows=[]"). Raises ScenarioError for an unknown key, for a value without its unit, and for an
+    impossible value.
     """
     return _section(Scenario, _merged(document, options), "")
 
@@ -86,7 +87,16 @@ def _set_option(document: dict[str, Any], option: str) -> None:
         table = table.setdefault(part, {})
         if not is_mapping(table):
             refuse(key.strip(), "a key of a table, not of a list", option, f"write {part}[0].{name} for the first item")
-    table[name] = value.strip()
+    text = value.strip()
+    table[name] = _list(key.strip(), text) if key.strip() in LISTS and text.startswith("[") else text
+
+
+def _list(key: str, text: str) -> object:
+    """Return the list that an option writes as TOML, such as `[]` or `[{ start = "30s", length = "10s" }]`."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return refuse(key, "a list of tables as in TOML", text, "write [] for none")
 
 
 def _item(table: dict[str, Any], name: str, number: int, key: str) -> dict[str, Any]:
@@ -123,6 +133,6 @@ def _section(section: type[S], table: Any, prefix: str) -> S:
             values[name] = _section(TABLES[key], raw, f"{key}.")
         else:
             if not is_list(raw):
-                refuse(key, "a list of tables", raw, f"write [[{key}]] above each one")
+                refuse(key, "a list of tables", raw, f"write [[{key}]] above each one in a file, and [] for none")
             values[name] = tuple(_section(LISTS[key], item, f"{key}[{n}].") for n, item in enumerate(raw))
     return section(**values)

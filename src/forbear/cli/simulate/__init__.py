@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from forbear.simulate import FleetOutcome, Scenario
+    from forbear.simulate.runs import Engine
     from forbear.simulate.verdict import FleetVerdict
 
 _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: what is known is printed before."
@@ -45,6 +46,7 @@ _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: wh
 @click.option("--find", "key", metavar="KEY", help="Find the values of KEY with which --such-that holds.")
 @click.option("--such-that", metavar="LIMIT", help="A limit on a figure, such as 'recovery < 60 s'.")
 @click.option("--map", "draw_map", is_flag=True, help="Try triggers of many sizes and lengths; show which ones stay.")
+@click.option("--sweep", metavar="KEY=FROM..TO", help="Show success and load against the values of KEY.")
 @click.option(
     "--gallery",
     is_flag=False,
@@ -70,6 +72,7 @@ def command(
     key: str | None,
     such_that: str | None,
     draw_map: bool,
+    sweep: str | None,
     gallery: str | None,
     as_json: bool,
     table: Path | None,
@@ -101,11 +104,14 @@ def command(
         if draw_map:
             _map(next(iter(scenarios.values())), plot, as_json=as_json)
             return
+        if sweep is not None:
+            _sweep(scenarios, sweep, plot, engine, runs, seed, workers, as_json=as_json)
+            return
         with _progress(len(scenarios) * runs, engine == "exact" or runs > 1) as advance:
             for name, scenario in scenarios.items():
                 outcomes[name] = simulate(
                     scenario,
-                    engine="exact" if engine == "exact" or (engine is None and runs > 1) else "cohort",
+                    engine=_engine(engine, runs),
                     runs=runs,
                     seed=seed,
                     workers=workers,
@@ -119,6 +125,8 @@ def command(
     except ScenarioError as error:
         _refuse(error)
     except SimulationInterrupted as error:
+        if key is not None or sweep is not None:
+            raise click.Abort from None  # of one of many simulations: nothing is known yet
         interrupted = True
         outcomes[list(scenarios)[len(outcomes)]] = error.outcome
     except ImportError as error:
@@ -192,6 +200,46 @@ def _map(scenario: "Scenario", plot: Path | None, *, as_json: bool) -> None:
     if plot is not None:
         plot_map(tried, plot)
         tell(f"wrote the plot to {plot}")
+
+
+def _sweep(
+    scenarios: "dict[str, Scenario]",
+    text: str,
+    plot: Path | None,
+    engine: str | None,
+    runs: int,
+    seed: int,
+    workers: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Simulate each scenario with each value of one key, and print success and load; plot them if there is a file."""
+    from forbear.cli.simulate.sweeps import plot_sweeps, show_sweeps, sweeps_document
+    from forbear.simulate import ScenarioError
+    from forbear.simulate.sweep import read_values, sweep
+
+    key, values = read_values(text)
+    kind = _engine(engine, runs)
+    with _progress(len(scenarios) * len(values) * runs, slow=True) as advance:
+        try:
+            swept = {
+                name: sweep(scenario, key, values, engine=kind, runs=runs, seed=seed, workers=workers, progress=advance)
+                for name, scenario in scenarios.items()
+            }
+        except ScenarioError as error:
+            raise ScenarioError(str(error).replace("`key`", "`sweep`")) from None  # `key` is that of --find
+    if as_json:
+        click.echo(json.dumps(sweeps_document(swept)))
+    else:
+        show_sweeps(swept)
+    if plot is not None:
+        plot_sweeps(swept, plot)
+        tell(f"wrote the plot to {plot}")
+
+
+def _engine(engine: str | None, runs: int) -> "Engine":
+    """Return the engine to use: only the exact one can have several runs."""
+    return "exact" if engine == "exact" or (engine is None and runs > 1) else "cohort"
 
 
 def _print(outcomes: "dict[str, FleetOutcome]", verdicts: "dict[str, FleetVerdict]", *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ _MODES = {
     "gallery": ("as_json",),
     "key": (*_SCENARIO, "such_that", "engine", "seed"),
     "draw_map": (*_SCENARIO, "plot"),
+    "sweep": (*_SCENARIO, "compare", "engine", "runs", "seed", "workers", "plot"),
 }
 """The parameters that go with the parameter of a mode, the most special mode first."""
 
