@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from forbear.core.budget import Throttle, TokenBucket
 from forbear.core.verdict import Verdict
 from forbear.simulate.scenario import ClientBudget, Scenario
 
@@ -44,6 +45,8 @@ class RuleBudgets:
         self._rule: Any = rule
         self._clients = clients
         self._states: dict[int, list[int]] = {}
+        self._has_tokens = isinstance(self._rule, TokenBucket | Throttle)  # the first counter; the second is the most
+        self._missing = 0  # micro-tokens in all buckets together
         self._admit = getattr(rule, "admit", None)
         self._failed = getattr(rule, "failed", None)
         self._release = getattr(rule, "release", None)
@@ -55,11 +58,15 @@ class RuleBudgets:
     def failed(self, client: int, now: float, verdict: Verdict) -> None:
         """Count a failure, if the rule counts failures."""
         if self._failed is not None:
-            self._failed(self._state(client), now, verdict)
+            state = self._state(client)
+            before = state[0]
+            self._failed(state, now, verdict)
+            self._missing += before - state[0]
 
     def take(self, client: int, now: float, verdict: Verdict) -> int | None:
         """Return the cost of a retry in micro-tokens if the rule grants one, otherwise None."""
         cost: int | None = self._rule.take(self._state(client), now, verdict)
+        self._missing += cost or 0
         return cost
 
     def release(self, client: int, now: float, cost: int) -> None:
@@ -69,7 +76,17 @@ class RuleBudgets:
 
     def succeeded(self, client: int, now: float, cost: int) -> None:
         """Count a success by the rule."""
-        self._rule.succeeded(self._state(client), now, cost)
+        state = self._state(client)
+        before = state[0]
+        self._rule.succeeded(state, now, cost)
+        self._missing += before - state[0]
+
+    def level(self, clients: int) -> float | None:
+        """Return the mean share of tokens left in the buckets of so many clients; None if the rule has no tokens."""
+        if not self._has_tokens:
+            return None
+        most: int = self._rule.start()[1] * -(-clients // self._clients)
+        return 1 - self._missing / most
 
     def _state(self, client: int) -> list[int]:
         """Return the counters of a client; they are made when they are first needed."""
@@ -83,7 +100,7 @@ class RuleBudgets:
 class BothBudgets:
     """A retry budget and a throttle: a first attempt and a retry need both of them. Costs are those of the budget."""
 
-    def __init__(self, budget: FleetBudget, throttle: FleetBudget) -> None:
+    def __init__(self, budget: RuleBudgets, throttle: RuleBudgets) -> None:
         self._budget = budget
         self._throttle = throttle
 
@@ -113,6 +130,10 @@ class BothBudgets:
         """Count a success in both."""
         self._budget.succeeded(client, now, cost)
         self._throttle.succeeded(client, now, cost)
+
+    def level(self, clients: int) -> float | None:
+        """Return the level of the retry budget."""
+        return self._budget.level(clients)
 
 
 def fleet_budget(scenario: Scenario) -> FleetBudget | None:

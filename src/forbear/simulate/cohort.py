@@ -85,6 +85,9 @@ class _Cohorts:
         closed, herd = clients.arrivals == "closed", clients.arrivals == "herd"
         leaving = 1 - exp(-self._step / clients.think_time)
         course = self._course
+        if self._budget is not None and self._budget.level() is not None:
+            course.budget_level = [0.0] * self._bins
+        levels = course.budget_level
         for t in range(self._bins):
             if closed:
                 new = self._thinking * leaving
@@ -101,6 +104,8 @@ class _Cohorts:
             self._time_out(t)  # before service: a request of this bin that timed out has no client any more
             self._serve(t)
             self._decide(t)
+            if levels and self._budget is not None:
+                levels[t] = self._budget.level() or 0.0
             if closed:
                 self._thinking += course.successes[t] + course.gave_up[t]
         return course

@@ -44,6 +44,11 @@ class Course:
     """The mean number of requests in the service, waiting or served."""
     queued: list[float] = field(default_factory=_zeros)
     """The mean number of requests that wait for a worker."""
+    budget_level: list[float] = field(default_factory=_zeros)
+    """The mean share of tokens left in the clients' buckets at the end of each bin; empty for budgets of other rules.
+
+    It is empty in the compiled engine, too.
+    """
     delays: list[float] = field(default_factory=_zeros)
     """The seconds from the begin of a call to its success, one for each call (exact engine only)."""
 

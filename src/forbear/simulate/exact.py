@@ -6,7 +6,7 @@ from random import Random
 from forbear.core.check import INFINITY
 from forbear.core.decide import Stop, decide
 from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.simulate.budgets import FleetBudget, budgets_of, fleet_budget
+from forbear.simulate.budgets import BothBudgets, FleetBudget, RuleBudgets, budgets_of, fleet_budget
 from forbear.simulate.course import Course
 from forbear.simulate.load import RateCurve, expected_calls
 from forbear.simulate.scenario import Clients, Layer, Scenario
@@ -106,12 +106,16 @@ class _Fleet:
         below = None
         for layer in reversed(scenario.layers):
             below = Tier(layer, None if layer.budget is None else budgets_of(layer.budget, scenario), below)
+        self._level = budget.level if isinstance(budget, RuleBudgets | BothBudgets) else None
         self._fleet = Tier(self._clients, budget, below)
         self._used_up = TRANSIENT.replace(exhausted=scenario.nested_guard)
 
     def run(self) -> Course:
         """Let the scenario happen and return its course."""
         clients = self._clients
+        if self._level is not None and self._level(clients.count) is not None:
+            self._course.budget_level = [0.0] * self._course.bins
+            self._agenda.at(self._course.step, self._read_level, 0)
         if clients.arrivals == "closed":
             for client in range(clients.count):
                 self._think(client)
@@ -123,7 +127,17 @@ class _Fleet:
         self._agenda.run(self._scenario.duration)
         self._agenda.now = self._scenario.duration
         self._service.count_time()
+        if self._course.budget_level:
+            self._read_level(self._course.bins - 1)
         return self._course
+
+    def _read_level(self, number: int) -> None:
+        """Write down the level of the budgets at the end of a bin, and enter the next reading."""
+        course = self._course
+        if self._level is not None:
+            course.budget_level[number] = self._level(self._clients.count) or 0.0
+        if number + 2 < course.bins:
+            self._agenda.at((number + 2) * course.step, self._read_level, number + 1)
 
     def _next_arrival(self, number: float) -> None:
         """Enter the arrival after the one at `number` expected calls."""

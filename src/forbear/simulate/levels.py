@@ -47,6 +47,10 @@ class TokenLevels:
         """Return the share of buckets with more than `tokens`."""
         return float(self._shares[int(tokens / self._cell + 1e-9) + 1 :].sum())
 
+    def mean(self) -> float:
+        """Return the mean level as a share of the capacity."""
+        return float(self._shares @ np.arange(self._top + 1)) / self._top
+
     def _move(self, levels: "Shares", chance: float) -> None:
         """Move this share of the buckets at each level to the level in `levels`."""
         low = np.minimum(np.floor(levels + 1e-9).astype(np.int64), self._top)

@@ -47,6 +47,10 @@ class MeanBudget(Protocol):
         """Take the mean number of requests that workers serve, which the engine counts as ended at once."""
         ...
 
+    def level(self) -> float | None:
+        """Return the mean share of tokens that are left, None if the budgets have no tokens."""
+        ...
+
 
 class MeanBucket(FreeCalls):
     """Token buckets of one rule, at first full: one for the whole fleet, or one for each of many groups."""
@@ -104,6 +108,12 @@ class MeanBucket(FreeCalls):
         if retried > 0:
             self._levels.add(retried / self._groups, again / retried)
 
+    def level(self) -> float:
+        """Return the mean share of tokens that are left, with those that were paid in this bin."""
+        if self._levels is not None:
+            return self._levels.mean()
+        return min(self._tokens + self._paid, self._capacity) / self._capacity
+
     def _give_back(self, retried: float) -> float:
         """Take retries that ended from those under way, and return the tokens that they took."""
         share = min(retried / self._under_way, 1.0) if self._under_way > 0 else 0.0
@@ -155,6 +165,10 @@ class MeanThrottle(FreeCalls):
         else:
             self._tokens = min(self._tokens + successes * self._rule.token_ratio, self._rule.max_tokens)
 
+    def level(self) -> float:
+        """Return the mean share of tokens that are left."""
+        return self._tokens / self._rule.max_tokens if self._levels is None else self._levels.mean()
+
 
 class MeanBoth:
     """A budget and a throttle: an attempt needs both of them."""
@@ -186,6 +200,10 @@ class MeanBoth:
         """Hand the number to both."""
         for each in self._both:
             each.serving(requests)
+
+    def level(self) -> float | None:
+        """Return the level of the retry budget."""
+        return self._both[0].level()
 
 
 def mean_budget(rule: "BudgetRule", groups: float, *, rate: float, step: float) -> MeanBudget:

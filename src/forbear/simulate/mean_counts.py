@@ -14,7 +14,7 @@ _FULL = 1e9  # a load at which no place is free
 
 
 class FreeCalls:
-    """The base of mean budgets that admit all calls and count no failures."""
+    """The base of mean budgets that admit all calls, count no failures and have no tokens."""
 
     def admit(self, now: float, calls: float) -> float:
         """Admit all calls."""
@@ -25,6 +25,10 @@ class FreeCalls:
 
     def serving(self, requests: float) -> None:
         """Count nothing."""
+
+    def level(self) -> float | None:
+        """Return None: there are no tokens."""
+        return None
 
 
 class _Slots:
@@ -170,6 +174,10 @@ class MeanActive:
     def succeeded(self, now: float, first: float, retried: float) -> None:
         """Take the attempts that ended out of the counts."""
         self.failed(now, first, retried)
+
+    def level(self) -> float | None:
+        """Return None: there are no tokens."""
+        return None
 
     def serving(self, requests: float) -> None:
         """Count these requests as active, too."""

@@ -66,6 +66,15 @@ class FleetOutcome:
         return [count / self.scenario.step for count in self.bins["successes"]]
 
     @property
+    def budget_level(self) -> list[float] | None:
+        """The mean share of tokens left in the clients' buckets, at the end of each time bin.
+
+        None if the rule of the budget has no tokens (those of `TokenBucket` and `Throttle` have), and for exact runs of
+        100 000 calls or more if numba is installed.
+        """
+        return self.bins.get("budget_level")
+
+    @property
     def not_modelled(self) -> tuple[str, ...]:
         """The list of what this simulation does not model."""
         return (*NOT_MODELLED, *(_COHORT if self.engine == "cohort" else ()))
