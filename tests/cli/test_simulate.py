@@ -186,6 +186,9 @@ def test_files_to_write(invoke: Invoke, tmp_path: Path) -> None:
             "write a number with",
         ),
         (["--set", "servce.time=50"], "`servce` must be one of the keys", "did you mean service?"),
+        (["--policy", ""], "`clients.policy` must be the name of a policy, got ''", "write one of default, "),
+        (["--set", "=5"], "`option` must be a key and a value, got '=5'", "write it as service.workers=20"),
+        (["--set", ""], "`option` must be a key and a value, got ''", "write it as service.workers=20"),
         (["--policy", "nope"], "`clients.policy` must be the name of a policy, got 'nope'", "write one of default, "),
         (["--policy", "documented_2020.x"], "`clients.policy` must be the name of a policy", "write one of default, "),
         (["--policy", "documented"], "`clients.policy` must be the name of one policy", "write one of cloud_storage"),
@@ -301,6 +304,16 @@ def test_the_chart() -> None:
     assert {len(line.plain) for line in wide[:HEIGHT]} == {8 + WIDTH}
     assert "trigger" not in wide[-1].plain
     assert draw(Curves([0.0] * 5, [0.0] * 5, 1, None), signs=ASCII)
+
+
+def test_a_narrow_terminal() -> None:
+    """The chart is as wide as the terminal, and the legend has a line for each part; below 24 columns it stays."""
+    curves = Curves([10.0] * 100, [5.0] * 100, 1, (10, 20))
+    lines = [line.plain for line in draw(curves, room=44)]
+    assert max(map(len, lines)) == 44
+    assert lines[-3:] == ["█ goodput per second", "▒ attempts per second above it", "· trigger"]
+    assert len(draw(curves, room=80)) == HEIGHT + 3
+    assert {len(line.plain) for line in draw(curves, room=3)[:HEIGHT]} == {24}
 
 
 def test_texts() -> None:

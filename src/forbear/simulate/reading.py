@@ -75,7 +75,7 @@ def _set_option(document: dict[str, Any], option: str) -> None:
     """Put the value of one `key=value` into the document."""
     key, equals, value = option.partition("=")
     *path, name = key.strip().split(".")
-    if not equals or len(path) > 2:
+    if not equals or not name or len(path) > 2:
         refuse("option", "a key and a value", option, "write it as service.workers=20")
     table = document
     for part in path:

@@ -162,7 +162,7 @@ def _scenarios(
         except OSError as error:
             raise BadInput(f"cannot read {file}: {error.strerror}", "name another file") from None
 
-    policies = [f"clients.policy={policy}"] if policy else []
+    policies = [] if policy is None else [f"clients.policy={policy}"]
     first = read(*policies, *changes)
     scenarios = {policy or first.clients.policy.name or "the policy of the file": first}
     for name in compare:

@@ -9,6 +9,7 @@ from rich.text import Text
 from forbear.cli.simulate.texts import time_text
 
 WIDTH, HEIGHT = 72, 10
+_LEAST = 16  # columns of the narrowest chart
 _LABEL = 8  # columns for the numbers left of the axis
 
 
@@ -43,13 +44,15 @@ class Curves:
         return max((*_columns(self.load, WIDTH), *_columns(self.goodput, WIDTH)))
 
 
-def draw(curves: Curves, *, signs: Signs = UNICODE, top: float | None = None) -> list[Text]:
+def draw(curves: Curves, *, signs: Signs = UNICODE, top: float | None = None, room: int = _LABEL + WIDTH) -> list[Text]:
     """Return the lines of a chart, with an axis and a legend; `top` is the value of its top, None for that of a curve.
 
     A column is the mean of its bins. Goodput is filled; load above it is the attempts that do not succeed, and counts
-    again what is retried.
+    again what is retried. `room` is the width of the terminal: in a narrow one the chart is narrow, too, and each part
+    of the legend has a line.
     """
-    load, goodput = _columns(curves.load, WIDTH), _columns(curves.goodput, WIDTH)
+    most = max(min(room - _LABEL, WIDTH), _LEAST)
+    load, goodput = _columns(curves.load, most), _columns(curves.goodput, most)
     width, end = len(load), len(curves.load) * curves.step
     scale = HEIGHT / (top or curves.top or 1.0)
     begin, stop = curves.trigger or (end + 1, end + 1)
@@ -65,16 +68,15 @@ def draw(curves: Curves, *, signs: Signs = UNICODE, top: float | None = None) ->
         lines.append(line)
     lines.append(Text(f"{'0':>{_LABEL - 2}} {signs.tick}{signs.line * width}"))
     lines.append(Text(" " * _LABEL + _times(width, end)))
-    legend = Text(" " * _LABEL)
+    parts: list[Text] = []
     for sign, style, text in (
         (signs.parts[-1], "green", "goodput per second"),
         (signs.excess, "red", "attempts per second above it"),
         *([(signs.shade, "dim", "trigger")] if shaded else []),
     ):
-        legend.append(sign, style)
-        legend.append(f" {text}   ")
-    legend.rstrip()
-    return [*lines, legend]
+        parts.append(Text.assemble((sign, style), f" {text}"))
+    legend = Text(" " * _LABEL) + Text("   ").join(parts)
+    return [*lines, legend] if len(legend) <= room else [*lines, *parts]
 
 
 def _cell(goodput: float, load: float, shaded: bool, signs: Signs) -> tuple[str, str]:

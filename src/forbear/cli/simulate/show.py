@@ -44,7 +44,8 @@ def show_limits(outcome: FleetOutcome) -> None:
 def show_chart(outcome: FleetOutcome, title: str = "", top: float | None = None) -> None:
     """Print the chart of an outcome; `top` is the value of its top, None for its own."""
     out = console()
-    for line in ([Text(title, "bold")] if title else []) + draw(curves_of(outcome), signs=_signs(), top=top):
+    chart = draw(curves_of(outcome), signs=_signs(), top=top, room=out.width)
+    for line in ([Text(title, "bold")] if title else []) + chart:
         with out.capture() as captured:
             out.print(line)
         click.echo(captured.get().rstrip(), color=out.color_system is not None)
