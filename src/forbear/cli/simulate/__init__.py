@@ -90,6 +90,10 @@ def command(
     from forbear.simulate import ScenarioError, SimulationInterrupted, simulate
 
     check_modes(context)
+    if plot is not None:
+        from forbear.cli.simulate.plot import check_plot
+
+        check_plot(plot)
     outcomes: dict[str, FleetOutcome] = {}
     scenarios: dict[str, Scenario] = {}
     verdicts: dict[str, FleetVerdict] = {}

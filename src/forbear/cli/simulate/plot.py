@@ -18,7 +18,7 @@ _LOAD, _GOODPUT, _TRIGGER = "#d62728", "#2ca02c", "#bbbbbb"
 def plot_outcomes(outcomes: Mapping[str, FleetOutcome], file: Path) -> None:
     """Plot one panel for each outcome, with the same axes, in the format of the file's suffix.
 
-    Raises BadInput for an unknown suffix, and if the file cannot be written.
+    Raises BadInput if the file cannot be written.
     """
     from matplotlib.figure import Figure
 
@@ -41,11 +41,21 @@ def plot_outcomes(outcomes: Mapping[str, FleetOutcome], file: Path) -> None:
     save(figure, file)
 
 
+def check_plot(file: Path) -> None:
+    """Raise BadInput for a file that cannot hold a plot, before a simulation that takes long."""
+    from matplotlib.figure import Figure
+
+    suffix = file.suffix[1:].lower()
+    if suffix not in Figure().canvas.get_supported_filetypes():
+        text = f"its suffix is {file.suffix!r}" if suffix else "it has no suffix"
+        raise BadInput(f"cannot plot to {file}: {text}", "name a file that ends in .png or .svg")
+    if not file.parent.is_dir():
+        raise BadInput(f"cannot write {file}: there is no folder {file.parent}", "choose another folder or name")
+
+
 def save(figure: "Figure", file: Path) -> None:
-    """Write a figure in the format of the file's suffix; raise BadInput for an unknown one, and if it cannot."""
+    """Write a figure in the format of the file's suffix; raise BadInput if that fails."""
     try:
         figure.savefig(file)  # pyright: ignore[reportUnknownMemberType]
-    except ValueError as error:
-        raise BadInput(f"cannot plot to {file}: {error}", "name a file that ends in .png or .svg") from None
     except OSError as error:
         raise BadInput(f"cannot write {file}: {error.strerror}", "choose another folder or name") from None
