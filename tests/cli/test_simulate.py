@@ -257,6 +257,22 @@ def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyP
     assert done.stderr.endswith("interrupted: this is what was known until then\n")
 
 
+@pytest.mark.parametrize(
+    "arguments", [["--find", "attempts", "--such-that", "drain < 5 s"], ["--sweep", "attempts=1,2"]]
+)
+def test_ctrl_c_during_many_simulations(arguments: list[str], invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The beginning of one of many simulations is no answer: nothing is printed, and the exit code is 130."""
+    known = simulate(read_mapping(EXAMPLE, ["duration=10s"]))
+
+    def stop(*_: object, **__: object) -> None:
+        raise SimulationInterrupted(known)
+
+    monkeypatch.setattr("forbear.simulate.search.simulate", stop)
+    monkeypatch.setattr("forbear.simulate.sweep.simulate", stop)
+    done = invoke("simulate", *arguments)
+    assert (done.exit_code, done.stdout) == (130, "")
+
+
 def test_a_terminal_without_unicode() -> None:
     """The chart is made of plain characters for a stdout that cannot show blocks."""
     done = CliRunner(charset="ascii").invoke(app, ["simulate", *SMALL], catch_exceptions=False)
