@@ -82,7 +82,7 @@ def share_a_budget(calls: int = CALLS, every: tuple[int, ...] = EVERY) -> Shared
     process of the fleet ends by itself.
     """
     with TemporaryDirectory(prefix="fleet") as folder, ExitStack() as stack:
-        fleet = _Fleet(stack, Path(folder), every)
+        fleet = _DemoFleet(stack, Path(folder), every)
         with valkey_server(fleet.socket):
             fleet.start(PROCESSES)
             fleet.wait_for(lambda log: len(log) >= calls // 3)
@@ -118,7 +118,7 @@ def _unshared(log: bytes) -> int:
     return granted
 
 
-class _Fleet:
+class _DemoFleet:
     """The running processes of a fleet, and the log that they write; at the end of `stack` all of them are killed."""
 
     def __init__(self, stack: ExitStack, folder: Path, every: tuple[int, ...]) -> None:
