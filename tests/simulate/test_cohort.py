@@ -163,7 +163,7 @@ def test_what_has_no_mean_names_the_exact_engine(change: dict[str, Any], key: st
         simulate_cohort(replace(Scenario(10), **change))
 
 
-@pytest.mark.parametrize("module", ["cohort", "levels", "kernels", "mean_budgets", "markov", "verdict"])
+@pytest.mark.parametrize("module", ["cohort", "levels", "wait_bins", "mean_budgets", "markov", "verdict"])
 def test_without_numpy_the_error_names_the_extra(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever module is imported first, the error says what to install; so does `simulate`."""
     for name in [name for name in sys.modules if name.startswith("forbear.simulate.")]:
