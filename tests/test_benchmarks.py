@@ -26,13 +26,15 @@ from benchmarks.transfers.task import Outcome as Transferred
 from benchmarks.work import KEY, aflaky, flaky
 from forbear.run.runtime import current
 
-SLOW = {"import", "memory", "simulate"}
+FEW = {"happy", "happy-async", "failures", "failures-async", "httpx", "redis", "shared-budget"}
+"""The benchmarks that `make test` runs; `make soak` runs all."""
+
 TINY = Effort(rounds=2, seconds=0.00001, processes=1, coroutines=20)
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.soak) if name in SLOW else name for name in BENCHMARKS],
+    [name if name in FEW else pytest.param(name, marks=pytest.mark.soak) for name in BENCHMARKS],
 )
 def test_every_benchmark_finds_figures_for_all_it_compares(name: str) -> None:
     """Each contender has a positive figure, ours is among them, and every target can be judged."""

@@ -118,6 +118,7 @@ def test_the_inverse_mode(invoke: Invoke) -> None:
     assert invoke("simulate", *search, "goodput > 79/s").exit_code == 1
 
 
+@pytest.mark.soak
 def test_a_map_of_triggers(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--map` has a row for each size and a column for each length of a trigger, and a sentence about the boundary."""
     monkeypatch.setattr("forbear.simulate.phase.SIZES", (0.1, 1.0))

@@ -62,7 +62,7 @@ def test_a_child_is_not_stuck_on_its_parents_lock() -> None:
     for thread in threads:
         thread.start()
     try:
-        for _ in range(20):
+        for _ in range(5):
             child = os.fork()
             if child == 0:
                 budget.take()

@@ -155,7 +155,7 @@ def check_end(policy: Policy, outcome: Outcome, made: list[Attempt]) -> None:
     assert len(found.attempts) == len(made)
 
 
-@settings(max_examples=4 * settings().max_examples)  # times nine drivers
+@settings(max_examples=2 * settings().max_examples)  # times nine drivers
 @given(policies, failures, st.integers(min_value=0, max_value=2**32))
 def test_every_run_is_safe_polite_and_bounded(policy: Policy, plan: list[tuple[Verdict, float]], seed: int) -> None:
     """Never too many attempts, none past the deadline, none below Retry-After, none unsafe; all drivers alike."""

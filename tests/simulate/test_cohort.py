@@ -19,6 +19,7 @@ from forbear.simulate.mean_budgets import MeanBucket
 from forbear.simulate.runs import simulate
 from forbear.simulate.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 from forbear.simulate.service_times import ServiceTimes
+from tests.support.rows import sampled
 
 FIVE = Policy(OSError, Limits(attempts=5), Exponential())
 CLAMPED = Policy(OSError, Limits(attempts=None, timeout=12, clamp=True), Exponential(1, 2, 8, "equal"))
@@ -50,7 +51,7 @@ CASES: dict[str, tuple[Clients, Server, tuple[Window, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, 5))
 def test_it_agrees_with_the_exact_engine(name: str) -> None:
     """Totals agree within 4 %, and sums of five seconds within 8 %, or 2 % of the total.
 

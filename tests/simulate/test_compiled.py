@@ -29,6 +29,7 @@ def run_script(*arguments: str, interpreted: bool) -> str:
     return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
+@pytest.mark.soak
 def test_where_nothing_is_left_to_chance_both_engines_agree_bit_by_bit() -> None:
     """Windows, timeouts, abandoned work, queues, budgets, limits: every list of the course is the same."""
     assert run_script(interpreted=True) == "done\n"

@@ -23,7 +23,7 @@ from forbear.simulate.recovery import drain_time
 if TYPE_CHECKING:
     from forbear.core.backoff import Jitter
 
-SLOW = frozenset({"aws-jitter-2015"})
+SLOW = frozenset({"aws-jitter-2015", "own-jitter"})
 """Studies of many runs: a test of their own takes a part of them, and `make soak` the whole."""
 
 

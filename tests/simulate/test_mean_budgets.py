@@ -17,6 +17,7 @@ from forbear.simulate.fields import ScenarioError
 from forbear.simulate.levels import TokenLevels
 from forbear.simulate.mean_budgets import MeanBoth, MeanBucket, mean_budget
 from forbear.simulate.scenario import ClientBudget, Clients, Scenario, Server, Throttling, Window
+from tests.support.rows import sampled
 
 AWS = TokenBucket(500, 1, 14, refund=True, throttled_cost=5)
 OLD = TokenBucket(500, 1, 5, refund=True, timeout_cost=10)
@@ -44,7 +45,7 @@ CASES: dict[str, tuple[Any, int, float]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, 4))
 def test_rules_grant_as_many_retries_in_an_outage(name: str) -> None:
     """The retries in all agree within the error of the case. The calls that are given up agree within 10 %.
 

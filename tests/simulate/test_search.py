@@ -37,6 +37,7 @@ def test_a_boundary_by_bisection() -> None:
     assert str(result) == f"recovery < 20 s holds for budget.ratio from 0.001 to {ratio:.4g}"
 
 
+@pytest.mark.soak
 def test_whole_numbers() -> None:
     """Two attempts keep up 0.53 of the capacity, one attempt recovers, and only whole numbers are tried."""
     result = find(STORM, "attempts", such_that="recovery < 20 s", high=4)

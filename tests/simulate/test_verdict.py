@@ -15,6 +15,7 @@ from forbear.simulate.fields import ScenarioError
 from forbear.simulate.recovery import recovery_time
 from forbear.simulate.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Window
 from forbear.simulate.verdict import FleetVerdict, before_trigger, default_triggers, try_trigger, verdict
+from tests.support.rows import sampled
 
 FIVE = Policy(OSError, Limits(attempts=5), Exponential())
 TWO = Policy(OSError, Limits(attempts=2), Exponential())
@@ -57,7 +58,7 @@ def judged(name: str) -> FleetVerdict:
     return verdict(scenario, triggers=(trigger,))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, 4))
 def test_verdicts(name: str) -> None:
     """The state follows from the chain and one trigger; the boundary is where load times attempts is the capacity."""
     _, _, state, modes = CASES[name]

@@ -1,6 +1,15 @@
-"""Tests of every row of a long table, each as one test: to pytest a test costs more than most rows do."""
+"""Long tables: all rows as one test, which costs less than a test each, or only a few of them in `make test`."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+
+def sampled(values: Iterable[Any], few: int) -> list[Any]:
+    """Parameters of a test: the first few of them for `make test`, all for `make soak`."""
+    every = list(values)
+    return [*every[:few], *(pytest.param(value, marks=pytest.mark.soak) for value in every[few:])]
 
 
 def for_each(rows: Iterable[object], name: str) -> Callable[[Callable[..., None]], Callable[[], None]]:

@@ -18,7 +18,7 @@ from forbear.update import aupdate, update
 
 Resource = dict[str, Any]
 
-WRITERS = 30
+WRITERS = 20
 ROLE = "roles/iam.serviceAccountUser"
 ACCOUNT = "/v1/projects/p/serviceAccounts/worker@p.iam.gserviceaccount.com"
 BUCKET = "/storage/v1/b/bkt"

@@ -15,9 +15,10 @@ import forbear
 from forbear.clients.redis import AsyncRedisCluster, RedisCluster
 from forbear.clients.valkey import AsyncValkeyCluster, ValkeyCluster
 from forbear.core.report import report
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry, sampled
+from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry
 from tests.support.clients.redis.nodes import HERE, THERE, proxied
 from tests.support.clients.redis.proxy import CUT, FORWARD, LOSE, Fate, at_random, in_turn, once
+from tests.support.rows import sampled
 
 CLUSTERS = [
     Flavour("redis", redis, False, RedisCluster, redis.RedisCluster, no_retry(redis, redis)),

@@ -12,7 +12,8 @@ import pytest
 import forbear
 from forbear.core.report import report
 from tests.support.clients.listen import listening
-from tests.support.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour, sampled
+from tests.support.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour
+from tests.support.rows import sampled
 
 KB = 1024
 Answer = Callable[[socket.socket], object]

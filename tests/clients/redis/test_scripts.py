@@ -10,9 +10,10 @@ import forbear
 from forbear.clients.redis import promised
 from forbear.core.report import report
 from tests.clients.redis.test_cluster import WITH_TRANSACTIONS, open_with
-from tests.support.clients.redis.flavours import Flavour, Session, sampled
+from tests.support.clients.redis.flavours import Flavour, Session
 from tests.support.clients.redis.nodes import HERE, proxied
 from tests.support.clients.redis.proxy import in_turn, once, proxy
+from tests.support.rows import sampled
 
 ERRORS = [
     "LOADING Redis is loading the dataset in memory",

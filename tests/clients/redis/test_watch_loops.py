@@ -9,8 +9,9 @@ import forbear
 from forbear.core.backoff import Constant
 from forbear.core.report import report
 from tests.clients.redis.test_transactions import add_one, loop
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, sampled
+from tests.support.clients.redis.flavours import AT_ONCE, Flavour
 from tests.support.clients.redis.proxy import CUT, FORWARD, LOSE, Command, Fate, in_turn, proxy
+from tests.support.rows import sampled
 
 REFUSALS = {
     "LOADING": b"-LOADING Redis is loading the dataset in memory\r\n",

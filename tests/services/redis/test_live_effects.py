@@ -166,6 +166,7 @@ def test_the_errors_of_restore_and_functions_mean_success_too(live: Live) -> Non
     assert classify(again).is_maybe_done(str(live(*again)))
 
 
+@pytest.mark.soak
 def test_pairs_that_are_repeatable_together_leave_the_same_twice_as_once(live: Live) -> None:
     """Of all pairs of samples that share a word, those that may be sent again together do no harm; many may not."""
     samples = [command for command in lines(REPEATABLE) if classify(command).mutation]

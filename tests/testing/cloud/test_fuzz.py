@@ -96,7 +96,7 @@ def http(battered: Cloud) -> Iterator[httpx.Client]:
         yield client
 
 
-@settings(max_examples=max(500, settings().max_examples))
+@settings(max_examples=max(200, settings().max_examples))
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]),
     start=STARTS,
@@ -139,7 +139,7 @@ def test_no_request_makes_it_fail(
         assert response.json()["error"]["code"] == response.status_code
 
 
-@settings(max_examples=max(150, settings().max_examples))
+@settings(max_examples=max(80, settings().max_examples))
 @given(
     st.lists(
         st.binary(max_size=30)

@@ -1,14 +1,13 @@
 """Both libraries, sync and asyncio, behind one interface, so that every test runs on all four."""
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from inspect import isawaitable
 from types import ModuleType
 from typing import Any, NamedTuple
 
-import pytest
 import redis
 import redis.asyncio
 import valkey
@@ -21,12 +20,6 @@ from forbear.services.redis.errors import policy
 
 AT_ONCE = policy().with_backoff(Constant(0))
 """The recommended policy, without the waits."""
-
-
-def sampled(values: Iterable[Any], few: int) -> list[Any]:
-    """Parameters of a test: the first few of them for `make test`, all for `make soak`."""
-    every = list(values)
-    return [*every[:few], *(pytest.param(value, marks=pytest.mark.soak) for value in every[few:])]
 
 
 class Session:
