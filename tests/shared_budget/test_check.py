@@ -4,7 +4,10 @@ from collections.abc import Generator
 
 import pytest
 from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
+from forbear.core.events import BudgetDegraded, Event
 from forbear.shared_budget.budget import SharedBudget
 from forbear.shared_budget.trial import BudgetUnavailable
 from forbear.testing.valkey import valkey_server
@@ -73,6 +76,31 @@ def test_servers_of_another_kind(path: str, fate: Fate, why: str, cure: str) -> 
         with pytest.raises(BudgetUnavailable, match=why) as caught:
             budget.check()
     assert cure in str(caught.value)
+
+
+ECHO = b"-NOPERM User bob may not; s3cret \x1b[31m\r\n"
+
+
+@pytest.mark.parametrize("greets", [True, False])
+def test_a_server_that_repeats_the_password(path: str, greets: bool) -> None:
+    """No text has user, password or control characters, whichever command the server refuses."""
+    events: list[Event] = []
+    with proxy(path, lambda command: b"+OK\r\n" if greets and command[0] != b"EVAL" else ECHO) as seen:
+        url = f"redis://bob:s3cret@127.0.0.1:{seen.port}"
+        with Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as client:
+            for target in (url, client):
+                budget = SharedBudget(target, "x", on_event=events.append)
+                with pytest.raises(BudgetUnavailable, match="may not") as caught:
+                    budget.check()
+                budget.take()
+                (event,) = events
+                assert isinstance(event, BudgetDegraded)
+                for text in (str(caught.value), event.text):
+                    assert "bob" not in text
+                    assert "s3cret" not in text
+                    assert text.isprintable()
+                events.clear()
+                budget._share.close()
 
 
 def test_a_server_that_does_not_answer(path: str) -> None:

@@ -1,8 +1,10 @@
 """The address of a Redis or Valkey server, parsed from a URL; its texts never contain the password."""
 
+import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from forbear.core.redact import HIDDEN
 from forbear.shared_budget.script import Command
 
 _PORT = 6379
@@ -42,8 +44,15 @@ class Address(NamedTuple):
         return commands
 
     def hidden(self, text: str) -> str:
-        """Return `text` without the password, in case that a server repeats it."""
-        return text.replace(self.password, "[redacted]") if self.password else text
+        """Return `text` without user and password, in case that a server repeats them."""
+        return without(text, self.user, self.password)
+
+
+def without(text: str, user: str | None, password: str | None) -> str:
+    """Return `text` without the password, and without the user where it is a word of its own."""
+    if password:
+        text = text.replace(password, HIDDEN)
+    return re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", HIDDEN, text) if user else text
 
 
 def parse_url(name: str, url: str) -> Address:

@@ -160,7 +160,7 @@ class SharedBudget(local.Budget):
     def _new_link(self) -> "Link":
         if self._client is None and self._address is not None:
             return SocketLink(self._address)
-        return ClientLink(self._client, None if self._address is None else self._address.password)
+        return ClientLink(self._client)
 
     def _new_share(self) -> ProcessShare:
         _, name, capacity, deposit, window, _ = self._arguments

@@ -4,9 +4,11 @@ from queue import SimpleQueue
 from threading import Event, Thread
 from typing import Any
 
+from forbear.core.check import is_mapping
 from forbear.core.redact import redact
 from forbear.core.report import text_of
 from forbear.run.switch import disabled
+from forbear.shared_budget.address import without
 from forbear.shared_budget.link import LinkFailed
 from forbear.shared_budget.script import Command
 from forbear.shared_budget.wire import ErrorResponse
@@ -15,13 +17,12 @@ from forbear.shared_budget.wire import ErrorResponse
 class ClientLink:
     """A link over `client`, which may connect through TLS, a Sentinel or to a cluster, and blocks.
 
-    Its commands are sent in a daemon thread, one after the other. No method but `wait` blocks. `hidden` is the password
-    of the client, which no text contains.
+    Its commands are sent in a daemon thread, one after the other. No method but `wait` blocks. No text contains the
+    user and the password of the client, as far as its connection pool knows them.
     """
 
-    def __init__(self, client: Any, hidden: str | None = None) -> None:
+    def __init__(self, client: Any) -> None:
         self._client = client
-        self._hidden = hidden
         self._reset()
 
     def _reset(self) -> None:
@@ -54,7 +55,7 @@ class ClientLink:
             response = self._arrived.get()
             if isinstance(response, Exception) and not isinstance(response, ErrorResponse):
                 text = f"{type(response).__qualname__}: {text_of(response)}"
-                raise LinkFailed(redact(text.replace(self._hidden, "[redacted]") if self._hidden else text)[:300])
+                raise LinkFailed(redact(without(text, *_user_of(self._client)))[:300])
             responses.append(response)
         return responses
 
@@ -77,6 +78,15 @@ def _work(client: Any, commands: "SimpleQueue[Command | None]", arrived: "Simple
             except Exception as error:
                 arrived.put(error)
             woken.set()
+
+
+def _user_of(client: Any) -> tuple[str | None, str | None]:
+    """Return the user and the password of a client, None for what it does not have or does not show."""
+    options: Any = getattr(getattr(client, "connection_pool", None), "connection_kwargs", None)
+    if not is_mapping(options):
+        return None, None
+    user, password = options.get("username"), options.get("password")
+    return user if isinstance(user, str) else None, password if isinstance(password, str) else None
 
 
 def check_client(client: Any) -> None:

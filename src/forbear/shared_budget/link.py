@@ -113,10 +113,12 @@ class SocketLink:
                 if not self._due:
                     raise NonsenseResponse("a response to nothing that was sent")
                 self._due -= 1
+                if isinstance(response, ErrorResponse):
+                    response = ErrorResponse(self._shown(str(response)))
                 if not self._greetings:
                     responses.append(response)
                 elif isinstance(response, ErrorResponse):
-                    raise LinkFailed(self._shown(str(response)))
+                    raise LinkFailed(str(response))
                 elif response == b"OK":
                     self._greetings -= 1
                 else:
