@@ -1,6 +1,7 @@
 """Scenarios: what a file or an option may say, and the one line that a wrong one gets."""
 
 import json
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from forbear.core.admission import ActiveShare, ClientThrottle
 from forbear.core.backoff import Exponential
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits
-from forbear.policy import Policy
+from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
+from forbear.shared_budget.budget import SharedBudget
 from forbear.simulate.fields import ScenarioError, rules
 from forbear.simulate.reading import read_file, read_mapping
-from forbear.simulate.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Throttling, Window
+from forbear.simulate.scenario import ClientBudget, Clients, Layer, RateChange, Scenario, Server, Throttling, Window
 
 TOML = """
 duration = "10m"
@@ -86,6 +88,37 @@ def test_options_change_budget_throttle_and_rate_limit() -> None:
     assert read_mapping({}, ["budget.ratio=0.3"]).budget == ClientBudget(Ratio(0.3))
     assert read_mapping({"throttle": {}}).throttle == Throttling()
     assert [ClientBudget(per=per, clients=5).group(99) for per in ("client", "process", "fleet")] == [1, 5, 99]
+
+
+class _Refusing(Budget):
+    """A budget that does not count by its rule."""
+
+    def take(self) -> bool:
+        return False
+
+
+NOT_SIMULATED: list[tuple[Callable[[], object], str]] = [
+    (lambda: Clients(policy=retry(OSError, repeatable=False)), "`clients.policy` must be a policy that repeats calls"),
+    (lambda: Clients(policy=retry(OSError) | retry(KeyError)), "`clients.policy` must be one policy, not joined ones"),
+    (lambda: Clients(policy=retry(OSError, delay=lambda _: 9)), r"must be a policy without `delay`.*delay=None"),
+    (lambda: Layer(policy=retry(OSError, stop=lambda _: True)), r"must be a policy without `stop`.*stop=None"),
+    (lambda: ClientBudget(_Refusing()), "`budget.rule` must be a rule or a Budget that counts by one"),
+    (lambda: ClientBudget(SharedBudget("unix:///nowhere", "x")), "`budget.per` must be fleet for a SharedBudget"),
+]
+
+
+@pytest.mark.parametrize(("make", "text"), NOT_SIMULATED)
+def test_what_a_simulation_would_ignore_is_refused(make: Callable[[], object], text: str) -> None:
+    """A policy or budget whose figures would not be those of the library is an error."""
+    with pytest.raises(ScenarioError, match=text):
+        make()
+
+
+def test_shared_budgets_and_those_of_a_host_are_simulated() -> None:
+    """A SharedBudget is one bucket of the fleet; with one service, a budget per host is that of the service."""
+    shared = SharedBudget("unix:///nowhere", "x", capacity=50, deposit=0.2)
+    assert ClientBudget(shared, "fleet") == ClientBudget(TokenBucket(50, 0.2), "fleet")
+    assert ClientBudget(Budget.per_host()) == ClientBudget(TokenBucket())
 
 
 def test_a_policy_brings_its_attempt_timeout() -> None:

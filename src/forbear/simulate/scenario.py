@@ -21,11 +21,22 @@ _MOST_BINS = 1_000_000
 
 
 def check_policy(key: str, policy: Any, cure: str) -> None:
-    """Raise ScenarioError unless `policy` is a Policy without a budget; `cure` says where one belongs."""
+    """Raise ScenarioError unless `policy` is a Policy that can be simulated, without a budget.
+
+    `cure` says where a budget belongs. A simulated failure has no error, so a policy must not ask for it.
+    """
     if not isinstance(policy, Policy):
         refuse(key, "a forbear.Policy, in a file the name of one", policy, 'write "default"')
     if policy.budget is not None:
         refuse(key, "a policy without a budget", policy.budget, cure)
+    if policy.others:
+        refuse(key, "one policy, not joined ones", f"{1 + len(policy.others)} policies", "simulate each one alone")
+    for name in ("stop", "delay"):
+        if getattr(policy, name) is not None:
+            rule = f"a policy without `{name}`, since simulated failures have no error"
+            refuse(key, rule, getattr(policy, name), f"simulate policy.replace({name}=None)")
+    if policy.repeatable is False:
+        refuse(key, "a policy that repeats calls", "repeatable=False", "simulate policy.with_repeatable(None)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +146,7 @@ class Server(Section):
         return self.workers / self.time
 
 
+_RULE_CURE = "pass forbear.TokenBucket()"
 _SHARES = ("client", "client", "process", "fleet")
 
 
@@ -154,10 +166,14 @@ class ClientBudget(Section):
     def __post_init__(self) -> None:
         Section.__post_init__(self)
         rule: Any = self.rule
+        if isinstance(rule, Budget) and rule.answers_late and self.per != "fleet":
+            refuse("budget.per", "fleet for a SharedBudget", self.per, 'pass per="fleet"')
+        if isinstance(rule, Budget) and rule._is_custom and not (rule.answers_late or rule.by_host):
+            refuse("budget.rule", "a rule or a Budget that counts by one, not by methods of its own", rule, _RULE_CURE)
         try:
             counts = (rule if isinstance(rule, Budget) else Budget(rule))._counts
         except TypeError:
-            refuse("budget.rule", "a rule of a forbear.Budget", rule, "pass forbear.TokenBucket()")
+            refuse("budget.rule", "a rule of a forbear.Budget", rule, _RULE_CURE)
         object.__setattr__(self, "rule", counts)
 
     @property
