@@ -140,6 +140,15 @@ def test_service_times(times: str) -> None:
     assert server.mean_within(2) == pytest.approx(steps, rel=0.03)
 
 
+def test_a_rate_limit_in_a_drop_window() -> None:
+    """Requests that get no response get no throttling error either."""
+    server = Server(workers=90, time=0.1, rate_limit=100)
+    scenario = Scenario(10, 0.1, Clients(rate=200, attempt_timeout=1, policy=FIVE), server, (Window("drop", 0, 10),))
+    for course in (simulate_exact(scenario, seed=3), simulate_cohort(scenario)):
+        assert course.total("refusals") == 0
+        assert course.total("timeouts") > 1500
+
+
 @pytest.mark.parametrize("retry_after", [None, 3, 14])
 @pytest.mark.parametrize("policy", [FIVE, TIMED, CLAMPED], ids=["attempts", "timeout", "clamped"])
 def test_a_rate_limit(policy: Policy, retry_after: float | None) -> None:

@@ -133,11 +133,12 @@ class _Cohorts:
         if kind == "refuse":
             self._refuse(t, due)
             return
-        if rate_limit is not None:
-            due = self._limit_rate(t, due, rate_limit)
         if kind == "drop":
             self._late[:, t + self._patience] += due
-        else:
+            due = np.zeros(self._rows)
+        if rate_limit is not None:
+            due = self._limit_rate(t, due, rate_limit)
+        if kind != "drop":
             self._waiting[:, t] = due
             self._queued += float(due.sum())
 
