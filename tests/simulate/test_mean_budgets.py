@@ -34,6 +34,7 @@ CASES: dict[str, tuple[Any, int, float]] = {
     "bucket, clients": (TokenBucket(), 1, 0.15),
     "AWS, fleet": (AWS, 600, 0.05),
     "AWS, processes": (AWS, 20, 0.08),
+    "gRPC, fleet": (Throttle(100, 0.3), 600, 0.05),
     "gRPC, processes": (Throttle(), 6, 0.15),
     "gRPC, clients": (Throttle(), 1, 0.3),
     "ratio, fleet": (Ratio(), 600, 0.05),
@@ -61,6 +62,24 @@ def test_rules_grant_as_many_retries_in_an_outage(name: str) -> None:
     else:
         assert 0.4 * exact.total("gave_up") < cohort.total("gave_up") < 1.1 * exact.total("gave_up")
     assert cohort.total("retries") < simulate_cohort(OUTAGE).total("retries")
+
+
+@pytest.mark.parametrize("processes", [1, 300])
+def test_a_herd_has_what_a_throttle_allows(processes: int) -> None:
+    """If all calls fail at once, gRPC's throttle lets the first four of each process retry, not none."""
+    herd = Clients(arrivals="herd", count=3000, policy=POLICY)
+    scenario = Scenario(20, 0.1, herd, windows=(Window("refuse", 0, 20),))
+    retries = 4 * processes
+    assert simulate_exact(scenario, budget=RuleBudgets(Throttle(), 3000 // processes)).total("retries") == retries
+    cohort = simulate_cohort(scenario, budget=mean_budget(Throttle(), processes, rate=30_000, step=0.1))
+    assert cohort.total("retries") == pytest.approx(retries)
+
+
+def test_a_throttle_in_a_large_fleet_does_not_depend_on_the_step() -> None:
+    """A percent of failures costs no retry, also if a bin has more of them than the throttle has tokens."""
+    scenario = Scenario(10, 1, Clients(rate=2000, policy=POLICY), Server(workers=900, time=0.1, failure=0.01))
+    cohort = simulate_cohort(scenario, budget=mean_budget(Throttle(), 1, rate=2000, step=1))
+    assert cohort.total("budget_refusals") == 0
 
 
 @pytest.mark.parametrize("rule", [AWS, OLD, TokenBucket(100, 0.2)])

@@ -140,22 +140,30 @@ class MeanThrottle(FreeCalls):
         self._rule = rule
         self._groups = groups
         self._tokens = float(rule.max_tokens)  # of one group
+        self._paid = 0.0  # in this bin
+        self._share = 1.0  # of the retries of this bin
         self._levels = TokenLevels(rule.max_tokens, (1, rule.token_ratio)) if small else None
 
     def failed(self, now: float, first: float, retried: float) -> None:
-        """Take one token for each failure, down to 0."""
+        """Take one token for each failure, down to 0, in even turns with what the successes of the bin put in.
+
+        A retry needs more than half of the tokens after its failure has taken one.
+        """
         failures = (first + retried) / self._groups
         if self._levels is not None:
             self._levels.add(failures, -1)
-        else:
-            self._tokens = max(self._tokens - failures, 0.0)
+            return
+        change, self._paid = self._paid - failures, 0.0
+        above = self._tokens - (self._rule.max_tokens / 2 + 1)
+        crossed = min(max(-above / change, 0.0), 1.0) if above * change < 0 else 1.0  # the part of the bin until then
+        self._share = crossed if above > 0 else 1 - crossed
+        self._tokens = min(max(self._tokens + change, 0.0), self._rule.max_tokens)
 
     def grant(self, now: float, retries: float, throttled: float = 0.0, timed_out: float = 0.0) -> float:
-        """Grant the retries of groups that have more than half of their tokens."""
-        half = self._rule.max_tokens / 2
+        """Grant the retries of groups that have more than half of their tokens, in a bin until it is so."""
         if self._levels is not None:
-            return retries * self._levels.share_above(half)
-        return retries if self._tokens > half else 0.0
+            return retries * self._levels.share_above(self._rule.max_tokens / 2)
+        return retries * self._share
 
     def succeeded(self, now: float, first: float, retried: float) -> None:
         """Add the token ratio of each success."""
@@ -163,7 +171,7 @@ class MeanThrottle(FreeCalls):
         if self._levels is not None:
             self._levels.add(successes, self._rule.token_ratio)
         else:
-            self._tokens = min(self._tokens + successes * self._rule.token_ratio, self._rule.max_tokens)
+            self._paid += successes * self._rule.token_ratio
 
     def level(self) -> float:
         """Return the mean share of tokens that are left."""
