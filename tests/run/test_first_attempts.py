@@ -4,14 +4,16 @@ import asyncio
 import gc
 import os
 import sys
+from collections.abc import Callable
 from types import FrameType
+from typing import Any, cast
 
 import pytest
 
 import forbear
 from forbear.core.budget import MICRO
 from forbear.core.report import report
-from forbear.policy import retry
+from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.run.spending import Throttled
 from forbear.testing.script import Script
@@ -178,3 +180,88 @@ def test_without_a_budget_nothing_of_budgets_is_executed() -> None:
         sys.setprofile(None)
     assert {"run/loops.py", "run/state.py"} <= called
     assert not called & {"run/budget.py", "run/spending.py", "core/budget.py", "core/admission.py"}
+
+
+def _failing() -> None:
+    raise OSError
+
+
+async def _afailing() -> None:
+    raise OSError
+
+
+async def _never() -> None:
+    raise AssertionError
+
+
+def _wrong(*_: object) -> bool:
+    raise ZeroDivisionError
+
+
+def _interrupted(_: object) -> None:
+    raise KeyboardInterrupt
+
+
+UNUSUAL_ENDS: dict[str, Callable[[Policy], object]] = {
+    "on raises": lambda policy: policy.replace(on=_wrong).call(_failing),
+    "on_result raises": lambda policy: policy.replace(on_result=_wrong).call(str),
+    "a listener is interrupted": lambda policy: policy.replace(on_event=_interrupted).call(_failing),
+    "a coroutine from a sync function": lambda policy: policy.call(_never),
+    "no awaitable": lambda policy: asyncio.run(policy.acall(cast("Any", str))),
+    "on raises, async": lambda policy: asyncio.run(policy.replace(on=_wrong).acall(_afailing)),
+}
+
+
+@pytest.mark.parametrize("end", UNUSUAL_ENDS.values(), ids=UNUSUAL_ENDS)
+def test_an_error_that_is_kept_keeps_no_attempt_active(end: Callable[[Policy], object]) -> None:
+    """The attempt ends with the run, even if the error, whose traceback has the run, lives on."""
+    budget = Budget.envoy()
+    with virtual_time(seed=1), pytest.raises((TypeError, ZeroDivisionError, KeyboardInterrupt)) as caught:
+        end(retry(OSError, budget=budget))
+    assert caught.value.__traceback__ is not None
+    assert budget._state == [0, 0]
+
+
+def test_a_loop_that_is_left_gives_its_retry_back() -> None:
+    """A retry that was granted does not stay active if the loop ends before it, or if a listener stops it."""
+    budget = Budget.envoy()
+    policy = retry(OSError, budget=budget)
+    kept: list[object] = []
+    for attempt in policy:
+        kept.append(attempt)
+        with attempt:
+            raise OSError
+        break
+    assert budget._state == [0, 0]
+
+    def interrupted() -> None:
+        for attempt in policy.replace(on_event=_interrupted):
+            kept.append(attempt)
+            with attempt:
+                raise OSError
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert budget._state == [0, 0]
+
+
+def test_an_async_loop_that_is_cancelled_gives_its_retry_back() -> None:
+    """A cancellation in the wait before a retry ends the retry, even if the attempt object lives on."""
+    budget = Budget.envoy()
+    kept: list[object] = []
+
+    def cancel(_: object) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    async def work() -> None:
+        async for attempt in retry(OSError, budget=budget, on_event=cancel):
+            kept.append(attempt)
+            with attempt:
+                raise OSError
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(work())
+    assert len(kept) == 1
+    assert budget._state == [0, 0]

@@ -56,11 +56,13 @@ class _Block:
         if error is None:
             self._run.succeeded()
             return False
-        if not isinstance(error, Exception):
+        try:
+            self._delay = self._run.failed(error) if isinstance(error, Exception) else None
+        except BaseException:  # of a judge or a listener
             self._run.end()
-            return False
-        self._delay = self._run.failed(error)
+            raise
         if self._delay is None:
+            self._run.end()
             return False
         self._state = _READY
         return True
@@ -87,11 +89,14 @@ class Attempts(_Block):
     __slots__ = ()
 
     def __iter__(self) -> "Iterator[Self]":
-        while self._goes_on():
-            if self._delay is not None:
-                self._run.runtime.sleep(self._delay)
-            self._state = _STARTED
-            yield self
+        try:
+            while self._goes_on():
+                if self._delay is not None:
+                    self._run.runtime.sleep(self._delay)
+                self._state = _STARTED
+                yield self
+        finally:  # the loop may be left before a retry that was granted
+            self._run.end()
 
 
 class AsyncAttempts(_Block):
@@ -115,10 +120,14 @@ class AsyncAttempts(_Block):
     async def __anext__(self) -> "Self":
         if not self._goes_on():
             raise StopAsyncIteration
-        if type(self._delay) is PendingDelay:
-            await self._ask_budget()
-        if self._delay is not None:
-            await self._run.runtime.asleep(self._delay)
+        try:
+            if type(self._delay) is PendingDelay:
+                await self._ask_budget()
+            if self._delay is not None:
+                await self._run.runtime.asleep(self._delay)
+        except BaseException:  # a cancellation, too
+            self._run.end()
+            raise
         self._state = _STARTED
         return self
 

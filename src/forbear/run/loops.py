@@ -30,9 +30,12 @@ def call(
     """
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic())
-    if run.spending is not None:
-        function = gate(run, function)
-    return _repeat(run, function, args, kwargs)
+    if run.spending is None:
+        return _repeat(run, function, args, kwargs)
+    try:
+        return _repeat(run, gate(run, function), args, kwargs)
+    finally:  # a judge or a listener may raise, too; its error may be kept, and keeps the run
+        run.end()
 
 
 async def acall(
@@ -49,37 +52,33 @@ async def acall(
     """
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
-    if run.spending is not None:
-        function = gate(run, function)
-    while True:
-        try:
-            limit = None if plan.attempt_timeout is None else run.attempt_limit()
-            pending = function(*args, **kwargs)
-            if not hasattr(type(pending), "__await__"):
-                break  # the function has run to its end; its return value is no reason to run it again
-            if limit is None:
-                value = await pending
-            else:
-                async with runtime.within(limit):
+    try:
+        if run.spending is not None:
+            function = gate(run, function)
+        while True:
+            try:
+                limit = None if plan.attempt_timeout is None else run.attempt_limit()
+                pending = function(*args, **kwargs)
+                if not hasattr(type(pending), "__await__"):
+                    break  # the function has run to its end; its return value is no reason to run it again
+                if limit is None:
                     value = await pending
-        except Exception as error:
-            delay = await granted(run.failed(error))
-            if delay is None:
-                if not replaces(run, error):
-                    raise
-                return await _areplaced(run, error)
-        except BaseException:  # a cancellation, too
-            run.end()
-            raise
-        else:
-            delay = await granted(run.returned(value))
-            if delay is None:
-                return await _alast(run, value) if run.refused else value
-        try:
+                else:
+                    async with runtime.within(limit):
+                        value = await pending
+            except Exception as error:
+                delay = await granted(run.failed(error))
+                if delay is None:
+                    if not replaces(run, error):
+                        raise
+                    return await _areplaced(run, error)
+            else:
+                delay = await granted(run.returned(value))
+                if delay is None:
+                    return await _alast(run, value) if run.refused else value
             await runtime.asleep(delay)
-        except BaseException:
-            run.end()
-            raise
+    finally:  # after a cancellation, too
+        run.end()
     raise no_awaitable(operation)
 
 
@@ -173,19 +172,12 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
                 if not replaces(run, error):
                     raise
                 return _replaced(run, error)
-        except BaseException:
-            run.end()
-            raise
         else:
             refuse_coroutine(value, run.operation)
             delay = run.returned(value)
             if delay is None:
                 return _last(run, value) if run.refused else value
-        try:
-            run.runtime.sleep(delay)
-        except BaseException:
-            run.end()
-            raise
+        run.runtime.sleep(delay)
 
 
 def _replaced(run: Run, error: Exception) -> "Any":
