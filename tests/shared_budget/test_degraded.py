@@ -1,6 +1,9 @@
 """Servers that are down, hung, flushed, read-only, full or mad: no call fails or waits, and the server gets a pause."""
 
 from collections.abc import Callable, Generator
+from threading import Event as Signal
+from threading import Thread
+from threading import enumerate as all_threads
 
 import pytest
 from redis import Redis
@@ -291,6 +294,37 @@ def test_an_idle_connection_is_opened_anew(path: str) -> None:
             assert budget.take()
             assert seen.connections == connections
         budget._share.close()
+
+
+def test_a_client_without_a_timeout_hangs_in_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each probe of a server that hangs would start another thread. They end, and the next probe works again."""
+    monkeypatch.setattr(late, "LOOK", IMPATIENT)
+    answers = Signal()
+    events: list[Event] = []
+
+    class Hanging:
+        def execute_command(self, *_: object) -> list[int]:
+            answers.wait()
+            return [1, 0, 0]
+
+    def threads() -> list[Thread]:
+        return [thread for thread in all_threads() if thread.name == "forbear-shared-budget"]
+
+    before = len(threads())
+    with virtual_time(3) as clock:
+        budget = SharedBudget(Hanging(), "hangs", on_event=events.append)
+        for _ in range(200):
+            assert not budget.take()
+            clock.advance(1)
+        assert len(threads()) - before == 3
+        assert [type(event) for event in events] == [BudgetDegraded]
+        answers.set()
+        for thread in threads():
+            thread.join(10)
+        monkeypatch.setattr(late, "LOOK", 10.0)
+        asked_until(budget, clock, lambda: len(events) == 2)
+        assert isinstance(events[1], BudgetRestored)
+    budget._share.close()
 
 
 def test_a_host_name_is_looked_up_in_a_thread(path: str) -> None:

@@ -13,6 +13,9 @@ from forbear.shared_budget.link import LinkFailed
 from forbear.shared_budget.script import Command
 from forbear.shared_budget.wire import ErrorResponse
 
+_MOST_STUCK = 3
+"""The most threads that may hang in a client without a timeout before no more are started."""
+
 
 class ClientLink:
     """A link over `client`, which may connect through TLS, a Sentinel or to a cluster, and blocks.
@@ -23,6 +26,7 @@ class ClientLink:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._stuck: list[Thread] = []  # each hangs in a command that was given up
         self._reset()
 
     def _reset(self) -> None:
@@ -30,10 +34,14 @@ class ClientLink:
         self._arrived: SimpleQueue[object] = SimpleQueue()
         self._woken = Event()
         self._worker: Thread | None = None
+        self._due = 0  # responses still to come
 
     def send(self, command: Command, now: float) -> None:
         """Pass `command` to the thread, which is started if need be; `now` is not read."""
         if self._worker is None:
+            self._stuck = [thread for thread in self._stuck if thread.is_alive()]
+            if len(self._stuck) >= _MOST_STUCK:
+                raise LinkFailed(f"the client still waits for {_MOST_STUCK} answers; give it a socket_timeout")
             worker = Thread(
                 target=_work,
                 args=(self._client, self._commands, self._arrived, self._woken),
@@ -46,6 +54,7 @@ class ClientLink:
                 raise LinkFailed(str(error)) from None
             self._worker = worker
         self._commands.put(command)
+        self._due += 1
 
     def receive(self) -> list[object]:
         """Return the responses that have arrived since the last call; LinkFailed if the client failed."""
@@ -53,6 +62,7 @@ class ClientLink:
         responses: list[object] = []
         while not self._arrived.empty():
             response = self._arrived.get()
+            self._due -= 1
             if isinstance(response, Exception) and not isinstance(response, ErrorResponse):
                 text = f"{type(response).__qualname__}: {text_of(response)}"
                 raise LinkFailed(redact(without(text, *_user_of(self._client)))[:300])
@@ -66,6 +76,8 @@ class ClientLink:
     def close(self) -> None:
         """Let the thread end after its command, and forget what it still returns."""
         self._commands.put(None)
+        if self._worker is not None and self._due:
+            self._stuck.append(self._worker)
         self._reset()
 
 
