@@ -36,6 +36,8 @@ BAD = [
     ("redis://:hunter2@h?db", "it cannot be parsed"),
     ("redis://:hunter2@h#1", "it has a fragment (#)"),
     ("unix://:hunter2@", "it has no path"),
+    ("redis://:hunter2\udc80@h", "it cannot be parsed"),
+    ("redis://:hunter2@h\0", "it has a zero character"),
     ("unix://run/v.sock", "its path must begin with a slash"),
 ]
 

@@ -60,7 +60,10 @@ def parse_url(name: str, url: str) -> Address:
 
     Raises ValueError for a URL of another form. Its text does not contain the URL, which may have a password.
     """
+    if "\0" in url:
+        raise _wrong(name, "it has a zero character")
     try:
+        url.encode()  # a UnicodeEncodeError is a ValueError
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
         query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
