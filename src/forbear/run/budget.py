@@ -106,7 +106,7 @@ class Budget:
         """Make a budget with gRPC's retry throttle (gRFC A6): no retries while half of the tokens or less are left.
 
         Each failure that could be retried takes one of at most `max_tokens` tokens, and a success adds `token_ratio`.
-        In a total outage these are 4 retries.
+        In a total outage these are 4 retries at most: the last failure of a call takes a token, too.
         """
         return cls(Throttle(max_tokens, token_ratio))
 

@@ -46,9 +46,9 @@ class SharedBudget(local.Budget):
 
     In any time, the fleet makes at most deposit * S + C + P + deposit * S' + F * C / 10 retries. S are its successes in
     that time and S' those of the `window` before it. C is the capacity and P the number of processes. F says how often
-    the bucket was lost, or expired after an hour without a change. A retry counts when it is granted. On a failover,
-    the retries that were granted but not replicated come on top, at most C. Lots add or take a few tokens by chance; in
-    the mean they change nothing.
+    the bucket was lost, or expired after an hour without a change. A retry counts when it is granted. On a failover or
+    a restart from a snapshot, the retries that were granted but not kept come on top, at most C. Lots add or take a few
+    tokens by chance; in the mean they change nothing.
 
     Raises ValueError or TypeError for wrong arguments. `check()` finds out whether the server can be used.
     """

@@ -26,6 +26,7 @@ NOT_MODELLED = (
 
 _COHORT = (
     "chance, with the cohort engine: a queue forms only when more arrives than the workers can serve",
+    "tokens that a rate limit wastes, with the cohort engine: with a burst of a few requests, chance wastes many",
     "times of single calls, with the cohort engine: it has means of many calls only",
 )
 
