@@ -135,6 +135,7 @@ WRONG: list[tuple[dict[str, Any], str, str, str]] = [
     ({"service": {"time": "0s"}}, "`service.time`", "0.0", '"50ms"'),
     ({"service": {"workers": 0}}, "`service.workers`", "0", "1 or more"),
     ({"service": {"workers": 1.5}}, "`service.workers`", "1.5", "1 or more"),
+    ({"clients": {"count": 10**20}}, "`clients.count`", "100000000000000000000", "up to 1000000000"),
     ({"service": {"workers": True}}, "`service.workers`", "True", "1 or more"),
     ({"service": {"failure": 1.1}}, "`service.failure`", "1.1", "0.05 for 5 %"),
     ({"service": 5}, "`service`", "5", "[service]"),

@@ -9,7 +9,7 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear.simulate.changes import with_value
+from forbear.simulate.changes import full_key, usual_range, with_value
 from forbear.simulate.fields import ScenarioError
 from forbear.simulate.goal import MEASURES, read_goal
 from forbear.simulate.runs import simulate
@@ -48,6 +48,21 @@ def test_whole_numbers() -> None:
     assert isinstance(wide.value, int | float)
     assert wide.value == int(wide.value)
     assert wide.fits == ((wide.value, 400),)
+
+
+@pytest.mark.parametrize(
+    ("key", "low", "high"),
+    [("service.workers", 3, 300), ("service.time", 0.01, 1), ("clients.rate", 24, 2400), ("maximum", 1, 600)],
+)
+def test_a_search_without_a_range_begins_around_the_scenario(key: str, low: float, high: float) -> None:
+    """It is from a tenth of the scenario's number to ten times as much, unless the key has a range of its own."""
+    assert usual_range(STORM, full_key(key)) == pytest.approx((low, high))
+
+
+def test_a_share_is_searched_up_to_one() -> None:
+    """Ten times a share may be more than there is; a share of zero has no range."""
+    assert usual_range(replace(STORM, service=Server(failure=0.2)), "service.failure") == pytest.approx((0.02, 1))
+    assert usual_range(STORM, "service.failure") is None
 
 
 def test_all_and_nothing() -> None:
@@ -137,7 +152,7 @@ def test_wrong_goals(text: str, message: str) -> None:
     [
         ("budget.depsit", r"`budget.depsit` must be one of the keys .*; did you mean deposit\?"),
         ("nonsense", r"`key` must be a number of the scenario, or jitter, got 'nonsense'; write"),
-        ("service.workers", r"`low and high` must be set for service.workers, which has no usual range"),
+        ("service.queue", r"`low and high` must be set for service.queue, which has no usual range"),
         ("attempts", r"`low` must be more than zero and below `high`, got"),
     ],
 )

@@ -30,7 +30,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "k": (1.05, 10.0),
     "attempt_timeout": (0.1, 60.0),
 }
-"""The values that a search tries if it gets no range, by the last part of the key. Times are in seconds."""
+"""The ranges of a search for keys that have one of their own, by the last part. Times are in seconds."""
 
 
 def full_key(key: str) -> str:
@@ -44,6 +44,22 @@ def is_whole(scenario: Scenario, key: str) -> bool:
     section = _section(scenario, path)
     fields = {} if section is None else rules(type(section))
     return key == f"{_POLICY}.attempts" or (name in fields and fields[name].unit == "count")
+
+
+def usual_range(scenario: Scenario, key: str) -> tuple[float, float] | None:
+    """Return the range that a search under a full key tries if it gets none, None if there is none.
+
+    Without one in `RANGES`, it is from a tenth of the scenario's own number to ten times as much.
+    """
+    *path, name = key.split(".")
+    section = _section(scenario, path)
+    fields = {} if section is None else rules(type(section))
+    number = getattr(section, name) if name in fields else None
+    if name in RANGES or not isinstance(number, int | float) or number <= 0:
+        return RANGES.get(name)
+    if fields[name].unit == "count":
+        return max(number // 10, 1), number * 10
+    return number / 10, min(number * 10, 1) if fields[name].unit == "share" else number * 10
 
 
 def words(key: str) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ from forbear.core.check import INFINITY, shown
 from forbear.core.duration import parse_duration
 
 _PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_LARGEST_COUNT = 1_000_000_000
 _RATE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)/(s|m|h|d)", re.ASCII)
 
 
@@ -80,8 +81,9 @@ def rate(text: str, default: float | None, *, zero: bool = True, none: str = "")
 def count(text: str, default: int | None, *, least: int = 1, none: str = "") -> Any:
     """Make a field for a whole number of at least `least`; None is allowed if `none` says what it means."""
     rule = f"a whole number of at least {least}{f' or none ({none})' if none else ''}"
+    cure = f"write {max(least, 1)} or more, up to {_LARGEST_COUNT}"
     return _field(
-        "count", text, default, rule, f"write {max(least, 1)} or more", plain_number, least=least, none=none, whole=True
+        "count", text, default, rule, cure, plain_number, least=least, most=_LARGEST_COUNT, none=none, whole=True
     )
 
 

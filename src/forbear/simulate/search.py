@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import exp, log
 
-from forbear.simulate.changes import RANGES, full_key, is_whole, with_value, words
+from forbear.simulate.changes import full_key, is_whole, usual_range, with_value, words
 from forbear.simulate.fields import ScenarioError, refuse
 from forbear.simulate.goal import FigureGoal, read_goal
 from forbear.simulate.runs import Engine, simulate
@@ -97,9 +97,10 @@ def find(
 
     The key is that of a scenario file ("budget.ratio", "service.workers"), or a limit or wait of the policy alone
     ("attempts", "maximum", "jitter"). `such_that` is a goal such as "recovery < 60 s". Numbers are tried from `low` to
-    `high`; None is the usual range of the key, in seconds for times. Up to nine values, evenly spread in their
-    logarithm, show on which side the goal is reached. Bisection then finds each end to 2 %. Words are tried one by one.
-    `progress` is called with the number of simulations so far.
+    `high`; None is the usual range of the key, in seconds for times: for most keys, from a tenth of the scenario's
+    number to ten times as much. Up to nine values, evenly spread in their logarithm, show on which side the goal is
+    reached. Bisection then finds each end to 2 %. Words are tried one by one. `progress` is called with the number of
+    simulations so far.
 
     Raises ScenarioError for a wrong key, goal or range, and if the scenario does not have the figure of the goal.
     """
@@ -162,8 +163,7 @@ class _ValueSearch:
         return FoundValues(self._key, self._goal, (), tuple(str(trial.value) for trial in fitting), False, trials)
 
     def _range(self, low: float | None, high: float | None) -> tuple[float, float]:
-        name = self._key.rpartition(".")[2]
-        usual = RANGES.get(name)
+        usual = usual_range(self._scenario, self._key)
         if usual is None and (low is None or high is None):
             with_value(self._scenario, self._key, low or high or 1)  # an unknown key is the first error
             refuse("low and high", f"set for {self._key}, which has no usual range", (low, high), "pass both")
