@@ -97,9 +97,9 @@ def find(
 
     The key is that of a scenario file ("budget.ratio", "service.workers"), or a limit or wait of the policy alone
     ("attempts", "maximum", "jitter"). `such_that` is a goal such as "recovery < 60 s". Numbers are tried from `low` to
-    `high`; None is the usual range of the key, in seconds for times: for most keys, from a tenth of the scenario's
-    number to ten times as much. Up to nine values, evenly spread in their logarithm, show on which side the goal is
-    reached. Bisection then finds each end to 2 %. Words are tried one by one. `progress` is called with the number of
+    `high`, in seconds for times. None is the usual range of the key: for most, a tenth of the scenario's number to ten
+    times as much. Up to nine values, evenly spread in their logarithm, show on which side the goal is reached.
+    Bisection then finds each end to 2 %. Words are tried one by one. `progress` is called with the number of
     simulations so far.
 
     Raises ScenarioError for a wrong key, goal or range, and if the scenario does not have the figure of the goal.
