@@ -181,6 +181,11 @@ def test_it_has_no_tokens_itself() -> None:
         ({"make_or_rule": object()}, TypeError, "`rule` must be a rule such as forbear.TokenBucket"),
         ({"make_or_rule": forbear.TokenBucket}, TypeError, "`make_or_rule` must be a rule, or a function that makes"),
         ({"make_or_rule": Budget.per_host}, TypeError, "such as forbear.Budget.envoy; got one that makes"),
+        (
+            {"make_or_rule": lambda: forbear.SharedBudget("redis://h", "x")},
+            TypeError,
+            "`make_or_rule` must not make a SharedBudget, which would be one bucket for all hosts",
+        ),
     ],
 )
 def test_bad_values_are_refused(options: dict[str, Any], error: type[Exception], text: str) -> None:

@@ -298,6 +298,11 @@ class HostBudgets(Budget):
                 "`make_or_rule` must be a rule, or a function that makes a forbear.Budget, such as "
                 f"forbear.Budget.envoy; got one that makes {budget!r}"
             )
+        if budget.answers_late:
+            raise TypeError(
+                "`make_or_rule` must not make a SharedBudget, which would be one bucket for all hosts: its name is that "
+                f"of the bucket; pass one by the name of the service to each client, got {budget!r}"
+            )
         return budget
 
     def __reduce__(self) -> "tuple[type[HostBudgets], tuple[Any, ...]]":
