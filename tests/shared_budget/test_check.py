@@ -82,7 +82,7 @@ ECHO = b"-NOPERM User bob may not; s3cret \x1b[31m\r\n"
 
 
 @pytest.mark.parametrize("greets", [True, False])
-def test_a_server_that_repeats_the_password(path: str, greets: bool) -> None:
+def test_a_server_that_repeats_the_password(path: str, greets: bool, patient: None) -> None:
     """No text has user, password or control characters, whichever command the server refuses."""
     events: list[Event] = []
     with proxy(path, lambda command: b"+OK\r\n" if greets and command[0] != b"EVAL" else ECHO) as seen:
