@@ -300,8 +300,8 @@ class HostBudgets(Budget):
             )
         if budget.answers_late:
             raise TypeError(
-                "`make_or_rule` must not make a SharedBudget, which would be one bucket for all hosts: its name is that "
-                f"of the bucket; pass one by the name of the service to each client, got {budget!r}"
+                "`make_or_rule` must not make a SharedBudget, which would be one bucket for all hosts: the name is "
+                f"that of the bucket; pass one by the name of the service to each client, got {budget!r}"
             )
         return budget
 
