@@ -184,3 +184,11 @@ def test_without_numpy_the_error_names_the_extra(module: str, monkeypatch: pytes
         importlib.import_module(f"forbear.simulate.{module}")
     with pytest.raises(ImportError, match=r'pip install "forbear\[simulate\]"'):
         simulate(Scenario(duration=1))
+
+
+def test_a_step_that_would_change_the_attempt_timeout_is_refused() -> None:
+    """A timeout of 500 ms, rounded to two steps of 200 ms, kept no fleet down."""
+    clients = Clients(attempt_timeout=0.5)
+    with pytest.raises(ScenarioError, match=r"^`step` must be such that the attempt timeout of 0\.5 s is a whole"):
+        simulate_cohort(Scenario(10, 0.2, clients))
+    assert simulate_cohort(Scenario(10, 0.1, clients)).total("successes") > 0

@@ -44,6 +44,15 @@ def _check(scenario: Scenario) -> None:
     cure = "choose the exact engine"
     if scenario.layers:
         refuse("layers", "empty in the cohort engine", f"{len(scenario.layers)} layers", cure)
+    timeout = scenario.clients.attempt_timeout
+    if timeout is not None and abs(_steps(timeout, scenario.step) * scenario.step - timeout) > 0.05 * timeout:
+        rule = f"such that the attempt timeout of {timeout:g} s is a whole number of steps, within 5 %"
+        refuse("step", rule, scenario.step, f"choose {timeout / 5:g} s, or the exact engine")
+
+
+def _steps(timeout: float, step: float) -> int:
+    """Return an attempt timeout in whole steps, at least one."""
+    return max(round(timeout / step), 1)
 
 
 class _Cohorts:
@@ -63,7 +72,7 @@ class _Cohorts:
         self._rows = waits.last + 1 + waits.ends_at_timeout  # the last row is for final attempts at the timeout
         timeout = clients.attempt_timeout
         self._limit = INFINITY if timeout is None else timeout
-        self._patience = self._bins if timeout is None else max(round(timeout / self._step), 1)  # in bins
+        self._patience = self._bins if timeout is None else _steps(timeout, self._step)
         self._times = ServiceTimes(scenario.service)
         tail = waits.longest + self._patience + 2
         shape = (self._rows, self._bins + tail)
