@@ -13,7 +13,7 @@ from typing import Any
 
 from click.testing import CliRunner
 
-from docs.generate.markdown import code, table, text
+from docs.generate.markdown import between, code, table, text
 from forbear.cli.app import app
 from forbear.core.backoff import Exponential
 from forbear.simulate.cohort import simulate_cohort
@@ -31,11 +31,7 @@ BEGIN, END = _MARK.format("begin"), _MARK.format("end")
 
 def filled(page: str) -> str:
     """Return the text of a page with its table of defaults made anew; raises ValueError if it has no place for one."""
-    before, begun, rest = page.partition(BEGIN)
-    _, ended, after = rest.partition(END)
-    if not begun or not ended:
-        raise ValueError(f"the page must have the lines {BEGIN!r} and {END!r}, got a page without one of them")
-    return "\n".join([f"{before}{BEGIN}", "", *_defaults(), f"{END}{after}"])
+    return between(page, BEGIN, END, _defaults())
 
 
 def stored_figures() -> dict[str, PolicyFigures]:

@@ -46,3 +46,15 @@ def code(words: str) -> str:
 def codes(words: Iterable[str], joint: str = ", ") -> str:
     """Return each of the words as inline code, joined by `joint`."""
     return joint.join(map(code, words))
+
+
+def between(page: str, begin: str, end: str, lines: Iterable[str]) -> str:
+    """Return the text of a page with `lines` in place of what stands between the lines `begin` and `end`.
+
+    Raises ValueError if the page has no place for them.
+    """
+    before, begun, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not begun or not ended:
+        raise ValueError(f"the page must have the lines {begin!r} and {end!r}, got a page without one of them")
+    return "\n".join([f"{before}{begin}", "", *lines, f"{end}{after}"])

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.generate.markdown import code, table
+from docs.generate.markdown import between, code, table
 from forbear import export
 from forbear.export.waits import mean_delays
 from forbear.policy import Policy
@@ -28,11 +28,7 @@ BEGIN, END = _MARK.format("begin"), _MARK.format("end")
 
 def filled(page: str) -> str:
     """Return the text of a page with its tables of waits made anew; raises ValueError if it has no place for them."""
-    before, begun, rest = page.partition(BEGIN)
-    _, ended, after = rest.partition(END)
-    if not begun or not ended:
-        raise ValueError(f"the page must have the lines {BEGIN!r} and {END!r}, got a page without one of them")
-    return "\n".join([f"{before}{BEGIN}", "", *_tables(), f"{END}{after}"])
+    return between(page, BEGIN, END, _tables())
 
 
 def _tables() -> Iterator[str]:

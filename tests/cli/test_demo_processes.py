@@ -107,7 +107,7 @@ def test_no_valkey(flags: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_process_that_ends_by_itself_is_a_bug(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """If a process fails, the demo says so at once instead of waiting for it."""
+    """If a process fails, the demo ends at once with an error instead of waiting for it."""
     broken = tmp_path / "broken.py"
     broken.write_text("raise SystemExit(3)")
     monkeypatch.setattr(shared_worker, "__file__", str(broken))

@@ -61,7 +61,7 @@ def test_programs_share_a_budget(path: str, finish: Finish) -> None:
 
 
 def test_a_server_that_is_away(finish: Finish) -> None:
-    """The run says so once, and has no retry; a transfer says so, too, and succeeds without a retry."""
+    """A run prints one line about it and has no retry; a transfer prints one, too, and succeeds without a retry."""
     gone = {URL: "redis://:hunter2@127.0.0.1:1"}
     done = finish("run", "--shared-budget", "jobs", "--constant", "10ms", "sh", "-c", "exit 3", **gone)
     assert done.returncode == 3

@@ -245,7 +245,7 @@ def test_without_numpy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After an interruption the known part is printed, the last line says so, and the exit code is 130."""
+    """After an interruption the known part is printed with a last line about it, and the exit code is 130."""
     known = simulate(read_mapping(EXAMPLE))
 
     def stop(*_: object, **__: object) -> None:

@@ -120,7 +120,7 @@ def test_a_shared_bucket_in_the_mean() -> None:
     """A bucket that the fleet shares grants as many retries in both engines, within 4 %."""
     scenario = Scenario(40, 0.1, Clients(rate=300, policy=FIVE), Server(workers=60, time=0.1, failure=0.1), REFUSES)
     exact = simulate_exact(scenario, seed=3, budget=RuleBudgets(TokenBucket(200, 0.05), 10_000))
-    cohort = simulate_cohort(scenario, budget=MeanBucket(200, 0.05))
+    cohort = simulate_cohort(scenario, budget=MeanBucket(TokenBucket(200, 0.05)))
     free = simulate_cohort(scenario)
     for count in ("retries", "budget_refusals", "gave_up"):
         assert cohort.total(count) == pytest.approx(exact.total(count), rel=0.04)
@@ -168,7 +168,7 @@ def test_a_rate_limit(policy: Policy, retry_after: float | None) -> None:
     [({"layers": (Layer(FIVE),)}, "layers")],
 )
 def test_what_has_no_mean_names_the_exact_engine(change: dict[str, Any], key: str) -> None:
-    """Layers are for the exact engine, and the error says so."""
+    """Layers are for the exact engine, which the error names."""
     with pytest.raises(ScenarioError, match=rf"^`{key}` must be .* in the cohort engine.*; choose the exact engine"):
         simulate_cohort(replace(Scenario(10), **change))
 

@@ -1,76 +1,14 @@
-"""Contention: the figures of the published study of jitter, by its simulator and by ours."""
+"""Contention: writers, limits and messages; `test_gallery` compares its figures with those of the published study."""
 
 import pytest
 
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear.protocols import Backoff
 from forbear.run.budget import Budget
-from forbear.simulate.contention import Contention, ContentionCourse, simulate_contention
+from forbear.simulate.contention import Contention, simulate_contention
 from forbear.simulate.fields import ScenarioError
 from forbear.simulate.reading import read_contention
-
-ENDLESS = Limits(None, None, unlimited=True)
-
-# The study has base 5 ms and cap 2 s, and its first wait is one step further: up to 10 ms. Its decorrelated jitter
-# begins at the base.
-BACKOFFS: dict[str, Backoff] = {
-    "none": Constant(0),
-    "exponential": Exponential(0.010, 2, 2, "none"),
-    "equal": Exponential(0.010, 2, 2, "equal"),
-    "full": Exponential(0.010, 2, 2, "full"),
-    "decorrelated": Exponential(0.005, 2, 2, "decorrelated"),
-}
-
-# Means of 300 runs of the published simulator (100 runs for 100 writers): seconds, writes.
-# https://github.com/aws-samples/aws-arch-backoff-simulator
-PUBLISHED = [
-    (10, "none", 0.378, 50.5),
-    (10, "exponential", 3.46, 50.6),
-    (10, "equal", 0.727, 42.4),
-    (10, "full", 0.467, 38.8),
-    (10, "decorrelated", 0.440, 37.9),
-    (50, "none", 1.138, 689.1),
-    (50, "full", 2.88, 332.9),
-]
-PUBLISHED_LARGE = [
-    (50, "exponential", 36.6, 626.3),
-    (50, "equal", 4.23, 347.1),
-    (50, "decorrelated", 2.20, 375.6),
-    (100, "none", 2.031, 2423.2),
-    (100, "exponential", 63.8, 1861.5),
-    (100, "equal", 6.68, 812.6),
-    (100, "full", 4.90, 796.7),
-    (100, "decorrelated", 4.49, 1002.6),
-]
-
-
-def run(writers: int, backoff: Backoff, runs: int) -> list[ContentionCourse]:
-    """Some runs without limits."""
-    contention = Contention(writers, Policy(OSError, ENDLESS, backoff))
-    return [simulate_contention(contention, seed=seed) for seed in range(runs)]
-
-
-def check(writers: int, jitter: str, time: float, calls: float, runs: int) -> None:
-    """Compare the mean of runs: writes within 4 %, and times, which vary more, within 15 %."""
-    courses = run(writers, BACKOFFS[jitter], runs)
-    assert sum(course.calls for course in courses) / runs == pytest.approx(calls, rel=0.04)
-    assert sum(course.time for course in courses) / runs == pytest.approx(time, rel=0.15)
-    assert all(course.calls == writers + course.conflicts for course in courses)
-
-
-@pytest.mark.parametrize(("writers", "jitter", "time", "calls"), PUBLISHED)
-def test_the_figures_of_the_study(writers: int, jitter: str, time: float, calls: float) -> None:
-    """10 and 50 writers; with full jitter, fewer than half of the writes that no backoff needs."""
-    check(writers, jitter, time, calls, 60 if writers == 10 else 12)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize(("writers", "jitter", "time", "calls"), PUBLISHED_LARGE)
-def test_the_figures_of_the_study_for_more_writers(writers: int, jitter: str, time: float, calls: float) -> None:
-    """50 and 100 writers."""
-    check(writers, jitter, time, calls, 60)
 
 
 def test_one_writer_and_limits() -> None:

@@ -95,7 +95,7 @@ def test_a_small_process_is_like_a_large_one() -> None:
     """The shares of levels and the fluid agree where a group has many calls in a bin."""
     counts = []
     for small in (False, True):
-        bucket = MeanBucket(rule=TokenBucket(50, 0.1), groups=10, small=small)
+        bucket = MeanBucket(TokenBucket(50, 0.1), 10, small=small)
         bucket.succeeded(0.0, 100, 0)
         granted = [bucket.grant(0.1 * bin, 200) for bin in range(1, 5)]
         bucket.succeeded(0.5, 4000, 0)
@@ -119,7 +119,7 @@ def test_a_budget_and_a_throttle() -> None:
     """A retry needs both: with a bucket of 50 and an SRE throttle, fewer are granted than with either one."""
 
     def bucket() -> MeanBucket:
-        return MeanBucket(50, 0.05)
+        return MeanBucket(TokenBucket(50, 0.05))
 
     throttle = ClientThrottle(2, 20)
     both = MeanBoth(bucket(), mean_budget(throttle, 1, rate=200, step=0.1))

@@ -1,16 +1,15 @@
 """Phase maps: the boundary of stability is where load times attempts is the capacity."""
 
 from dataclasses import replace
-from math import isinf
 
 import pytest
 
-from forbear.core.backoff import Constant, Exponential
+from forbear.core.backoff import Constant
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.simulate.fields import ScenarioError
-from forbear.simulate.phase import compare, load_map, phase_map
-from forbear.simulate.scenario import Clients, Scenario, Server, Window
+from forbear.simulate.phase import phase_map
+from forbear.simulate.scenario import Clients, Scenario, Server
 
 TWO = Policy(OSError, Limits(attempts=2), Constant(0.5))
 CLIENTS = Clients(rate=200, attempt_timeout=1, policy=TWO)
@@ -35,24 +34,6 @@ def test_triggers_by_size_and_length() -> None:
     safe = phase_map(replace(SERVICE, clients=replace(CLIENTS, rate=100)), (1.0,), (5.0,))
     assert safe.boundary == pytest.approx(1 / 3)
     assert not safe.stays(1.0, 5.0)
-
-
-def test_the_boundary_of_loads_and_attempts() -> None:
-    """After five seconds without service, the goodput stays down exactly where load times attempts exceeds 300."""
-    plane = load_map(SERVICE, (60, 90, 130), (1, 2, 3, 4), Window("hold", 0, 5))
-    assert plane.boundary(3) == 100
-    for load, row in zip(plane.loads, plane.recovery, strict=True):
-        for attempts, recovery in zip(plane.attempts, row, strict=True):
-            assert isinf(recovery) is (load > plane.boundary(attempts)), (load, attempts)
-
-
-def test_policies_side_by_side() -> None:
-    """Each policy has an outcome under its name."""
-    five = Policy(OSError, Limits(attempts=5), Exponential())
-    outcomes = compare(replace(SERVICE, windows=(Window("refuse", 10, 5),)), {"two": TWO, "five": five})
-    assert list(outcomes) == ["two", "five"]
-    assert outcomes["two"].figures.amplification < outcomes["five"].figures.amplification
-    assert outcomes["five"].scenario.clients.policy is five
 
 
 @pytest.mark.parametrize("size", [0, 1.1])

@@ -93,7 +93,7 @@ def test_a_backlog_that_shrinks_is_not_metastable() -> None:
 
 
 def test_a_service_that_is_down_without_a_trigger() -> None:
-    """Attempts that time out before the service can end them succeed seldom: the evidence says so."""
+    """Attempts that time out before the service can end them succeed seldom, and the evidence has the share."""
     clients = Clients(rate=20, attempt_timeout=0.5, policy=Policy(OSError, Limits(attempts=2)))
     result = verdict(Scenario(60, 0.1, clients, Server(workers=60, time=2)), triggers=())
     assert result.state == "metastable"

@@ -151,9 +151,10 @@ class Budget:
         """Make a budget for clients that counts each host and service apart, so that one that fails harms no other.
 
         `make_or_rule` is a rule (default `TokenBucket()`) or a function that makes a budget, such as `Budget.envoy`. At
-        most `most` budgets are kept; the least recently used one goes. An HTTP client has one for each scheme, host and
-        port. A Redis client has one for its server or cluster, a gRPC interceptor one for each gRPC service. A function
-        has no host, so its policy is refused with TypeError; `of(host)` returns the budget of one host.
+        most `most` budgets are kept; the least recently used one goes. An HTTP client has one for each host, port (80
+        and 443 count as one) and service. A Redis client has one for its server or cluster, a gRPC interceptor one for
+        each gRPC service. A function has no host, so its policy is refused with TypeError; `of(host)` returns the
+        budget of one host.
         """
         return HostBudgets(make_or_rule, most)
 

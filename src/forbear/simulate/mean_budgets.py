@@ -55,11 +55,8 @@ class MeanBudget(Protocol):
 class MeanBucket(FreeCalls):
     """Token buckets of one rule, at first full: one for the whole fleet, or one for each of many groups."""
 
-    def __init__(
-        self, capacity: float = 10, deposit: float = 0.1, cost: float = 1, *, rule: TokenBucket | None = None,
-        groups: float = 1, small: bool = False,
-    ) -> None:  # fmt: skip
-        self._rule = rule = TokenBucket(capacity, deposit, cost) if rule is None else rule
+    def __init__(self, rule: TokenBucket, groups: float = 1, *, small: bool = False) -> None:
+        self._rule = rule
         own = (rule.cost, rule.throttled_cost, rule.timeout_cost)
         self._costs = [rule.cost if cost is None else cost for cost in own]  # of a retry, by what it follows
         self._groups = groups
@@ -224,7 +221,7 @@ def mean_budget(rule: "BudgetRule", groups: float, *, rate: float, step: float) 
     small = groups > 1 and rate * step / groups < _MANY
     known: Any = rule
     if type(known) is TokenBucket:
-        return MeanBucket(rule=known, groups=groups, small=small)
+        return MeanBucket(known, groups, small=small)
     if type(known) is Throttle:
         return MeanThrottle(known, groups, small=small)
     if type(known) in (Ratio, RequestRatio):

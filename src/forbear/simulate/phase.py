@@ -1,20 +1,16 @@
-"""Maps of phases: the triggers, or the loads and attempts, after which the goodput comes back or stays down.
+"""Maps of phases: the triggers after which the goodput comes back or stays down.
 
 They are data. The command line draws them. The boundary of worst-case stability stands beside them. It is for a service
 that still does abandoned work, and for clients with timeouts. If load * attempts is below the capacity, the goodput
 comes back after every trigger. Above the boundary, it may stay down after a large one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import isinf
 
-from forbear.policy import Policy
-from forbear.simulate.changes import with_value
 from forbear.simulate.fields import refuse
 from forbear.simulate.markov import chain_modes
-from forbear.simulate.outcome import FleetOutcome
-from forbear.simulate.runs import Engine, simulate
 from forbear.simulate.scenario import Scenario, Window
 from forbear.simulate.verdict import TriggerTrial, before_trigger, load_and_capacity, try_trigger
 
@@ -64,23 +60,6 @@ class PhaseMap:
         return isinf(self.recovery[self.sizes.index(size)][self.lengths.index(length)])
 
 
-@dataclass(frozen=True, slots=True)
-class LoadMap:
-    """A map of loads and numbers of attempts, with the time until the goodput is back after one trigger."""
-
-    loads: tuple[float, ...]
-    """New calls per second; the rows of the map."""
-    attempts: tuple[int, ...]
-    """The attempts of a call; the columns of the map."""
-    recovery: tuple[tuple[float, ...], ...]
-    """The seconds from the end of the trigger until the goodput is back; infinity if it stays down."""
-    capacity: float
-
-    def boundary(self, attempts: int) -> float:
-        """Return the load at which load times attempts is the capacity."""
-        return self.capacity / attempts
-
-
 def phase_map(
     scenario: Scenario,
     sizes: Sequence[float] = SIZES,
@@ -111,38 +90,6 @@ def phase_map(
         rows.append(tuple(row))
     chain = chain_modes(healthy)
     return PhaseMap(tuple(sizes), tuple(lengths), tuple(rows), load, capacity, chain.attempts)
-
-
-def load_map(scenario: Scenario, loads: Sequence[float], attempts: Sequence[int], window: Window) -> LoadMap:
-    """Return what follows one trigger for each load, in calls per second, and each number of attempts.
-
-    The boundary of the map is a curve: load * attempts = capacity. Raises ScenarioError as `verdict` does.
-    """
-    capacity = load_and_capacity(scenario)[1]
-    rows: list[tuple[float, ...]] = []
-    for load in loads:
-        row: list[float] = []
-        for count in attempts:
-            changed = with_value(with_value(scenario, "clients.rate", load), "clients.policy.attempts", count)
-            load_and_capacity(changed)
-            row.append(try_trigger(before_trigger(changed), window, scenario.duration).recovery)
-        rows.append(tuple(row))
-    return LoadMap(tuple(loads), tuple(attempts), tuple(rows), capacity)
-
-
-def compare(
-    scenario: Scenario, policies: Mapping[str, Policy], *, engine: Engine = "cohort", runs: int = 1, seed: int = 0
-) -> dict[str, FleetOutcome]:
-    """Return the outcome of a scenario under each of the policies, by the same names.
-
-    In the exact engine, all policies meet the same arrivals. Raises ScenarioError as `simulate` does.
-    """
-    return {
-        name: simulate(
-            replace(scenario, clients=replace(scenario.clients, policy=policy)), engine=engine, runs=runs, seed=seed
-        )
-        for name, policy in policies.items()
-    }
 
 
 def _try(healthy: Scenario, size: float, length: float, watch: float) -> TriggerTrial:

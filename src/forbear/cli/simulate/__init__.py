@@ -181,7 +181,7 @@ def _find(scenario: "Scenario", key: str, such_that: str, engine: str | None, se
     """Search for the values of a key and print them; the exit code is 1 if none fits."""
     from forbear.simulate.search import find  # it needs numpy
 
-    values = find(scenario, key, such_that=such_that, engine="exact" if engine == "exact" else "cohort", seed=seed)
+    values = find(scenario, key, such_that=such_that, engine=_engine(engine, 1), seed=seed)
     if as_json:
         click.echo(json.dumps(values_document(values)))
     else:

@@ -70,8 +70,8 @@ BROOKER_BUCKET = Study(
     "M. Brooker: Fixing retries with token buckets and circuit breakers, brooker.co.za, 2022-02-28",
     "With few failures, the bucket retries as often as a plain policy of three retries. With many, it adds at most a "
     "tenth of a retry to each call, where the plain policy makes four times the load.",
-    "The post says so in its text. At 100 % failures, N retries make 1 + N times the work. With deposits of 0.1, the "
-    "bucket is like N retries well below 10 % failures, and like 0.1 retries well above. Its plots have no "
+    "They stand in the text of the post. At 100 % failures, N retries make 1 + N times the work. With deposits of 0.1, "
+    "the bucket is like N retries well below 10 % failures, and like 0.1 retries well above. Its plots have no "
     "numbers that we could read.",
     "Open calls, a share of which fails at random, three retries at once. One bucket of 10 tokens, deposit 0.1. "
     "Figures begin after 20 s, when the first tokens are used up.",

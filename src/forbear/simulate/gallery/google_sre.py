@@ -73,8 +73,8 @@ SRE_THROTTLE = Study(
     "Site Reliability Engineering (O'Reilly, 2016), chapter 21, Handling Overload, client-side throttling",
     "However large the overload is, clients send about K times as much as the service accepts. A smaller K saves the "
     "service work, and sees later that the service is well again.",
-    "The chapter says so in its text: one refused request for each accepted one even in large overload, and one for "
-    "ten with K = 1.1.",
+    "They stand in the text of the chapter: one refused request for each accepted one even in large overload, and one "
+    "for ten with K = 1.1.",
     f"Calls at four times the capacity and no retries. The throttle looks back {_WINDOW} s here, 120 s in the book, "
     "so that a minute is enough to settle.",
     _throttle,
