@@ -33,6 +33,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
+# google-cloud-storage asks for buckets in threads that outlive a test: they would call what the next test serves.
+os.environ["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "1"
+
 _LOCAL_NAMES = {"", "localhost"}
 
 

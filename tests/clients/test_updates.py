@@ -136,7 +136,6 @@ def by_google(url: str, **retry: Any) -> None:
     """google-cloud-storage, made safe by `install` or by the object of each call."""
     anonymous = cast("Callable[[], object]", AnonymousCredentials)()
     client: Any = storage.Client(project="p", credentials=anonymous, client_options={"api_endpoint": url})
-    client._bucket_metadata_cache = None
     if not retry:
         install(client)
 
