@@ -1,4 +1,7 @@
-"""Fixtures for pytest, which loads them by an entry point; the first test that uses one imports forbear."""
+"""Fixtures and options for pytest, which loads them by an entry point.
+
+The first test that uses a fixture, or an option of the storm, imports forbear.
+"""
 
 from collections.abc import Generator
 from typing import TYPE_CHECKING
@@ -7,6 +10,38 @@ import pytest
 
 if TYPE_CHECKING:
     from forbear.testing.virtual_time import VirtualTime
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the storm, which do nothing unless they are given."""
+    group = parser.getgroup("forbear", "forbear: find retries that hurt")
+    group.addoption(
+        "--forbear-storm",
+        action="store_true",
+        help="run each test again with one fault for each call that it sends, and report the retries that hurt",
+    )
+    group.addoption(
+        "--forbear-storm-sample", type=int, metavar="N", help="for each test take N of these runs at random"
+    )
+    group.addoption("--forbear-storm-seed", type=int, default=0, metavar="SEED", help="choose the sample by SEED")
+    group.addoption("--forbear-storm-json", metavar="FILE", help="write what the storm found to FILE as JSON")
+    group.addoption(
+        "--forbear-fault",
+        metavar="CALL#NUMBER:FAULT",
+        help="run the tests with one fault: 'POST /orders#1:lost', or 'POST /orders#1+:503' for a lasting one",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the markers, and load the storm if one of its options asks for it."""
+    config.addinivalue_line(
+        "markers", "forbear_storm(faults, attempts, minutes, sample, effects): how --forbear-storm runs this test"
+    )
+    config.addinivalue_line("markers", "forbear_ignore: --forbear-storm leaves this test alone")
+    if config.getoption("forbear_storm") or config.getoption("forbear_fault"):
+        from forbear.testing.storm.plugin import StormPlugin
+
+        config.pluginmanager.register(StormPlugin(config), "forbear_storm")
 
 
 @pytest.fixture(name="virtual_time")

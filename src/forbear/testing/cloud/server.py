@@ -11,6 +11,7 @@ from operator import attrgetter
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Self
+from weakref import WeakSet
 
 from forbear.testing.cloud.admin import CloudState
 from forbear.testing.cloud.app import CloudApp
@@ -127,11 +128,13 @@ class Cloud:
         """
         if self._server is None:
             self._server = _Server(self._state, listen(self._host, self._port), *self._limits)
+            RUNNING.add(self)
         return self
 
     def stop(self) -> None:
         """Stop the server, if it is running, and close every connection; what is stored and logged stays."""
         server, self._server = self._server, None
+        RUNNING.discard(self)
         if server is not None:
             server.stop()
 
@@ -164,6 +167,10 @@ def listen(host: str, port: int) -> socket.socket:
         reason = error.strerror or str(error)
         text = f"`port` {port} on {host} cannot be listened on ({reason}): choose another, or 0 for a free one"
         raise OSError(error.errno, text) from None
+
+
+RUNNING: WeakSet[Cloud] = WeakSet()
+"""The embedded clouds that run in this process."""
 
 
 class _Server:

@@ -1,0 +1,47 @@
+"""The faults that a storm injects, and their text form: `POST /orders#1:lost`, `POST /orders#1+:503`."""
+
+import re
+from dataclasses import dataclass
+
+FAULTS = ("lost", "refused", "503", "429", "slow", "cut")
+"""The names of all faults. HTTP has all of them, Redis has lost, refused and slow."""
+
+REDIS_FAULTS = ("lost", "refused", "slow")
+"""The faults of a Redis command."""
+
+MAYBE_DONE = frozenset({"lost", "slow", "cut"})
+"""The faults after which the server has executed the call."""
+
+RETRY_AFTER = 7
+"""The seconds in the Retry-After header of an injected 429."""
+
+_TEXT = re.compile(r"(?P<label>\S.*)#(?P<number>[1-9][0-9]*)(?P<persistent>\+?):(?P<fault>\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFault:
+    """One fault for one call: `label` is its method and path (or its command), `number` counts such calls from 1.
+
+    A `persistent` fault also hits all later calls with this label.
+    """
+
+    label: str
+    number: int
+    name: str
+    persistent: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.label}#{self.number}{'+' if self.persistent else ''}:{self.name}"
+
+    def hits(self, label: str, number: int) -> bool:
+        """Return whether the call with this label and number gets the fault."""
+        return label == self.label and (number == self.number or (self.persistent and number > self.number))
+
+
+def parse_fault(text: str) -> PlannedFault:
+    """Return the fault that `text` describes, such as "POST /orders#1:lost"; ValueError for any other text."""
+    match = _TEXT.fullmatch(text.strip())
+    if match is None or match["fault"] not in FAULTS:
+        rule = f"CALL#NUMBER:FAULT, such as 'POST /orders#1:lost', with one of the faults {', '.join(FAULTS)}"
+        raise ValueError(f"`--forbear-fault` must be {rule}; got {text!r}")
+    return PlannedFault(match["label"], int(match["number"]), match["fault"], bool(match["persistent"]))

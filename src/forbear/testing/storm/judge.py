@@ -1,0 +1,164 @@
+"""The judges: compare a run under a fault with the clean runs, and return what is wrong with its retries."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from forbear.testing.storm.faults import MAYBE_DONE, RETRY_AFTER, PlannedFault
+from forbear.testing.storm.observe import Observation, StormLimits
+from forbear.testing.storm.tape import SentCall, StormEnded
+
+RULES = {
+    "duplicated": "UNSAFE",
+    "suspected": "UNSAFE",
+    "late": "NO-DEADLINE",
+    "storm": "UNBOUNDED",
+    "wrong": "LOST-CAUSE",
+    "early": "RETRY-AFTER",
+    "lost": "",
+    "unstable": "",
+}
+"""The kinds of findings, each with the rule of `forbear audit` that is about the same mistake ("" without one)."""
+
+NOTES = frozenset({"lost", "early", "unstable"})
+"""The kinds of findings that are information: they fail no test."""
+
+
+@dataclass(frozen=True, slots=True)
+class StormFinding:
+    """One thing that is wrong with the retries of one call.
+
+    `site` is file:line of the user's code, `call` the call and its number, `fault` the fault in the form that
+    `--forbear-fault` takes ("" without one).
+    """
+
+    kind: str
+    rule: str
+    test: str
+    site: str
+    call: str
+    fault: str
+    text: str
+
+    @property
+    def is_note(self) -> bool:
+        """Return whether it is information that fails no test."""
+        return self.kind in NOTES
+
+    @property
+    def reproduction(self) -> str:
+        """Return the command that shows it again, "" for a test that is not deterministic."""
+        return f"pytest '{self.test}' --forbear-fault '{self.fault}'" if self.fault else ""
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the finding as JSON has it."""
+        return asdict(self) | {"reproduction": self.reproduction}
+
+
+def unstable(test: str, text: str) -> StormFinding:
+    """Return the finding for a test that the storm cannot judge, because it is not the same each time."""
+    return StormFinding("unstable", "", test, "?", "", "", text)
+
+
+def plan(clean: Observation) -> list[PlannedFault]:
+    """Return all faults to try: each fault for each call, and persistent ones from the first call of each place on."""
+    faults: list[PlannedFault] = []
+    places: set[tuple[str, str]] = set()
+    for call in clean.calls:
+        faults += [PlannedFault(call.label, call.number, name) for name in call.applicable()]
+        if (call.label, call.site) not in places:
+            places.add((call.label, call.site))
+            lasting = [name for name in ("503", "refused", "lost") if name in call.faults]
+            faults += [PlannedFault(call.label, call.number, name, persistent=True) for name in lasting]
+    return faults
+
+
+def judge(test: str, clean: Observation, run: Observation, limits: StormLimits) -> list[StormFinding]:
+    """Return the findings on one run with a fault, compared with a clean run of the same test."""
+    fault = run.fault
+    hit = next((call for call in run.calls if call.fault is not None), None)
+    if fault is None:
+        return []
+    if hit is None:
+        return [unstable(test, f"{fault.label}#{fault.number} did not occur in the run with the fault")]
+    return [
+        StormFinding(kind, RULES[kind], test, hit.site, f"{hit.label}#{hit.number}", str(fault), text)
+        for kind, text in _judged(clean, run, hit, limits)
+    ]
+
+
+def _judged(clean: Observation, run: Observation, hit: SentCall, limits: StormLimits) -> Iterator[tuple[str, str]]:
+    place = (hit.label, hit.site)
+    attempts = 1 + run.sent()[place] - clean.sent()[place]
+    persistent = run.fault is not None and run.fault.persistent
+    duplicated = list(_duplicates(clean, run, hit))
+    yield from duplicated
+    if persistent and attempts > limits.attempts:
+        more = "at least " if run.ended else ""
+        yield "storm", f"{more}{attempts} attempts at one call while the fault lasts; the limit is {limits.attempts}"
+    if run.judged and run.elapsed > limits.minutes * 60:
+        yield "late", f"no end within {limits.minutes:g} virtual minutes"
+    if hit.fault == "429" and run.judged:
+        again = next((call for call in run.calls if call.number > hit.number and call.label == hit.label), None)
+        if again is not None and attempts > 1 and again.at - hit.at < RETRY_AFTER:
+            yield "early", f"sent again after {again.at - hit.at:.1f} s; Retry-After was {RETRY_AFTER} s"
+    if run.outcome != "failed" or run.error is None or isinstance(run.error, StormEnded) or run.ended:
+        return
+    if not _is_injected(run.error, run, hit):
+        if not duplicated:
+            yield "wrong", f"the test fails with {_shown(run.error)}, which does not come from the injected fault"
+    elif not persistent and attempts <= 1 and (not hit.unsafe or hit.fault == "refused"):
+        yield "lost", "given up at the first fault, though it is safe to send again"
+
+
+def _duplicates(clean: Observation, run: Observation, hit: SentCall) -> Iterator[tuple[str, str]]:
+    """Yield the finding for an unsafe call that was sent again after it may have been executed, if it was."""
+    if not hit.unsafe or hit.fault not in MAYBE_DONE:
+        return
+    sent = [call for call in run.calls if call.label == hit.label]
+    if len(sent) <= sum(call.label == hit.label for call in clean.calls):
+        return
+    more = sorted(
+        name
+        for name, count in run.effects.items()
+        if count > clean.effects[name] and (clean.effects[name] or count > 1)
+    )
+    if more:
+        name = more[0]
+        times = f"{run.effects[name]} times instead of {clean.effects[name] or 1}"
+        yield "duplicated", f"executed again after its response was {_HOW[hit.fault]}: {name} {times}"
+    elif not (run.counts_http if "503" in hit.faults else run.counts_redis):
+        keys = {call.key for call in sent if call.site == hit.site and call.number >= hit.number}
+        if len(keys) > 1 or None in keys:
+            yield "suspected", f"sent again after its response was {_HOW[hit.fault]}: the server may execute it twice"
+
+
+_HOW = {"lost": "lost", "slow": "late", "cut": "cut off"}
+
+
+def _shown(error: BaseException) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _is_injected(error: BaseException, run: Observation, hit: SentCall) -> bool:
+    """Return whether `error` is one that the storm injected, or comes from one, or names the injected status."""
+    known = {id(injected) for injected in run.injected}
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        current = waiting.pop()
+        if not isinstance(current, BaseException) or id(current) in seen:
+            continue
+        seen.add(id(current))
+        if id(current) in known or (hit.fault in {"503", "429"} and hit.fault in str(current)):
+            return True
+        response = getattr(current, "response", None)
+        if hit.fault in {"503", "429"} and str(getattr(response, "status_code", "")) == hit.fault:
+            return True
+        if hit.fault == "slow" and isinstance(current, TimeoutError):
+            return True
+        if hit.fault == "cut" and "IncompleteRead" in type(current).__name__:
+            return True
+        waiting += [current.__cause__, current.__context__, getattr(current, "reason", None), *current.args]
+        waiting += getattr(current, "exceptions", ())
+    return False

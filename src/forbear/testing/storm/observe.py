@@ -1,0 +1,86 @@
+"""Observe one run: all clients under the storm's hand, shifted time, and what was sent and executed."""
+
+from collections import Counter
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from forbear.core import check
+from forbear.testing.storm.counting import EffectCount, Effects
+from forbear.testing.storm.faults import PlannedFault
+from forbear.testing.storm.shifted_time import ShiftedTime, shifted
+from forbear.testing.storm.tape import SentCall, Tape, recording
+from forbear.testing.storm.wire import over_aiohttp, over_httpcore, over_redis, over_urllib3
+
+
+@dataclass(frozen=True, slots=True)
+class StormLimits:
+    """The limits of a run: `attempts` for one call (default 10), and `minutes` of virtual time (default 10).
+
+    ValueError or TypeError for anything but positive numbers.
+    """
+
+    attempts: int = 10
+    minutes: float = 10
+
+    def __post_init__(self) -> None:
+        check.at_least("attempts", self.attempts, 1, what="the most attempts of one call")
+        check.positive_seconds("minutes", self.minutes)
+
+
+@dataclass(slots=True)
+class Observation:
+    """The record of one run. `outcome` is "passed", "failed" or "skipped", and `error` is that of the test.
+
+    `effects` has how often each effect occurred. `counts_http` and `counts_redis` say whether the servers count theirs.
+    `elapsed` is in virtual seconds, `ended` says why the storm ended the run, and `judged` is false if timing means
+    nothing because a server shared the event loop.
+    """
+
+    fault: PlannedFault | None
+    calls: list[SentCall] = field(default_factory=list)
+    outcome: str = "passed"
+    error: BaseException | None = None
+    injected: list[BaseException] = field(default_factory=list)
+    effects: Counter[str] = field(default_factory=Counter)
+    counts_http: bool = False
+    counts_redis: bool = False
+    elapsed: float = 0
+    ended: str | None = None
+    judged: bool = True
+
+    def signature(self) -> tuple[str, Counter[tuple[str, str]]]:
+        """Return what must be the same in two clean runs: the outcome, and the calls from each place."""
+        return self.outcome, self.sent()
+
+    def sent(self) -> Counter[tuple[str, str]]:
+        """Return how often each call was sent from each place of the user's code."""
+        return Counter((call.label, call.site) for call in self.calls)
+
+
+@contextmanager
+def observing(fault: PlannedFault | None, limits: StormLimits, extra: Iterable[Effects] = ()) -> Generator[Observation]:
+    """Observe the block as one run, with at most one fault, and fill in the observation at its end.
+
+    Errors of the block pass through.
+    """
+    observation = Observation(fault)
+    clock = ShiftedTime()
+    tape = Tape(clock, fault, limit=100 + 10 * limits.attempts, seconds=limits.minutes * 60)
+    clock.on_sleep = tape.check
+    count = EffectCount(tape, extra)
+    try:
+        with ExitStack() as undo:
+            for library in (over_httpcore, over_urllib3, over_aiohttp, over_redis):
+                library.install(undo)
+            undo.enter_context(shifted(clock))
+            undo.enter_context(recording(tape))
+            yield observation
+    except BaseException as error:
+        observation.outcome, observation.error = "failed", error
+        raise
+    finally:
+        observation.calls, observation.injected, observation.ended = tape.calls, tape.injected, tape.ended
+        observation.elapsed, observation.judged = clock.elapsed, clock.judged
+        observation.effects = count.after()
+        observation.counts_http, observation.counts_redis = count.http, count.redis

@@ -1,0 +1,228 @@
+"""The storm in pytest: run each selected test clean twice, then once for each of its calls and faults.
+
+`forbear.testing.pytest_plugin` registers it if one of its options is given.
+"""
+
+import json
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from forbear.testing.storm.counting import Effects
+from forbear.testing.storm.faults import FAULTS, PlannedFault, parse_fault
+from forbear.testing.storm.function import chosen, differs, known_faults
+from forbear.testing.storm.judge import StormFinding, judge, unstable
+from forbear.testing.storm.observe import Observation, StormLimits, observing
+
+_PROPERTY = "forbear_storm"
+_MARKER = "forbear_storm"
+_IGNORED = "forbear_ignore"
+_ARGUMENTS = {"faults", "attempts", "minutes", "sample", "effects"}
+
+
+class StormPlugin:
+    """The hooks of a storm. With `only`, the one fault of `--forbear-fault`, tests run with that alone."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._sample: int | None = config.getoption("forbear_storm_sample")
+        self._seed: int = config.getoption("forbear_storm_seed") or 0
+        self._json: str | None = config.getoption("forbear_storm_json")
+        only: str | None = config.getoption("forbear_fault")
+        try:
+            self._only = None if only is None else parse_fault(only)
+        except ValueError as error:
+            raise pytest.UsageError(str(error)) from None
+        if self._sample is not None and self._sample < 1:
+            raise pytest.UsageError(f"`--forbear-storm-sample` must be at least 1, got {self._sample}")
+        self._next: tuple[PlannedFault | None, StormLimits, tuple[Effects, ...]] | None = None
+        self._observation: Observation | None = None
+        self._results: list[dict[str, Any]] = []
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+        """Run a test with all its faults, and report it once; other tests run as always."""
+        if item.get_closest_marker(_IGNORED) is not None:
+            return None
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in self._reports(item, nextitem):
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
+
+    def _reports(self, item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
+        """Return the reports of the first clean run, or of the run with `--forbear-fault`, with the findings."""
+        options = _options(item)
+        limits = StormLimits(options.get("attempts", 10), options.get("minutes", 10))
+        effects = tuple(_sources(item, options.get("effects")))
+        reports, clean = self._run(item, None, limits, effects)
+        if not all(report.passed for report in reports) or not clean.calls:
+            return self._end(item, nextitem, reports)
+        _, again = self._run(item, None, limits, effects)
+        if clean.signature() != again.signature():
+            return self._end(item, nextitem, reports, [unstable(item.nodeid, differs(clean, again))])
+        if self._only is not None:
+            if not any(self._only.hits(call.label, call.number) for call in clean.calls):
+                return self._end(item, nextitem, reports)
+            planned = [self._only]
+        else:
+            allowed = known_faults(options.get("faults", FAULTS))
+            planned = chosen(clean, allowed, options.get("sample", self._sample), f"{self._seed}:{item.nodeid}")
+        findings: list[StormFinding] = []
+        for fault in planned:
+            done, run = self._run(item, fault, limits, effects)
+            if not done[0].passed:
+                findings.append(unstable(item.nodeid, f"its fixtures failed in the run with {fault}"))
+                break
+            findings += judge(item.nodeid, clean, run, limits)
+            if self._only is not None:
+                reports = done
+        return self._end(item, nextitem, reports, findings, runs=len(planned))
+
+    def _run(
+        self, item: pytest.Item, fault: PlannedFault | None, limits: StormLimits, effects: tuple[Effects, ...]
+    ) -> tuple[list[pytest.TestReport], Observation]:
+        """Run the test once with all its fixtures of function scope, without reporting it."""
+        self._next, self._observation = (fault, limits, effects), None
+        # A parent as the next item: fixtures of function scope end, wider ones stay for the next run.
+        reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
+        self._next = None
+        seen = self._observed()
+        return reports, Observation(fault) if seen is None else seen
+
+    def _observed(self) -> Observation | None:
+        return self._observation
+
+    def _end(
+        self,
+        item: pytest.Item,
+        nextitem: pytest.Item | None,
+        reports: list[pytest.TestReport],
+        findings: Iterable[StormFinding] = (),
+        *,
+        runs: int = 0,
+    ) -> list[pytest.TestReport]:
+        """End the fixtures that the next test does not need, and attach the findings to the report of the call."""
+        try:
+            item.session._setupstate.teardown_exact(nextitem)
+        except Exception as error:
+            info = pytest.ExceptionInfo.from_exception(error)
+            call = pytest.CallInfo[None](None, info, 0, 0, 0, "teardown", _ispytest=True)
+            reports.append(pytest.TestReport.from_item_and_call(item, call))
+        listed = _without_repeats(findings)
+        main = next((report for report in reports if report.when == "call"), reports[0])
+        main.user_properties.append(
+            (_PROPERTY, json.dumps({"runs": runs, "findings": [one.as_dict() for one in listed]}))
+        )
+        wrong = [one for one in listed if not one.is_note]
+        if wrong:
+            text = "\n".join(_lines(one.as_dict()) for one in wrong)
+            main.longrepr = text if main.passed else f"{text}\n{main.longreprtext}"
+            main.outcome = "failed"
+        return reports
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """Observe the call of a test, not its fixtures."""
+        if self._next is None:
+            return (yield)
+        fault, limits, effects = self._next
+        with ExitStack() as stack:
+            self._observation = stack.enter_context(observing(fault, limits, effects))
+            return (yield)
+
+    @pytest.hookimpl(specname="pytest_runtest_makereport")
+    def brief_report(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> pytest.TestReport | None:
+        """Return a report without a traceback for a failed run with a fault: nobody sees it, and it takes long."""
+        if self._next is None or self._next[0] is None or self._only is not None or call.excinfo is None:
+            return None
+        if isinstance(call.excinfo.value, pytest.skip.Exception):
+            return None
+        words = dict.fromkeys(item.keywords, 1)
+        text = call.excinfo.exconly(tryshort=True)
+        return pytest.TestReport(item.nodeid, item.location, words, "failed", text, call.when or "call")  # type: ignore[arg-type]
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: "pytest.CallInfo[None]"
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Note the outcome and the error of a run; unittest shows its errors only here."""
+        report = yield
+        if call.when == "call" and self._observation is not None:
+            self._observation.outcome = report.outcome
+            self._observation.error = None if call.excinfo is None else call.excinfo.value
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Collect the findings, also from the workers of xdist."""
+        for name, value in report.user_properties:
+            if name == _PROPERTY and report.when != "teardown":
+                self._results.append({"test": report.nodeid, **json.loads(str(value))})
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write the findings, and the file of `--forbear-storm-json`."""
+        listed = [finding for result in self._results for finding in result["findings"]]
+        runs = sum(result["runs"] for result in self._results)
+        terminalreporter.section("forbear storm", sep="=")
+        terminalreporter.line(f"{len(self._results)} tests, {runs} runs with a fault, {_counted(listed)}")
+        for finding in listed:
+            terminalreporter.line("")
+            terminalreporter.line(_lines(finding))
+        if self._json is not None:
+            text = json.dumps({"version": 1, "tests": self._results, "findings": listed}, indent=2)
+            Path(self._json).write_text(text + "\n", encoding="utf-8")
+
+
+def _options(item: pytest.Item) -> dict[str, Any]:
+    """Return the arguments of the markers of a test, the nearest first; UsageError for an unknown one."""
+    options: dict[str, Any] = {}
+    for marker in item.iter_markers(_MARKER):
+        unknown = sorted(marker.kwargs.keys() - _ARGUMENTS)
+        if unknown or marker.args:
+            rule = f"@pytest.mark.{_MARKER} takes the keywords {', '.join(sorted(_ARGUMENTS))}"
+            raise pytest.UsageError(f"{rule}; {item.nodeid} has {(unknown or marker.args)[0]!r}")
+        options = dict(marker.kwargs) | options
+    return options
+
+
+def _sources(item: pytest.Item, effects: Effects | str | None) -> Iterable[Effects]:
+    """Yield the source of effects: a function, or the fixture of that name, which is or returns one."""
+    if effects is None:
+        return
+    if callable(effects):
+        yield effects
+        return
+
+    def from_fixture() -> Any:
+        values: dict[str, Any] = getattr(item, "funcargs", None) or {}
+        if effects not in values:
+            raise pytest.UsageError(f"`effects` of {item.nodeid} must be a fixture that the test uses, got {effects!r}")
+        value: Any = values[effects]
+        return value() if callable(value) else value
+
+    yield from_fixture
+
+
+def _without_repeats(findings: Iterable[StormFinding]) -> list[StormFinding]:
+    """Return the first finding of each kind for each call and place, with all that are no notes first."""
+    kept: dict[tuple[str, str, str], StormFinding] = {}
+    for finding in findings:
+        kept.setdefault((finding.kind, finding.site, finding.call.partition("#")[0]), finding)
+    return sorted(kept.values(), key=lambda finding: finding.is_note)
+
+
+def _counted(listed: list[dict[str, str]]) -> str:
+    kinds = sorted({finding["kind"] for finding in listed})
+    counts = (f"{sum(finding['kind'] == kind for finding in listed)} {kind}" for kind in kinds)
+    return ", ".join(counts) or "nothing found"
+
+
+def _lines(finding: dict[str, str]) -> str:
+    """Return a finding as text: what, where, and the command that shows it again."""
+    rule = f" ({finding['rule']})" if finding["rule"] else ""
+    call = f"{finding['call']} at {finding['site']}: " if finding["call"] else ""
+    lines = [f"{finding['kind']}{rule}: {finding['test']}", f"  {call}{finding['text']}"]
+    return "\n".join(lines + ([f"  {finding['reproduction']}"] if finding["reproduction"] else []))

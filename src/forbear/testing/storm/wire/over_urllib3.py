@@ -1,0 +1,117 @@
+"""Faults in urllib3, and so in requests and botocore, below the retries of all three."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from http.client import RemoteDisconnected
+from io import BytesIO
+from typing import Any
+
+from forbear.testing.storm.shifted_time import replace
+from forbear.testing.storm.tape import SentCall, Tape, active, http_call
+from forbear.testing.storm.wire import canned
+
+
+def install(undo: ExitStack) -> None:
+    """Stand in the way of urllib3, where it is installed."""
+    try:
+        from urllib3.connectionpool import HTTPConnectionPool
+    except ImportError:
+        return
+    replace(undo, HTTPConnectionPool, "_make_request", _make(HTTPConnectionPool._make_request))
+
+
+def _make(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _make_request(self: Any, conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
+        tape = active()
+        if tape is None:
+            return original(self, conn, method, url, *args, **kwargs)
+        passed: dict[Any, Any] = dict(kwargs.get("headers") or self.headers or {})
+        headers = {_text(name).lower(): _text(value) for name, value in passed.items()}
+        timeout = self._get_timeout(kwargs.get("timeout")).read_timeout if "timeout" in kwargs else None
+        limit = float(timeout) if isinstance(timeout, int | float) else None
+        call = http_call(tape, method, self.host, _target(url), headers, limit)
+        if call.fault == "refused":
+            conn.close()
+            raise tape.inject(_refused(conn))
+        if canned.is_status(call.fault):
+            fault = str(call.fault)
+            return _response(
+                self,
+                conn,
+                method,
+                url,
+                kwargs,
+                int(fault),
+                canned.headers(fault),
+                canned.body(fault),
+                canned.reason(fault),
+            )
+        with tape.time.sending():
+            if call.fault is None:
+                response = original(self, conn, method, url, *args, **kwargs)
+                call.has_body = method != "HEAD" and canned.has_body(response.headers)
+                return response
+            whole = kwargs | {"preload_content": False, "response_conn": None}
+            response = original(self, conn, method, url, *args, **whole)
+            body = response.read(decode_content=False)
+            response.close()
+            conn.close()
+        return _spoiled(tape, call, self, conn, method, url, kwargs, response, body)
+
+    return _make_request
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _target(url: str) -> str:
+    """Return the path of a URL; through a proxy it is sent whole."""
+    return url if url.startswith("/") else "/" + url.partition("://")[2].partition("/")[2]
+
+
+def _refused(conn: Any) -> Exception:
+    from urllib3.exceptions import NewConnectionError
+
+    return NewConnectionError(conn, "Failed to establish a new connection: [Errno 111] Connection refused")
+
+
+def _spoiled(
+    tape: Tape, call: SentCall, pool: Any, conn: Any, method: str, url: str, kwargs: Any, response: Any, body: bytes
+) -> Any:
+    """Raise the error of a lost or slow response, or return the response with half of its body."""
+    from urllib3.exceptions import ReadTimeoutError
+
+    if call.fault == "lost":
+        raise tape.inject(RemoteDisconnected("Remote end closed connection without response"))
+    if call.fault == "slow":
+        tape.time.advance(call.timeout or 0)
+        raise tape.inject(ReadTimeoutError(pool, url, f"Read timed out. (read timeout={call.timeout})"))
+    headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
+    headers["Content-Length"] = str(len(body))
+    half = body[: len(body) // 2]
+    return _response(pool, conn, method, url, kwargs, response.status, headers, half, response.reason)
+
+
+def _response(
+    pool: Any, conn: Any, method: str, url: str, kwargs: Any, status: int, headers: Any, body: bytes, reason: str | None
+) -> Any:
+    """Return a response as urllib3 makes it, with these parts."""
+    from urllib3.response import HTTPResponse
+
+    conn.close()
+    response = HTTPResponse(
+        BytesIO(body),
+        headers,
+        status,
+        reason=reason,
+        preload_content=kwargs.get("preload_content", True),
+        decode_content=kwargs.get("decode_content", True),
+        enforce_content_length=kwargs.get("enforce_content_length", True),
+        request_method=method,
+        request_url=url,
+    )
+    response.retries = kwargs.get("retries")
+    response._connection = kwargs.get("response_conn")
+    response._pool = pool
+    return response
