@@ -58,7 +58,8 @@ class EffectCount:
         added: Counter[str] = Counter()
         for source, before in zip(self._sources, self._before, strict=True):
             added += _counted(source) - before
-        unsafe = {part.partition(" ")[0] for call in self._tape.calls if call.unsafe for part in call.label.split("+")}
+        labels = {part for call in self._tape.calls if call.unsafe for part in call.label.split("+")}
+        unsafe = {label.partition(" ")[0] for label in labels} - {"MULTI", "EXEC"}
         for address, begun in self._tape.servers.items():
             now = _command_counts(address)
             added += Counter({name: now[name] - begun.get(name, 0) for name in now.keys() & unsafe})

@@ -157,8 +157,6 @@ def _is_injected(error: BaseException, run: Observation, hit: SentCall) -> bool:
             return True
         if hit.fault == "slow" and isinstance(current, TimeoutError):
             return True
-        if hit.fault == "cut" and "IncompleteRead" in type(current).__name__:
-            return True
         waiting += [current.__cause__, current.__context__, getattr(current, "reason", None), *current.args]
         waiting += getattr(current, "exceptions", ())
     return False

@@ -7,7 +7,7 @@ import json
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -29,7 +29,7 @@ class StormPlugin:
 
     def __init__(self, config: pytest.Config) -> None:
         self._sample: int | None = config.getoption("forbear_storm_sample")
-        self._seed: int = config.getoption("forbear_storm_seed") or 0
+        self._seed = int(config.getoption("forbear_storm_seed") or 0)
         self._json: str | None = config.getoption("forbear_storm_json")
         only: str | None = config.getoption("forbear_fault")
         try:
@@ -109,9 +109,8 @@ class StormPlugin:
         try:
             item.session._setupstate.teardown_exact(nextitem)
         except Exception as error:
-            info = pytest.ExceptionInfo.from_exception(error)
-            call = pytest.CallInfo[None](None, info, 0, 0, 0, "teardown", _ispytest=True)
-            reports.append(pytest.TestReport.from_item_and_call(item, call))
+            text = f"the fixtures of {item.nodeid} failed at their end: {type(error).__name__}: {error}"
+            reports.append(_failed(item, "teardown", text))
         listed = _without_repeats(findings)
         main = next((report for report in reports if report.when == "call"), reports[0])
         main.user_properties.append(
@@ -135,15 +134,13 @@ class StormPlugin:
             return (yield)
 
     @pytest.hookimpl(specname="pytest_runtest_makereport")
-    def brief_report(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> pytest.TestReport | None:
+    def pytest_brief_report(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> pytest.TestReport | None:
         """Return a report without a traceback for a failed run with a fault: nobody sees it, and it takes long."""
         if self._next is None or self._next[0] is None or self._only is not None or call.excinfo is None:
             return None
         if isinstance(call.excinfo.value, pytest.skip.Exception):
             return None
-        words = dict.fromkeys(item.keywords, 1)
-        text = call.excinfo.exconly(tryshort=True)
-        return pytest.TestReport(item.nodeid, item.location, words, "failed", text, call.when or "call")  # type: ignore[arg-type]
+        return _failed(item, call.when, call.excinfo.exconly(tryshort=True))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -174,6 +171,11 @@ class StormPlugin:
         if self._json is not None:
             text = json.dumps({"version": 1, "tests": self._results, "findings": listed}, indent=2)
             Path(self._json).write_text(text + "\n", encoding="utf-8")
+
+
+def _failed(item: pytest.Item, when: Literal["setup", "call", "teardown", "collect"], text: str) -> pytest.TestReport:
+    phase = "call" if when == "collect" else when
+    return pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", text, phase)
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from threading import get_ident
+from types import ModuleType
 from typing import Any, TypeVar
 
 from forbear.run.runtime import Runtime, current
@@ -22,6 +23,7 @@ _REAL: dict[str, Callable[..., Any]] = {
 }
 _Events = TypeVar("_Events")
 _GRACE = 0.02  # real seconds in which an event loop may still get a result before its next timer comes early
+_NO_TIMER = 80_000  # seconds: trio waits a day at most where it has no timer
 _KEEP = frozenset(
     {
         "pytest", "pluggy", "xdist", "execnet", "threading", "queue", "selectors", "concurrent", "multiprocessing",
@@ -134,21 +136,38 @@ def _shift_functions(clock: ShiftedTime, undo: ExitStack) -> None:
         return now
 
     fakes: dict[str, Any] = {name: sleep if name == "sleep" else shifting(name) for name in _REAL}
-    by_id = {id(real): fakes[name] for name, real in _REAL.items()}
     for name in _REAL:
         replace(undo, time, name, fakes[name])
-    for module_name, module in list(sys.modules.items()):
-        if module_name.startswith(("_", "forbear.testing")) or module_name.partition(".")[0] in _KEEP:
-            continue
-        for attribute, value in list(getattr(module, "__dict__", {}).items()):
-            if id(value) in by_id:
-                replace(undo, module, attribute, by_id[id(value)])
+    for module, attribute, name in _imported_names():
+        if vars(module).get(attribute) is _REAL[name]:
+            replace(undo, module, attribute, fakes[name])
     replace(undo, Runtime, "sleep", staticmethod(fakes["sleep"]))
     replace(undo, Runtime, "monotonic", staticmethod(fakes["monotonic"]))
     replace(undo, Runtime, "now", staticmethod(fakes["time"]))
     undo.callback(setattr, current, "clock", current.clock)
     if current.clock is _REAL["monotonic"]:
         current.clock = fakes["monotonic"]
+
+
+_seen_modules: set[str] = set()
+_names: list[tuple[ModuleType, str, str]] = []
+
+
+def _imported_names() -> list[tuple[ModuleType, str, str]]:
+    """Return where modules hold functions of `time` under a name of their own: module, attribute and function.
+
+    Each module is searched once in the process.
+    """
+    by_id = {id(real): name for name, real in _REAL.items()}
+    for module_name in sys.modules.keys() - _seen_modules:
+        _seen_modules.add(module_name)
+        if module_name.startswith(("_", "forbear.testing")) or module_name.partition(".")[0] in _KEEP:
+            continue
+        module = sys.modules[module_name]
+        for attribute, value in list(getattr(module, "__dict__", {}).items()):
+            if id(value) in by_id:
+                _names.append((module, attribute, by_id[id(value)]))
+    return _names
 
 
 def _shift_asyncio(clock: ShiftedTime, undo: ExitStack) -> None:
@@ -183,8 +202,12 @@ def _shift_trio(clock: ShiftedTime, undo: ExitStack) -> None:
         return
     real_events = manager.get_events
 
+    ours: set[int] = set()  # anyio runs trio as a guest, which waits in another thread after a look in its own
+
     def get_events(self: Any, timeout: float) -> Any:
-        if timeout <= 0 or not clock.serves():
+        if clock.serves():
+            ours.add(id(self))
+        if timeout <= 0 or timeout >= _NO_TIMER or id(self) not in ours:
             return real_events(self, timeout)
         return clock.wait(lambda seconds: real_events(self, seconds), timeout)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from http.client import RemoteDisconnected
+from http.client import IncompleteRead, RemoteDisconnected
 from io import BytesIO
 from typing import Any
 
@@ -89,19 +89,43 @@ def _spoiled(
         raise tape.inject(ReadTimeoutError(pool, url, f"Read timed out. (read timeout={call.timeout})"))
     headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
     headers["Content-Length"] = str(len(body))
-    half = body[: len(body) // 2]
+    half = _Half(body, tape)
     return _response(pool, conn, method, url, kwargs, response.status, headers, half, response.reason)
 
 
+class _Half(BytesIO):
+    """The first half of a body, which then breaks as http.client does it."""
+
+    def __init__(self, body: bytes, tape: Tape) -> None:
+        super().__init__(body[: len(body) // 2])
+        self._missing = len(body) - len(body) // 2
+        self._tape = tape
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return what is left of the half, and raise IncompleteRead at its end."""
+        data = super().read(size)
+        if size is None or size < 0 or not data:
+            raise self._tape.inject(IncompleteRead(data, self._missing))
+        return data
+
+
 def _response(
-    pool: Any, conn: Any, method: str, url: str, kwargs: Any, status: int, headers: Any, body: bytes, reason: str | None
+    pool: Any,
+    conn: Any,
+    method: str,
+    url: str,
+    kwargs: Any,
+    status: int,
+    headers: Any,
+    body: BytesIO,
+    reason: str | None,
 ) -> Any:
     """Return a response as urllib3 makes it, with these parts."""
     from urllib3.response import HTTPResponse
 
     conn.close()
     response = HTTPResponse(
-        BytesIO(body),
+        body,
         headers,
         status,
         reason=reason,

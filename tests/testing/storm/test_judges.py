@@ -1,0 +1,204 @@
+"""The judges find duplicates, endless retries and wrong results, and leave sound retries alone."""
+
+import time
+from collections.abc import Callable, Generator
+from itertools import count
+
+import pytest
+import requests
+import tenacity
+
+from forbear.clients.requests import RetryAdapter
+from forbear.testing.cloud import Cloud
+from forbear.testing.storm import effects, storm
+from tests.support.testing.orders import OrdersServer, orders_server
+
+_sleep = vars(time)["sleep"]
+_number = count()
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[OrdersServer]:
+    with orders_server() as server:
+        yield server
+
+
+Send = Callable[[str], object]
+
+
+def post(url: str) -> None:
+    requests.post(f"{url}/orders", timeout=5).raise_for_status()
+
+
+def get(url: str) -> None:
+    requests.get(f"{url}/orders/17", timeout=5).raise_for_status()
+
+
+@tenacity.retry(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_fixed(30), reraise=True)
+def retried_post(url: str) -> None:
+    post(url)
+
+
+@tenacity.retry(wait=tenacity.wait_fixed(30))
+def endless_get(url: str) -> None:
+    get(url)
+
+
+@tenacity.retry(stop=tenacity.stop_after_attempt(30), reraise=True)
+def many_gets(url: str) -> None:
+    get(url)
+
+
+def swallowing_get(url: str) -> None:
+    try:
+        number = requests.get(f"{url}/orders/17", timeout=5).json()["id"]
+    except (requests.RequestException, KeyError):
+        number = 0
+    assert number == 1
+
+
+def forgetful_get(url: str) -> None:
+    try:
+        get(url)
+    except requests.RequestException:
+        raise LookupError("no order") from None
+
+
+def sound_get(url: str) -> None:
+    with requests.Session() as session:
+        session.mount("http://", RetryAdapter())
+        session.get(f"{url}/orders/17", timeout=5).raise_for_status()
+
+
+@pytest.mark.parametrize(
+    ("send", "kinds"),
+    [
+        (post, {"lost"}),
+        (get, {"lost"}),
+        (retried_post, {"duplicated"}),
+        (endless_get, {"storm", "late"}),
+        (many_gets, {"storm", "early"}),
+        (swallowing_get, {"wrong"}),
+        (sound_get, set()),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_kinds(server: OrdersServer, send: Send, kinds: set[str]) -> None:
+    """Each kind of mistake is found, with the rule, the place and the command that shows it again."""
+    report = storm(lambda: send(server.url), effects=server.count)
+    assert {finding.kind for finding in report.findings} == kinds
+    for finding in report.findings:
+        assert finding.site.startswith("tests/testing/storm/test_judges.py:")
+        assert finding.reproduction == f"pytest '{finding.test}' --forbear-fault '{finding.fault}'"
+    assert report.ok == (not kinds - {"lost", "early"})
+
+
+def test_context_is_a_chain(server: OrdersServer) -> None:
+    """An error raised `from None` while the injected one was handled still comes from it."""
+    assert storm(lambda: forgetful_get(server.url), effects=server.count).ok
+
+
+def test_suspected(server: OrdersServer) -> None:
+    """Without a count of effects, an unsafe call that is sent again is suspected; with one key for both it is not."""
+
+    def keyed(key: Callable[[], str]) -> None:
+        headers = {"Idempotency-Key": key()}
+        for attempt in range(2):
+            try:
+                requests.post(f"{server.url}/orders", headers=headers, timeout=5).raise_for_status()
+                break
+            except requests.RequestException:
+                if attempt:
+                    raise
+
+    def unkeyed() -> None:
+        retried_post(server.url)
+
+    only = "POST /orders#1:lost"
+    assert [finding.kind for finding in storm(unkeyed, only=only).findings] == ["suspected"]
+    assert not storm(lambda: keyed(lambda: f"key {next(_number)}"), only=only).findings
+    with effects(server.count):
+        assert [finding.kind for finding in storm(unkeyed, only=only).findings] == ["duplicated"]
+
+
+def test_embedded_cloud() -> None:
+    """The embedded cloud counts its effects without being registered."""
+    with Cloud() as cloud:
+        cloud.store.create_bucket("bucket")
+
+        @tenacity.retry(stop=tenacity.stop_after_attempt(2), reraise=True)
+        def compose() -> None:
+            target = f"{cloud.url}/upload/storage/v1/b/bucket/o?uploadType=media&name=object"
+            requests.post(target, b"data", timeout=5).raise_for_status()
+
+        report = storm(compose, faults=["lost"])
+    assert report.findings[0].kind == "duplicated"
+    assert "storage.objects.insert bucket/object 2 times instead of 1" in report.findings[0].text
+
+
+def test_not_deterministic(server: OrdersServer) -> None:
+    """A function that differs between its clean runs is not judged."""
+
+    def unsteady() -> None:
+        for _ in range(next(_number) % 2 + 1):
+            get(server.url)
+
+    (finding,) = storm(unsteady).findings
+    assert finding.kind == "unstable"
+    assert "two clean runs sent GET /orders/* (tests/testing/storm/test_judges.py:" in finding.text
+
+
+def test_sample(server: OrdersServer) -> None:
+    """A sample takes so many runs, the same for the same seed."""
+
+    def both() -> None:
+        get(server.url)
+        post(server.url)
+
+    first, again = (storm(both, effects=server.count, sample=3, seed=7) for _ in range(2))
+    assert first.runs == again.runs == 3
+    assert first == again
+
+
+def test_waits_take_no_time(server: OrdersServer) -> None:
+    """Waits of hours are skipped and seen on the clocks of the code under test, and real time is back afterwards."""
+    began, seen = time.monotonic(), list[float]()
+
+    def patient() -> None:
+        start = time.monotonic(), time.time()
+        vars(time)["sleep"](7200)
+        seen.extend((time.monotonic() - start[0], time.time() - start[1]))
+        get(server.url)
+
+    storm(patient, faults=["refused"])
+    assert all(7200 <= seconds < 7260 for seconds in seen)
+    assert time.monotonic() - began < 3600
+    assert vars(time)["sleep"] is _sleep
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"faults": ["lots"]}, "`faults` must be of lost, refused, 503, 429, slow, cut; got 'lots'"),
+        ({"attempts": 0}, "`attempts` must be 1 or more"),
+        ({"minutes": 0}, "`minutes` must be positive"),
+        ({"only": "POST:lost"}, "must be CALL#NUMBER:FAULT"),
+        ({"sample": 0}, "`sample` must be 1 or more"),
+    ],
+)
+def test_bad_options(server: OrdersServer, options: dict[str, object], text: str) -> None:
+    """A bad option is an error that names it and its rule."""
+    with pytest.raises(ValueError, match=text):
+        storm(lambda: get(server.url), **options)  # type: ignore[arg-type]
+
+
+def test_clean_errors_are_raised() -> None:
+    """A function that fails without a fault raises its own error."""
+    with pytest.raises(ZeroDivisionError):
+        storm(lambda: 1 / 0)
+
+
+def test_effects_must_be_a_function() -> None:
+    """A number in place of a function is refused."""
+    with pytest.raises(TypeError, match="`source` must be a function"), effects(3):  # type: ignore[arg-type]
+        pass

@@ -1,0 +1,124 @@
+"""`pytest --forbear-storm` as users run it: async tests, unittest, fixtures, markers, xdist, and one fault again."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SUITE = """
+import unittest
+import anyio, httpx, pytest, requests, tenacity
+from tests.support.testing.orders import orders_server
+
+@pytest.fixture(scope="module")
+def server():
+    with orders_server() as server:
+        yield server
+
+@pytest.fixture
+def orders(server):
+    return server.count
+
+retried = tenacity.retry(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_fixed(60), reraise=True)
+
+@pytest.mark.forbear_storm(effects="orders", faults=["lost"])
+def test_order(server, orders):
+    retried(requests.post)(f"{server.url}/orders", timeout=5).raise_for_status()
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+@pytest.mark.forbear_storm(effects="orders", faults=["503"], attempts=5)
+async def test_endless(server, orders, anyio_backend):
+    async with httpx.AsyncClient(timeout=5, verify=False) as client:
+        while (await client.get(server.url)).status_code == 503:
+            await anyio.sleep(50)
+
+class TestOrders(unittest.TestCase):
+    @pytest.mark.forbear_storm(faults=["refused"])
+    def test_swallowed(self):
+        with orders_server() as server:
+            try:
+                number = requests.get(server.url, timeout=5).json()["id"]
+            except requests.ConnectionError:
+                number = 0
+            self.assertEqual(number, 1)
+
+runs = []
+
+def test_unsteady(server):
+    runs.append(0)
+    for _ in runs:
+        requests.get(server.url, timeout=5)
+
+@pytest.mark.forbear_ignore
+def test_ignored(server):
+    runs.append(0)
+    assert requests.get(server.url, timeout=5).ok
+
+def test_no_calls():
+    pass
+"""
+
+
+def run(folder: Path, *options: str) -> tuple[int, str]:
+    """Write the suite, run pytest on it with these options, and return the exit code and the output."""
+    (folder / "test_suite.py").write_text(SUITE)
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *options]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_storm(tmp_path: Path) -> None:
+    """Each test is judged once, over xdist too; the findings are in the summary and in the JSON file."""
+    code, output = run(tmp_path, "--forbear-storm", "-n", "1", "--forbear-storm-json", "storm.json")
+    assert code == pytest.ExitCode.TESTS_FAILED, output
+    assert "4 failed, 3 passed" in output
+    assert "\n  pytest 'test_suite.py::test_order' --forbear-fault 'POST /orders#1:lost'\n" in output
+    written = json.loads((tmp_path / "storm.json").read_text())
+    found = {(finding["test"].partition("::")[2], finding["kind"], finding["rule"]) for finding in written["findings"]}
+    assert found == {
+        ("test_order", "duplicated", "UNSAFE"),
+        ("test_endless[asyncio]", "storm", "UNBOUNDED"),
+        ("test_endless[asyncio]", "late", "NO-DEADLINE"),
+        ("test_endless[trio]", "storm", "UNBOUNDED"),
+        ("test_endless[trio]", "late", "NO-DEADLINE"),
+        ("TestOrders::test_swallowed", "wrong", "LOST-CAUSE"),
+        ("test_unsteady", "unstable", ""),
+    }
+    assert {finding["site"].partition(":")[0] for finding in written["findings"]} == {"test_suite.py", "?"}
+
+
+def test_one_fault(tmp_path: Path) -> None:
+    """The command of a finding shows it again, with the traceback of the test, and leaves other tests alone."""
+    code, output = run(tmp_path, "--forbear-fault", "GET /#1:refused", "-k", "swallowed or order or ignored")
+    assert code == pytest.ExitCode.TESTS_FAILED, output
+    assert "1 failed, 2 passed" in output
+    assert "self.assertEqual(number, 1)" in output
+    assert "3 tests" not in output
+
+
+def test_nothing_without_the_option(tmp_path: Path) -> None:
+    """Without an option of the storm, each test runs once; the markers are known."""
+    code, output = run(tmp_path, "--strict-markers")
+    assert code == 0, output
+    assert "7 passed" in output
+    assert "storm" not in output
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--forbear-fault", "POST"), "`--forbear-fault` must be CALL#NUMBER:FAULT"),
+        (("--forbear-storm", "--forbear-storm-sample", "0"), "`--forbear-storm-sample` must be at least 1, got 0"),
+    ],
+)
+def test_bad_options(tmp_path: Path, options: tuple[str, ...], text: str) -> None:
+    """A bad option ends pytest at once, with its rule."""
+    code, output = run(tmp_path, *options, "-k", "no_calls")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert text in output
