@@ -27,42 +27,50 @@ Call = Callable[[str], object] | Callable[[str], Awaitable[object]]
 
 @pytest.fixture(scope="module")
 def server() -> Generator[OrdersServer]:
+    """Run a server for all tests of this module."""
     with orders_server() as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def socket_path() -> Generator[str]:
+    """Run a Valkey for all tests of this module."""
     with valkey_server() as path:
         yield path
 
 
 def over_httpx(url: str) -> None:
+    """Send an order by httpx."""
     with httpx.Client(timeout=5, verify=False) as client:
         client.post(url).raise_for_status()
 
 
 async def over_async_httpx(url: str) -> None:
+    """Send an order by the async client of httpx."""
     async with httpx.AsyncClient(timeout=5, verify=False) as client:
         (await client.post(url)).raise_for_status()
 
 
 def over_httpx2(url: str) -> None:
+    """Send an order by httpx2."""
     with httpx2.Client(timeout=5, verify=False) as client:
         client.post(url).raise_for_status()
 
 
 def over_requests(url: str) -> None:
+    """Send an order by requests."""
     requests.post(url, timeout=5).raise_for_status()
 
 
 def over_urllib3(url: str) -> None:
+    """Send an order by urllib3, without its retries."""
     with urllib3.PoolManager() as pool:
         response = pool.request("POST", url, timeout=5, retries=False)
         assert response.status == 200, f"status {response.status}"
 
 
 async def over_aiohttp(url: str) -> None:
+    """Send an order by aiohttp, and read the response."""
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as session,
         session.post(url, json={"item": 1}) as response,

@@ -19,6 +19,7 @@ _number = count()
 
 @pytest.fixture(scope="module")
 def server() -> Generator[OrdersServer]:
+    """Run a server for all tests of this module."""
     with orders_server() as server:
         yield server
 
@@ -27,29 +28,35 @@ Send = Callable[[str], object]
 
 
 def post(url: str) -> None:
+    """Send an order, once."""
     requests.post(f"{url}/orders", timeout=5).raise_for_status()
 
 
 def get(url: str) -> None:
+    """Fetch an order, once."""
     requests.get(f"{url}/orders/17", timeout=5).raise_for_status()
 
 
 @tenacity.retry(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait_fixed(30), reraise=True)
 def retried_post(url: str) -> None:
+    """Send an order up to three times."""
     post(url)
 
 
 @tenacity.retry(wait=tenacity.wait_fixed(30))
 def endless_get(url: str) -> None:
+    """Fetch an order until it works."""
     get(url)
 
 
 @tenacity.retry(stop=tenacity.stop_after_attempt(30), reraise=True)
 def many_gets(url: str) -> None:
+    """Fetch an order up to 30 times, without a wait."""
     get(url)
 
 
 def swallowing_get(url: str) -> None:
+    """Take a broken response for an order without a number."""
     try:
         number = requests.get(f"{url}/orders/17", timeout=5).json()["id"]
     except (requests.RequestException, KeyError):
@@ -58,6 +65,7 @@ def swallowing_get(url: str) -> None:
 
 
 def forgetful_get(url: str) -> None:
+    """Replace the client's error."""
     try:
         get(url)
     except requests.RequestException:
@@ -65,6 +73,7 @@ def forgetful_get(url: str) -> None:
 
 
 def sound_get(url: str) -> None:
+    """Fetch an order by forbear's own retries."""
     with requests.Session() as session:
         session.mount("http://", RetryAdapter())
         session.get(f"{url}/orders/17", timeout=5).raise_for_status()

@@ -4,9 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from copy import copy
 from pathlib import Path
 
 import pytest
+
+from forbear.testing.storm.plugin import StormPlugin
 
 ROOT = Path(__file__).parents[3]
 SUITE = """
@@ -102,23 +105,23 @@ def test_one_fault(tmp_path: Path) -> None:
     assert "3 tests" not in output
 
 
-def test_nothing_without_the_option(tmp_path: Path) -> None:
-    """Without an option of the storm, each test runs once; the markers are known."""
-    code, output = run(tmp_path, "--strict-markers")
-    assert code == 0, output
-    assert "7 passed" in output
-    assert "storm" not in output
+def test_nothing_without_the_option(pytestconfig: pytest.Config) -> None:
+    """Without an option of the storm, its hooks are not there; the markers are known."""
+    assert not pytestconfig.pluginmanager.has_plugin("forbear_storm")
+    markers = [line.partition("(")[0].partition(":")[0] for line in pytestconfig.getini("markers")]
+    assert {"forbear_storm", "forbear_ignore"} <= set(markers)
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (("--forbear-fault", "POST"), "`--forbear-fault` must be CALL#NUMBER:FAULT"),
-        (("--forbear-storm", "--forbear-storm-sample", "0"), "`--forbear-storm-sample` must be at least 1, got 0"),
+        (["--forbear-fault", "POST"], "`--forbear-fault` must be CALL#NUMBER:FAULT"),
+        (["--forbear-storm", "--forbear-storm-sample", "0"], "`--forbear-storm-sample` must be at least 1, got 0"),
     ],
 )
-def test_bad_options(tmp_path: Path, options: tuple[str, ...], text: str) -> None:
+def test_bad_options(pytestconfig: pytest.Config, options: list[str], text: str) -> None:
     """A bad option ends pytest at once, with its rule."""
-    code, output = run(tmp_path, *options, "-k", "no_calls")
-    assert code == pytest.ExitCode.USAGE_ERROR
-    assert text in output
+    config = copy(pytestconfig)
+    config.option = config._parser.parse_known_args(options)
+    with pytest.raises(pytest.UsageError, match=text):
+        StormPlugin(config)

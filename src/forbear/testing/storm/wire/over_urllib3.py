@@ -43,7 +43,7 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs,
                 int(fault),
                 canned.headers(fault),
-                canned.body(fault),
+                BytesIO(canned.body(fault)),
                 canned.reason(fault),
             )
         with tape.time.sending():
@@ -89,11 +89,11 @@ def _spoiled(
         raise tape.inject(ReadTimeoutError(pool, url, f"Read timed out. (read timeout={call.timeout})"))
     headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
     headers["Content-Length"] = str(len(body))
-    half = _Half(body, tape)
+    half = _HalfFile(body, tape)
     return _response(pool, conn, method, url, kwargs, response.status, headers, half, response.reason)
 
 
-class _Half(BytesIO):
+class _HalfFile(BytesIO):
     """The first half of a body, which then breaks as http.client does it."""
 
     def __init__(self, body: bytes, tape: Tape) -> None:
