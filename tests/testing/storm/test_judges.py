@@ -1,9 +1,13 @@
 """The judges find duplicates, endless retries and wrong results, and leave sound retries alone."""
 
+import asyncio
 import time
 from collections.abc import Callable, Generator
+from contextlib import nullcontext, suppress
+from functools import partial
 from itertools import count
 
+import httpx
 import pytest
 import requests
 import tenacity
@@ -183,6 +187,24 @@ def test_waits_take_no_time(server: OrdersServer) -> None:
     assert all(7200 <= seconds < 7260 for seconds in seen)
     assert time.monotonic() - began < 3600
     assert vars(time)["sleep"] is _sleep
+
+
+def test_time_of_a_server_in_the_loop(server: OrdersServer) -> None:
+    """Timers of asyncio are skipped; with a server in the same event loop, timing is not judged."""
+
+    async def get_until_it_works(*, serve: bool) -> None:
+        inside = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0) if serve else None
+        async with inside or nullcontext(), httpx.AsyncClient(timeout=5, verify=False) as client:
+            while (await client.get(server.url)).status_code == 503:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.Event().wait(), 100)
+
+    def kinds(*, serve: bool) -> list[str]:
+        report = storm(partial(get_until_it_works, serve=serve), only="GET /#1+:503", attempts=3)
+        return [finding.kind for finding in report.findings]
+
+    assert kinds(serve=False) == ["storm", "late"]
+    assert kinds(serve=True) == ["storm"]
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def test_storm(tmp_path: Path) -> None:
     assert "4 failed, 3 passed" in output
     assert "\n  pytest 'test_suite.py::test_order' --forbear-fault 'POST /orders#1:lost'\n" in output
     written = json.loads((tmp_path / "storm.json").read_text())
-    found = {(finding["test"].partition("::")[2], finding["kind"], finding["rule"]) for finding in written["findings"]}
-    assert found == {
+    listed = {(finding["test"].partition("::")[2], finding["kind"], finding["rule"]) for finding in written["findings"]}
+    assert listed == {
         ("test_order", "duplicated", "UNSAFE"),
         ("test_endless[asyncio]", "storm", "UNBOUNDED"),
         ("test_endless[asyncio]", "late", "NO-DEADLINE"),

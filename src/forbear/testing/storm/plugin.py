@@ -135,7 +135,7 @@ class StormPlugin:
 
     @pytest.hookimpl(specname="pytest_runtest_makereport")
     def pytest_brief_report(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> pytest.TestReport | None:
-        """Return a report without a traceback for a failed run with a fault: nobody sees it, and it takes long."""
+        """Return a report without a traceback for a failed run with a fault; a traceback takes long."""
         if self._next is None or self._next[0] is None or self._only is not None or call.excinfo is None:
             return None
         if isinstance(call.excinfo.value, pytest.skip.Exception):
