@@ -100,8 +100,8 @@ class Tape:
         return call
 
     def check(self) -> None:
-        """Raise StormEnded if the run made too many calls or took too long."""
-        if len(self.calls) >= self.limit:
+        """Raise StormEnded if a run with a fault made too many calls or took too long; a clean run may go on."""
+        if self.fault is not None and len(self.calls) >= self.limit:
             self.ended = self.ended or f"{self.limit} calls"
         elif self.fault is not None and self.time.elapsed > self.seconds:
             self.ended = self.ended or f"{self.time.elapsed / 60:.0f} virtual minutes"
