@@ -12,6 +12,7 @@ class OrdersHandler(BaseHTTPRequestHandler):
     """GET answers with an order, POST makes one; both send the same JSON."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # a response in one packet: two would wait for each other
 
     def do_GET(self) -> None:
         self.send_response(200)

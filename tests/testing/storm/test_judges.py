@@ -161,6 +161,20 @@ def test_not_deterministic(server: OrdersServer) -> None:
     assert "two clean runs sent GET /orders/* (tests/testing/storm/test_judges.py:" in finding.text
 
 
+def test_many_calls(server: OrdersServer) -> None:
+    """A run may have as many calls as a clean one, and is ended only when it has many more."""
+
+    def fetch() -> None:
+        with httpx.Client(timeout=5, verify=False) as client:
+            for _ in range(120):
+                with suppress(httpx.HTTPError):
+                    client.get(server.url)
+
+    report = storm(fetch, attempts=1, only="GET /#120:refused")
+    assert len(report.calls) == 120
+    assert not report.findings
+
+
 def test_sample(server: OrdersServer) -> None:
     """A sample takes so many runs, the same for the same seed."""
 

@@ -76,9 +76,10 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_storm(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.soak)], ids=["alone", "xdist"])
+def test_storm(tmp_path: Path, workers: tuple[str, ...]) -> None:
     """Each test is judged once, over xdist too; the findings are in the summary and in the JSON file."""
-    code, output = run(tmp_path, "--forbear-storm", "-n", "1", "--forbear-storm-json", "storm.json")
+    code, output = run(tmp_path, "--forbear-storm", *workers, "--forbear-storm-json", "storm.json")
     assert code == pytest.ExitCode.TESTS_FAILED, output
     assert "4 failed, 3 passed" in output
     assert "\n  pytest 'test_suite.py::test_order' --forbear-fault 'POST /orders#1:lost'\n" in output

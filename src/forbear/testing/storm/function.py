@@ -56,9 +56,9 @@ def storm(
     name = getattr(function, "__qualname__", repr(function))
     extra = () if effects is None else (effects,)
 
-    def run(fault: PlannedFault | None) -> Observation:
+    def run(fault: PlannedFault | None, calls: int = 0) -> Observation:
         expected = (Exception, StormEnded) if fault else ()
-        with suppress(*expected), observing(fault, limits, extra) as seen:
+        with suppress(*expected), observing(fault, limits, extra, calls) as seen:
             result = function()
             if inspect.isawaitable(result):
                 asyncio.run(_awaited(result))
@@ -69,7 +69,7 @@ def storm(
     if clean.signature() != again.signature():
         return StormReport(name, (unstable(name, differs(clean, again)),), 0, labels)
     planned = [parse_fault(only)] if only else chosen(clean, allowed, sample, f"{seed}:{name}")
-    findings = [finding for fault in planned for finding in judge(name, clean, run(fault), limits)]
+    findings = [finding for fault in planned for finding in judge(name, clean, run(fault, len(clean.calls)), limits)]
     return StormReport(name, tuple(findings), len(planned), labels)
 
 

@@ -59,14 +59,16 @@ class Observation:
 
 
 @contextmanager
-def observing(fault: PlannedFault | None, limits: StormLimits, extra: Iterable[Effects] = ()) -> Generator[Observation]:
+def observing(
+    fault: PlannedFault | None, limits: StormLimits, extra: Iterable[Effects] = (), expected: int = 0
+) -> Generator[Observation]:
     """Observe the block as one run, with at most one fault, and fill in the observation at its end.
 
-    Errors of the block pass through.
+    `expected` is how many calls a clean run makes. Errors of the block pass through.
     """
     observation = Observation(fault)
     clock = ShiftedTime()
-    tape = Tape(clock, fault, limit=100 + 10 * limits.attempts, seconds=limits.minutes * 60)
+    tape = Tape(clock, fault, limit=expected + 100 + 10 * limits.attempts, seconds=limits.minutes * 60)
     clock.on_sleep = tape.check
     count = EffectCount(tape, extra)
     try:

@@ -38,7 +38,7 @@ class StormPlugin:
             raise pytest.UsageError(str(error)) from None
         if self._sample is not None and self._sample < 1:
             raise pytest.UsageError(f"`--forbear-storm-sample` must be at least 1, got {self._sample}")
-        self._next: tuple[PlannedFault | None, StormLimits, tuple[Effects, ...]] | None = None
+        self._next: tuple[PlannedFault | None, StormLimits, tuple[Effects, ...], int] | None = None
         self._observation: Observation | None = None
         self._results: list[dict[str, Any]] = []
 
@@ -73,7 +73,7 @@ class StormPlugin:
             planned = chosen(clean, allowed, options.get("sample", self._sample), f"{self._seed}:{item.nodeid}")
         findings: list[StormFinding] = []
         for fault in planned:
-            done, run = self._run(item, fault, limits, effects)
+            done, run = self._run(item, fault, limits, effects, len(clean.calls))
             if not done[0].passed:
                 findings.append(unstable(item.nodeid, f"its fixtures failed in the run with {fault}"))
                 break
@@ -83,10 +83,15 @@ class StormPlugin:
         return self._end(item, nextitem, reports, findings, runs=len(planned))
 
     def _run(
-        self, item: pytest.Item, fault: PlannedFault | None, limits: StormLimits, effects: tuple[Effects, ...]
+        self,
+        item: pytest.Item,
+        fault: PlannedFault | None,
+        limits: StormLimits,
+        effects: tuple[Effects, ...],
+        calls: int = 0,
     ) -> tuple[list[pytest.TestReport], Observation]:
         """Run the test once with all its fixtures of function scope, without reporting it."""
-        self._next, self._observation = (fault, limits, effects), None
+        self._next, self._observation = (fault, limits, effects, calls), None
         # A parent as the next item: fixtures of function scope end, wider ones stay for the next run.
         reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         self._next = None
@@ -128,9 +133,9 @@ class StormPlugin:
         """Observe the call of a test, not its fixtures."""
         if self._next is None:
             return (yield)
-        fault, limits, effects = self._next
+        fault, limits, effects, calls = self._next
         with ExitStack() as stack:
-            self._observation = stack.enter_context(observing(fault, limits, effects))
+            self._observation = stack.enter_context(observing(fault, limits, effects, calls))
             return (yield)
 
     @pytest.hookimpl(specname="pytest_runtest_makereport")
