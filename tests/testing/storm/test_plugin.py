@@ -12,6 +12,7 @@ import pytest
 from forbear.testing.storm.plugin import StormPlugin
 
 ROOT = Path(__file__).parents[3]
+PLUGINS = "forbear.testing.pytest_plugin,anyio.pytest_plugin"
 SUITE = """
 import unittest
 import anyio, httpx, pytest, requests, tenacity
@@ -71,7 +72,12 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
     """Write the suite, run pytest on it with these options, and return the exit code and the output."""
     (folder / "test_suite.py").write_text(SUITE)
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    plugins = f"{PLUGINS},xdist.plugin" if "-n" in options else PLUGINS
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "PYTEST_PLUGINS": plugins,
+    }
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, env=environment)
     return done.returncode, done.stdout + done.stderr
 
