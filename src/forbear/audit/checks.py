@@ -1,0 +1,215 @@
+"""`check`: the rules, applied to the retries of one module."""
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+
+from forbear.audit import clients
+from forbear.audit.effects import called, effects
+from forbear.audit.errors import INTERRUPTS, is_doubtful, is_hopeless, is_status_error
+from forbear.audit.find import find_retries
+from forbear.audit.modules import Module, inside
+from forbear.audit.state import leaves_behind
+from forbear.audit.uses import RetryUse
+from forbear.audit.waits import mentions_header, sleeps
+
+Hit = tuple[str, ast.AST, str, str]
+"""A rule, the node to report, the message, and the library."""
+
+_LONGEST = 120.0  # seconds: a single wait above this needs a reason
+_RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
+
+
+def check(module: Module) -> Iterator[Hit]:
+    """Yield what the rules say of a module."""
+    uses = find_retries(module)
+    for use in uses:
+        for rule, node, message in _of_use(module, use, uses):
+            yield rule, node, message, use.library
+    yield from _self_retrying_clients(module)
+
+
+def _of_use(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str]]:
+    yield from use.flaws
+    if not use.shared:
+        yield from _limits(use)
+        yield from _waits(use)
+        yield from _errors(module, use)
+    elif use.region:
+        yield from _wrong_statuses(module, use)
+    if use.region:
+        yield from _unsafe(module, use)
+        yield from _nested(module, use, uses)
+        yield from _retry_after(module, use)
+        for node, message in leaves_behind(module, use):
+            yield "STATE", node, message
+    if use.loop is not None:
+        yield from _loop_only(module, use, use.loop)
+
+
+def _limits(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    if use.unbounded:
+        yield "UNBOUNDED", use.node, "no limit of attempts and no deadline: it may never end"
+    elif use.deadline is False:
+        yield "NO-DEADLINE", use.node, "no limit of time: slow attempts and long waits add up"
+
+
+def _waits(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    place = use.wait_node or use.node
+    if use.wait == "none":
+        yield "FIXED", place, "it does not wait between attempts"
+    elif use.wait == "fixed":
+        yield "FIXED", place, "every wait has the same length"
+    elif use.wait == "growing" and use.jitter is False:
+        yield "NO-JITTER", place, "the waits have no jitter: clients that fail together retry together"
+    if use.wait == "growing" and use.longest is not None and use.longest > _LONGEST and use.deadline is not True:
+        much = "without a limit" if use.longest == math.inf else f"to {use.longest:.0f} s"
+        yield "NO-CAP", place, f"the waits grow {much}"
+
+
+def _errors(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    place = use.error_node or use.node
+    errors = use.errors or ()
+    swallowed = [name for name in errors if name in INTERRUPTS]
+    if swallowed and not (use.selective and "BaseException" not in swallowed and use.library != "loop"):
+        yield "CATCH-ALL", place, f"it retries {_short(swallowed[0])}, and so swallows interrupts or cancellation"
+    elif use.everything:
+        yield "CATCH-ALL", place, "it retries every Exception, bugs included"
+    wrong = [name for name in errors if is_hopeless(name) and not _is_lock(name, use)]
+    if wrong:
+        yield "WRONG-ERROR", place, f"another attempt does not cure {' or '.join(map(_short, wrong))}"
+    else:
+        yield from _wrong_statuses(module, use)
+
+
+def _wrong_statuses(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    if use.selective or not any(map(is_status_error, use.errors or ())):
+        return
+    body = [node for attempt in use.tries for node in inside(attempt.body)] or [*inside(use.region)]
+    raises = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "raise_for_status" for n in body)
+    if raises and not re.search(r"status_code|\.status\b", "".join(ast.unparse(s) for s in use.region)):
+        yield "WRONG-ERROR", use.error_node or use.node, "the error stands for every status from 400, and 4xx is permanent"
+
+
+def _is_lock(name: str, use: RetryUse) -> bool:
+    """Return whether an error may pass: Windows refuses to move or remove a file that another program has open."""
+    calls = [ast.unparse(node.func) for node in inside(use.region) if isinstance(node, ast.Call)]
+    return name in ("PermissionError", "FileExistsError") and any(map(_RENAMES.search, calls))
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    if use.safe:
+        return
+    errors = use.errors if use.errors is not None else ()
+    by_status = any(status >= 500 for status in use.statuses)
+    body = [statement for attempt in use.tries for statement in attempt.body] or use.region
+    handlers = [statement for attempt in use.tries for handler in attempt.handlers for statement in handler.body]
+    handlers += [s for n in inside(use.region) if isinstance(n, ast.ExceptHandler) for s in n.body] if not use.tries else []
+    for effect in effects(module, body, handlers, repeated=use.region):
+        if by_status or any(is_doubtful(name, effect.kind) for name in errors):
+            yield "UNSAFE", effect.node, f"{effect.text} is repeated; {effect.why}"
+
+
+def _nested(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str]]:
+    inner = {id(other.function): other for other in uses if other.function is not None and other.region}
+    for node in inside(use.region):
+        if not isinstance(node, ast.Call):
+            continue
+        text = clients.retries_itself(module, node)
+        if text is not None:
+            yield "NESTED", node, f"{text}, within this retry: attempts multiply"
+            return
+        home, function = called(module, node)
+        if function is None or function is use.function:
+            continue
+        others = inner if home is module else {id(o.function): o for o in find_retries(home) if o.function is not None}
+        other = others.get(id(function))
+        if other is not None and not (use.library == other.library == "forbear"):
+            yield "NESTED", node, f"{function.name}() retries, too: attempts multiply"
+            return
+    for other in uses:
+        if other.loop is not None and other.loop is not use.loop and any(node is other.loop for node in inside(use.region)):
+            yield "NESTED", use.node, f"the loop in line {other.loop.lineno} retries, too: attempts multiply"
+            return
+
+
+def _retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    if use.reads_header or use.wait == "unknown" and use.wait_node is not None:
+        return
+    nodes: list[ast.AST] = [*use.region]
+    if not use.shared and isinstance(use.node, ast.expr):
+        nodes.append(use.node)
+    if mentions_header(nodes):
+        return
+    for part in nodes:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Compare) and re.search(r"status", ast.unparse(node)):
+                if any(isinstance(n, ast.Constant) and n.value == 429 for n in ast.walk(node)):
+                    yield "RETRY-AFTER", node, "after a 429 the server's Retry-After is not read"
+                    return
+
+
+def _loop_only(module: Module, use: RetryUse, loop: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
+    assert isinstance(loop, (ast.For, ast.AsyncFor, ast.While))  # noqa: S101 - for type checkers
+    for call in sleeps(module, loop.body):
+        if module.dotted(call.func) == "time.sleep" and isinstance(module.function_of(call), ast.AsyncFunctionDef):
+            yield "BLOCKING", call, "time.sleep() stops the whole event loop"
+        if use.attempts != math.inf and _sleeps_last(module, loop, call, use):
+            yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
+    for node in inside([s for attempt in use.tries for handler in attempt.handlers for s in handler.body]):
+        if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Constant) and node.cause.value is None:
+            yield "LOST-CAUSE", node, "`from None` hides the last error"
+    after = _after(module, loop)
+    if use.tries and isinstance(after, ast.Raise) and isinstance(after.exc, (ast.Call, ast.Name)):
+        named = isinstance(after.exc, ast.Name) and not after.exc.id[:1].isupper()
+        if not named and (after.cause is None or isinstance(after.cause, ast.Constant)):
+            yield "LOST-CAUSE", after, "the last error is not the cause of this one"
+
+
+def _after(module: Module, loop: ast.For | ast.AsyncFor | ast.While) -> ast.stmt | None:
+    """Return the statement that follows when the attempts are used up."""
+    if loop.orelse:
+        return loop.orelse[0]
+    parent = module.parents[loop]
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and loop in block:
+            rest = [s for s in block[block.index(loop) + 1 :] if not isinstance(s, ast.Expr)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            return rest[0] if rest and isinstance(rest[0], ast.stmt) else None
+    return None
+
+
+def _sleeps_last(module: Module, loop: ast.For | ast.AsyncFor | ast.While, call: ast.Call, use: RetryUse) -> bool:
+    """Return whether a sleep follows the last attempt: nothing before it leaves the loop by the number of attempts."""
+    limited = isinstance(loop, ast.For) or (isinstance(loop, ast.While) and any(isinstance(n, ast.Compare) for n in ast.walk(loop.test)))
+    if not limited or use.deadline:
+        return False
+    node: ast.AST = call
+    for parent in module.ancestors(call):
+        if isinstance(parent, ast.If) and not re.search(r"status|\.ok\b", ast.unparse(parent.test)):
+            return False
+        for name in ("body", "orelse"):
+            block: list[ast.AST] = getattr(parent, name, [])
+            if isinstance(block, list) and node in block:
+                for statement in block[: block.index(node)]:
+                    if isinstance(statement, ast.If) and any(isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([statement])):
+                        return False
+                if parent is loop and not any(isinstance(s, ast.Try) or use.statuses for s in block[: block.index(node)]) and not isinstance(node, (ast.Try, ast.If)):
+                    return False
+        if parent is loop:
+            return True
+        node = parent
+    return False
+
+
+def _self_retrying_clients(module: Module) -> Iterator[Hit]:
+    """Yield the calls that a client with retries of its own repeats, though they are not safe."""
+    for call in module.calls:
+        hit = clients.repeated_by_client(module, call)
+        if hit is not None:
+            yield "UNSAFE", call, hit[0], hit[1]

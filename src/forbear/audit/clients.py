@@ -1,0 +1,231 @@
+"""The clients whose methods are known: which of them may not be executed twice, and which retry by themselves."""
+
+import ast
+
+from forbear.audit.http import annotation
+from forbear.audit.modules import Module, from_package, keyword
+from forbear.http.request import Request
+from forbear.services import registry
+from forbear.services.redis import service as redis_service
+
+_STORAGE = {
+    "upload_from_string": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
+    "upload_from_filename": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
+    "upload_from_file": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
+    "delete_blob": ("DELETE", "/storage/v1/b/b/o/x"),
+    "copy_blob": ("POST", "/storage/v1/b/b/o/x/copyTo/b/b/o/y"),
+    "compose": ("POST", "/storage/v1/b/b/o/x/compose"),
+    "create_hmac_key": ("POST", "/storage/v1/projects/p/hmacKeys"),
+    "download_as_bytes": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    "download_as_text": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    "download_as_string": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    "download_to_filename": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    "download_to_file": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+}
+"""Methods of google-cloud-storage with the request that each sends."""
+
+_CONDITIONS = {"if_generation_match": "ifGenerationMatch", "if_metageneration_match": "ifMetagenerationMatch"}
+
+_BOTO = {
+    "sqs": {"send_message": "MessageDeduplicationId", "send_message_batch": ""},
+    "sns": {"publish": "MessageDeduplicationId"},
+    "ec2": {"run_instances": "ClientToken", "create_volume": "ClientToken"},
+    "kinesis": {"put_record": "", "put_records": ""},
+    "lambda": {"invoke": ""},
+    "ses": {"send_email": "", "send_raw_email": ""},
+}
+"""Methods of boto3's clients that act twice when called twice, with the parameter that prevents it, if there is one."""
+
+_MODELS = ("OpenAI", "AsyncOpenAI", "AzureOpenAI", "AsyncAzureOpenAI", "Anthropic", "AsyncAnthropic")
+_REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
+
+
+def unsafe(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return the operation of a call and why it may not be executed twice, None if it may or if it is unknown."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    return _storage(module, call) or redis_command(module, call) or _boto(module, call) or _others(module, call)
+
+
+def uses_storage(module: Module) -> bool:
+    """Return whether a module imports google-cloud-storage."""
+    return any(from_package(name, "google.cloud.storage") for name in module.imports.values())
+
+
+def _storage(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    name = call.func.attr
+    if name not in _STORAGE or not uses_storage(module):
+        return None
+    method, target = _STORAGE[name]
+    for option, parameter in _CONDITIONS.items():
+        if keyword(call, option) is not None:
+            target += f"{'&' if '?' in target else '?'}{parameter}=1"
+    host = "storage.googleapis.com"
+    service = registry.find(host, target)
+    judged = service.classify(Request(method, host, target, {})) if service is not None else None
+    if judged is None or judged.repeatable or any(item.arg is None for item in call.keywords):
+        return None
+    return f"{judged.operation or name} without a condition", "it may replace what another client wrote in between"
+
+
+def redis_command(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return the command of a call of a Redis client and why it may not be executed twice, None if it may."""
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    if not _is_redis(module, call.func.value):
+        return None
+    name = call.func.attr.upper().replace("_", " ")
+    words: list[bytes] = []
+    for item in call.args:
+        value = module.constant(item)
+        words.append(str(value).encode() if isinstance(value, (str, int)) and not isinstance(value, bool) else b"x")
+    for item in call.keywords:
+        value = module.constant(item.value)
+        if item.arg and value is not False and value is not None:
+            words += [item.arg.encode()] if value is True else [item.arg.encode(), b"1"]
+    for command in (name, name.replace(" ", "")):
+        judged = redis_service.classify((command.encode(), *words))
+        if judged.operation is not None:
+            if judged.repeatable or not judged.mutation or judged.connection or judged.scripted:
+                return None
+            return f"Redis {judged.operation}", "the table of redis says that it may not be executed twice"
+    return None
+
+
+def redis_client(module: Module, owner: ast.expr) -> ast.Call | None:
+    """Return the call that made a Redis client, None if `owner` is none or comes from elsewhere."""
+    value = module.value(owner)
+    return value if isinstance(value, ast.Call) and _names_redis(module.dotted(value.func)) else None
+
+
+def _is_redis(module: Module, owner: ast.expr) -> bool:
+    if redis_client(module, owner) is not None:
+        return True
+    value = module.value(owner)
+    return isinstance(value, ast.Name) and _names_redis(annotation(module, value))
+
+
+def _names_redis(dotted: str) -> bool:
+    return any(from_package(dotted, package, *_REDIS) for package in ("redis", "valkey"))
+
+
+def _boto(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    client = _boto_client(module, call.func.value)
+    service = module.constant(client.args[0]) if client is not None and client.args else None
+    known = _BOTO.get(service, {}) if isinstance(service, str) else {}
+    name = call.func.attr
+    if name not in known or (known[name] and keyword(call, known[name]) is not None):
+        return None
+    cure = f" without {known[name]}" if known[name] else ""
+    return f"{service}.{name}{cure}", "called twice, it acts twice"
+
+
+def _boto_client(module: Module, owner: ast.expr) -> ast.Call | None:
+    value = module.value(owner)
+    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "client"
+    if not (isinstance(value, ast.Call) and made and any(from_package(n, "boto3") for n in module.imports.values())):
+        return None
+    return value if "boto" in module.dotted(value.func) or "session" in ast.unparse(value.func).lower() else None
+
+
+def _others(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    owner = module.value(call.func.value)
+    if call.func.attr in ("send_message", "sendmail") and isinstance(owner, ast.Call):
+        if from_package(module.dotted(owner.func), "smtplib") or from_package(module.dotted(owner.func), "aiosmtplib"):
+            return "sending mail", "the mail may have been sent before the failure, so it arrives twice"
+    dotted = module.dotted(call.func)
+    if from_package(dotted, "stripe", "create") and keyword(call, "idempotency_key") is None:
+        return dotted, "without idempotency_key, a lost response leads to a second one"
+    return None
+
+
+def retries_itself(module: Module, call: ast.Call) -> str | None:
+    """Return the client of a call that retries by itself, with its number of attempts; None if it does not."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr in _STORAGE and uses_storage(module):
+        off = keyword(call, "retry")
+        return None if off is not None and module.constant(off) is None else "google-cloud-storage retries this call for up to 120 s"
+    owner: ast.expr = call.func
+    while isinstance(owner, ast.Attribute):
+        text = _client_retries(module, owner.value)
+        if text is not None:
+            return text
+        owner = owner.value
+    return None
+
+
+def _client_retries(module: Module, owner: ast.expr) -> str | None:
+    value = module.value(owner)
+    if not isinstance(value, ast.Call):
+        return None
+    dotted = module.dotted(value.func)
+    package, name = dotted.partition(".")[0], dotted.rpartition(".")[2]
+    if package in ("openai", "anthropic") and name in _MODELS:
+        limit = keyword(value, "max_retries")
+        count = 2 if limit is None else module.constant(limit)
+        return None if count == 0 else f"{name} makes up to {count + 1 if isinstance(count, int) else 'several'} attempts"
+    client = _boto_client(module, owner)
+    if client is not None:
+        return _boto_retries(module, client)
+    if name in ("Session", "session", "Client", "AsyncClient"):
+        return _mounted(module, owner, value)
+    return "RetryClient of aiohttp-retry makes several attempts" if from_package(dotted, "aiohttp_retry", "RetryClient") else None
+
+
+def _boto_retries(module: Module, client: ast.Call) -> str | None:
+    config = module.value(keyword(client, "config"))
+    retries = module.constant(keyword(config, "retries")) if isinstance(config, ast.Call) else {}
+    if keyword(client, "config") is not None and not isinstance(config, ast.Call):
+        return None
+    if isinstance(retries, dict):
+        if retries.get("total_max_attempts") == 1 or retries.get("max_attempts") == 0:  # pyright: ignore[reportUnknownMemberType]
+            return None
+        return "botocore makes up to 5 attempts" if not retries else "botocore retries this call"
+    return None
+
+
+def _mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
+    """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
+    transport = module.value(keyword(made, "transport"))
+    if isinstance(transport, ast.Call) and module.dotted(transport.func).rpartition(".")[2] in ("RetryTransport", "AsyncRetryTransport"):
+        return "its transport retries"
+    name = ast.unparse(owner)
+    for call in module.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "mount" and ast.unparse(call.func.value) == name:
+            adapter = module.value(call.args[1]) if len(call.args) > 1 else None
+            if isinstance(adapter, ast.Call):
+                if module.dotted(adapter.func).endswith("RetryAdapter"):
+                    return "its adapter retries"
+                retries = module.value(keyword(adapter, "max_retries"))
+                if isinstance(retries, ast.Call) and module.dotted(retries.func).endswith("Retry"):
+                    total = module.constant(keyword(retries, "total") or (retries.args[0] if retries.args else None))
+                    count = f" up to {total + 1}" if isinstance(total, int) else " several"
+                    return None if total == 0 else f"its adapter makes{count} attempts"
+    return None
+
+
+def repeated_by_client(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return the message and the library for an unsafe call whose client was told to retry; None for others."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    made = redis_client(module, call.func.value)
+    if made is not None:
+        retry = module.value(keyword(made, "retry"))
+        count = retry.args[1] if isinstance(retry, ast.Call) and len(retry.args) > 1 else None
+        if isinstance(retry, ast.Call) and not (count is not None and module.constant(count) == 0):
+            known = redis_command(module, call)
+            return None if known is None else (f"{known[0]} is repeated by the client; {known[1]}", "redis")
+    if call.func.attr in _STORAGE:
+        retry = keyword(call, "retry")
+        if retry is not None and module.dotted(retry).endswith("DEFAULT_RETRY"):
+            known = _storage(module, call)
+            return None if known is None else (f"{known[0]} is repeated; {known[1]}", "google-cloud-storage")
+    if call.func.attr in ("post", "patch"):
+        value = module.value(call.func.value)
+        if isinstance(value, ast.Call) and from_package(module.dotted(value.func), "aiohttp_retry", "RetryClient"):
+            verb = call.func.attr.upper()
+            return f"{verb} is repeated by RetryClient; a lost response does not prove that nothing was done", "aiohttp-retry"
+    return None

@@ -1,0 +1,92 @@
+"""`effects`: the calls in a piece of code that change something elsewhere, and whether they may be executed twice.
+
+The tables of forbear.services decide for Cloud Storage, IAM and Redis, and RFC 9110 for other requests.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from forbear.audit import clients, http, sql
+from forbear.audit.modules import Function, Module, inside, keyword
+from forbear.audit.packages import imported
+
+
+@dataclass
+class Effect:
+    """A call that may not be executed twice: the call, what it does, and why that is harmful.
+
+    `refused_by` is the kind of error that proves nothing was done: "connect" for network calls, "rollback" for SQL.
+    """
+
+    node: ast.Call
+    text: str
+    why: str
+    kind: str
+
+
+def effects(module: Module, region: list[ast.stmt], handlers: Iterable[ast.AST] = (), *, deep: bool = True, repeated: list[ast.stmt] | None = None) -> Iterator[Effect]:
+    """Yield the calls of `region` that are not safe to repeat, and those of functions that the region calls.
+
+    `handlers` is code that runs after a failure: a rollback there undoes what SQL did. Without `deep` the functions
+    that the region calls are not read. `repeated` is all that an attempt executes, by default `region`. A call in another function is reported at its caller.
+    """
+    repeated = region if repeated is None else repeated
+    for node in inside(region):
+        if not isinstance(node, ast.Call):
+            continue
+        effect = _judge(module, node, repeated, handlers)
+        if effect is not None:
+            yield effect
+        elif deep:
+            home, function = called(module, node)
+            if function is not None:
+                for inner in effects(home, function.body, deep=False):
+                    yield Effect(node, f"{inner.text} in {function.name}()", inner.why, inner.kind)
+                    break
+
+
+def called(module: Module, call: ast.Call) -> tuple[Module, Function | None]:
+    """Return the function that a call calls, in this module or another of its package, with its module."""
+    function = module.method(call)
+    return (module, function) if function is not None else imported(module, module.dotted(call.func))
+
+
+def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> Effect | None:
+    request = http.request_of(module, call)
+    if request is not None:
+        why = http.unsafe(module, request, region)
+        return Effect(call, f"{request.method} {request.url or ''}".strip(), why, "network") if why else None
+    known = clients.unsafe(module, call)
+    if known is not None:
+        return Effect(call, *known, "network")
+    statement = sql.unsafe(module, call, region, handlers)
+    if statement is not None:
+        return Effect(call, *statement, "sql")
+    if _appends(module, call, region):
+        return Effect(call, 'writing to a file in mode "a"', "what a failed attempt wrote stays in the file", "file")
+    return _program(module, call)
+
+
+def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
+    if not (isinstance(call.func, ast.Name) and call.func.id == "open"):
+        return False
+    mode = module.constant(call.args[1] if len(call.args) > 1 else keyword(call, "mode"))
+    writes = any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("write", "writelines")
+        for node in inside(region)
+    )
+    return isinstance(mode, str) and "a" in mode and writes
+
+
+def _program(module: Module, call: ast.Call) -> Effect | None:
+    dotted = module.dotted(call.func)
+    if dotted not in ("subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call") or not call.args:
+        return None
+    words = module.constant(call.args[0])
+    if isinstance(words, str):
+        words = tuple(words.split())
+    if not isinstance(words, tuple) or "curl" not in words[:1]:
+        return None
+    posts = {"POST", "PATCH", "-XPOST", "-XPATCH"} & {w for w in words if isinstance(w, str)}
+    return Effect(call, "curl -X POST", "the server may have executed the request", "network") if posts else None

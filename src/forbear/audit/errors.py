@@ -1,0 +1,71 @@
+"""The meaning of error types by their names: which prove that nothing was done, and which no attempt cures."""
+
+from typing import Final
+
+_CONNECT: Final = frozenset({
+    "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
+    "requests.exceptions.ConnectTimeout", "aiohttp.ClientConnectorError", "aiohttp.ClientConnectorDNSError",
+    "aiohttp.ConnectionTimeoutError", "urllib3.exceptions.NewConnectionError", "urllib3.exceptions.ConnectTimeoutError",
+    "ConnectionRefusedError", "socket.gaierror", "botocore.exceptions.EndpointConnectionError",
+    "botocore.exceptions.ConnectTimeoutError", "redis.exceptions.BusyLoadingError",
+})  # fmt: skip
+
+_ROLLED_BACK: Final = (
+    "SerializationFailure", "DeadlockDetected", "SerializationError", "DeadlockDetectedError", "TransactionRollback",
+)  # fmt: skip
+
+_DOUBTFUL: Final = frozenset({
+    "BaseException", "Exception", "OSError", "IOError", "EnvironmentError", "ConnectionError", "ConnectionResetError",
+    "ConnectionAbortedError", "BrokenPipeError", "TimeoutError", "socket.timeout", "socket.error",
+    "asyncio.TimeoutError", "EOFError", "subprocess.CalledProcessError", "subprocess.TimeoutExpired",
+    "subprocess.SubprocessError", "forbear.transient", "celery.WorkerLost",
+})  # fmt: skip
+
+_CLIENTS: Final = frozenset({
+    "requests", "httpx", "httpx2", "aiohttp", "urllib3", "urllib", "http", "redis", "valkey", "botocore", "google",
+    "psycopg", "psycopg2", "asyncpg", "sqlite3", "sqlalchemy", "pymysql", "MySQLdb", "django", "smtplib", "stripe",
+    "openai", "anthropic", "grpc", "niquests", "tenacity", "aiosmtplib",
+})  # fmt: skip
+
+_HOPELESS_BUILTINS: Final = frozenset({
+    "KeyError", "IndexError", "AttributeError", "TypeError", "NameError", "NotImplementedError", "ImportError",
+    "ModuleNotFoundError", "SyntaxError", "FileNotFoundError", "PermissionError", "IsADirectoryError",
+    "NotADirectoryError", "FileExistsError", "ZeroDivisionError", "RecursionError",
+})  # fmt: skip
+
+_HOPELESS_NAMES: Final = frozenset({
+    "AuthenticationError", "AuthError", "Unauthorized", "UnauthorizedError", "Forbidden", "ForbiddenError",
+    "PermissionDenied", "PermissionDeniedError", "BadRequest", "BadRequestError", "NotFound", "NotFoundError",
+    "Unauthenticated", "InvalidArgument", "UnprocessableEntityError", "NoCredentialsError", "NoPermissionError",
+    "AuthenticationFailed", "InvalidCredentials",
+})  # fmt: skip
+
+_STATUS_ERRORS: Final = frozenset({
+    "requests.HTTPError", "requests.exceptions.HTTPError", "requests.RequestException",
+    "requests.exceptions.RequestException", "httpx.HTTPStatusError", "httpx.HTTPError",
+    "aiohttp.ClientResponseError", "aiohttp.ClientError", "urllib.error.HTTPError",
+})  # fmt: skip
+
+INTERRUPTS: Final = frozenset({
+    "BaseException", "KeyboardInterrupt", "SystemExit", "GeneratorExit", "asyncio.CancelledError",
+    "asyncio.exceptions.CancelledError", "CancelledError", "trio.Cancelled",
+})  # fmt: skip
+"""Errors that end a program or a task: no retry may swallow them."""
+
+
+def is_doubtful(name: str, kind: str) -> bool:
+    """Return whether an error leaves open if a call of this kind ("network", "sql", "file") was executed."""
+    last = name.rpartition(".")[2]
+    if name in _CONNECT or (kind == "sql" and last in _ROLLED_BACK) or is_hopeless(name):
+        return False
+    return name in _DOUBTFUL or ("." in name and name.partition(".")[0] in _CLIENTS)
+
+
+def is_hopeless(name: str) -> bool:
+    """Return whether another attempt cannot cure an error: a bug, a missing file, a refused login."""
+    return name in _HOPELESS_BUILTINS or name.rpartition(".")[2] in _HOPELESS_NAMES
+
+
+def is_status_error(name: str) -> bool:
+    """Return whether an error stands for every failed status of HTTP, so for 4xx, too."""
+    return name in _STATUS_ERRORS

@@ -1,0 +1,168 @@
+"""Requests in code: their method and URL where they can be read, and whether they may be executed twice."""
+
+import ast
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from forbear.audit.modules import Module, inside, keyword
+from forbear.core.verdict import Safety
+from forbear.http.request import Request
+from forbear.services import registry
+
+LIBRARIES = ("requests", "httpx", "httpx2", "aiohttp", "niquests", "urllib3", "aiohttp_retry", "google.auth.transport.requests", "requests_toolbelt")
+_CLIENTS = ("Session", "Client", "AsyncClient", "ClientSession", "PoolManager", "RetryClient", "AuthorizedSession", "session")
+_VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
+_NAMES = re.compile(r"(?:^|_)(?:session|http|http_?client|client|sess)$")
+_OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
+_HARMLESS = re.compile(
+    r"(?:search|query|queries|token|login|signin|auth|authorize|graphql|lookup|list|check|validate|verify|predict|"
+    r"completions|embeddings|translate|count|read|find|filter|rpc|test\w+|get\w*|batch_?get)/?$",
+    re.IGNORECASE,
+)
+_FRESH = re.compile(r"\b(?:uuid\w*|token_\w+|random\w*|time|now|urandom|ulid|nanoid)$")
+
+
+@dataclass
+class CodeRequest:
+    """A request that a call sends: method in capitals, URL with "x" for each unknown part, None if unknown."""
+
+    call: ast.Call
+    method: str
+    url: str | None
+
+
+def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
+    """Return the request that a call of an HTTP library sends, None if it is no such call or its method is unknown."""
+    dotted = module.dotted(call.func)
+    if dotted in ("urllib.request.urlopen", "urlopen"):
+        return _urlopen(module, call)
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    name = call.func.attr
+    first = call.args[0] if call.args else None
+    if name in _VERBS and _is_client(module, call):
+        return CodeRequest(call, name.upper(), _url(module, first or keyword(call, "url")))
+    if name in ("request", "stream") and _is_client(module, call):
+        method = module.constant(first or keyword(call, "method"))
+        second = call.args[1] if len(call.args) > 1 else keyword(call, "url")
+        return CodeRequest(call, method.upper(), _url(module, second)) if isinstance(method, str) else None
+    return None
+
+
+def _urlopen(module: Module, call: ast.Call) -> CodeRequest | None:
+    target = module.value(call.args[0]) if call.args else None
+    body = keyword(call, "data") or (call.args[1] if len(call.args) > 1 else None)
+    if isinstance(target, ast.Call) and module.dotted(target.func) == "urllib.request.Request":
+        body = body or keyword(target, "data") or (target.args[1] if len(target.args) > 1 else None)
+        method = module.constant(keyword(target, "method"))
+        url = _url(module, target.args[0] if target.args else None)
+        return CodeRequest(target, method if isinstance(method, str) else "POST" if body else "GET", url)
+    return CodeRequest(call, "POST", _url(module, target)) if body is not None else None
+
+
+def _is_client(module: Module, call: ast.Call) -> bool:
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    owner = call.func.value
+    if module.dotted(owner) in LIBRARIES:
+        return True
+    value = module.value(owner)
+    if isinstance(value, ast.Call):
+        return _makes_client(module.dotted(value.func))
+    if isinstance(value, ast.Name):
+        note = annotation(module, value)
+        if note:
+            return _makes_client(note)
+    name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+    uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
+    return uses_http and bool(_NAMES.search(name)) and any(item.arg in _OPTIONS for item in call.keywords)
+
+
+def _makes_client(dotted: str) -> bool:
+    package, _, name = dotted.rpartition(".")
+    return name in _CLIENTS and any(package == lib or package.startswith(f"{lib}.") for lib in LIBRARIES)
+
+
+def annotation(module: Module, name: ast.Name) -> str:
+    """Return the dotted name of the annotation of a parameter, "" if it has none or is no parameter."""
+    function = module.function_of(name)
+    while function is not None:
+        spec = function.args
+        for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+            if argument.arg == name.id:
+                note = argument.annotation
+                if isinstance(note, ast.BinOp):
+                    note = note.left
+                return module.dotted(note) if note is not None else ""
+        function = module.function_of(function)
+    return ""
+
+
+def _url(module: Module, expr: ast.expr | None) -> str | None:
+    expr = module.value(expr)
+    if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
+        return expr.value
+    if isinstance(expr, ast.JoinedStr):
+        parts = (str(v.value) if isinstance(v, ast.Constant) else _url(module, v.value) or "x" if isinstance(v, ast.FormattedValue) else "x" for v in expr.values)
+        return "".join(parts)
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
+        return (_url(module, expr.left) or "x") + (_url(module, expr.right) or "x")
+    return None
+
+
+def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str | None:
+    """Return why a request may not be executed twice, None if it may be or if that cannot be known.
+
+    `region` is the code that is repeated: an idempotency key that is made there is another one on every attempt.
+    """
+    url = request.url or ""
+    split = urlsplit(url) if re.match(r"https?://[\w.-]+/", url) else None
+    service = registry.find(split.netloc, split.path) if split is not None else None
+    headers = _headers(module, request.call)
+    if service is not None and split is not None:
+        target = f"{split.path}?{split.query}" if split.query else split.path
+        judged = service.classify(Request(request.method, split.netloc, target, {k.lower(): "x" for k in headers}))
+        unread = keyword(request.call, "params", "json", "data", "headers") is not None and judged.safety is Safety.CONDITIONAL
+        if judged.repeatable or (unread and any("b:" in c or "etag" in c.lower() for c in judged.conditions)):
+            return None
+        operation = judged.operation or f"this {request.method}"
+        return f"the table of {judged.service} says that {operation} may not be executed twice"
+    if request.method not in ("POST", "PATCH") or (url and _HARMLESS.search(url.partition("?")[0])):
+        return None
+    for name, value in headers.items():
+        if "idempoten" in name.lower():
+            if not _is_fresh(module, value, region):
+                return None
+            return "its idempotency key is made inside of what is repeated, so every attempt has another one"
+        if name.lower() in ("if-match", "if-none-match", "if-unmodified-since"):
+            return None
+    return f"{request.method} is not idempotent: a lost response does not prove that nothing was done"
+
+
+def _headers(module: Module, call: ast.Call) -> dict[str, ast.expr]:
+    expr = module.value(keyword(call, "headers"))
+    result: dict[str, ast.expr] = {}
+    if isinstance(expr, ast.Dict):
+        for key, value in zip(expr.keys, expr.values, strict=True):
+            name = module.constant(key) if key is not None else None
+            if isinstance(name, str):
+                result[name] = value
+    elif expr is not None and "idempot" in ast.unparse(expr).lower():
+        result["Idempotency-Key"] = expr
+    for item in call.keywords:
+        if item.arg and "idempoten" in item.arg:
+            result["Idempotency-Key"] = item.value
+    return result
+
+
+def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt]) -> bool:
+    """Return whether an expression has a new value on every execution of `region`."""
+    nodes = {id(node) for node in inside(region)}
+    for part in ast.walk(expr):
+        if isinstance(part, ast.Call) and id(part) in nodes and _FRESH.search(module.dotted(part.func)):
+            return True
+        if isinstance(part, ast.Name):
+            for value in module.values(part):
+                if id(value) in nodes and value is not expr and _is_fresh(module, value, region):
+                    return True
+    return False

@@ -1,0 +1,214 @@
+"""A parsed file and its names: which import, function, class or constant an expression stands for."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
+
+
+class Module:
+    """One file: its tree, its imports, its definitions, and the parent of every node.
+
+    `path` is the file, for imports from the same package; None for text that has no place.
+    """
+
+    def __init__(self, tree: ast.Module, path: Path | None = None) -> None:
+        self.tree = tree
+        self.path = path
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.imports: dict[str, str] = {}
+        self.functions: list[Function] = []
+        self.calls: list[ast.Call] = []
+        self.loops: list[Loop] = []
+        self.top: dict[str, Function | ast.ClassDef] = {}
+        self._values: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+        self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+        for parent in ast.walk(tree):
+            for child in ast.iter_child_nodes(parent):
+                self.parents[child] = parent
+            self._enter(parent)
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                self.top[node.name] = node
+
+    def _enter(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    self.imports[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
+                    )
+            case ast.ImportFrom():
+                base = "." * node.level + (node.module or "")
+                for alias in node.names:
+                    self.imports[alias.asname or alias.name] = f"{base}.{alias.name}" if node.module else base + alias.name
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.functions.append(node)
+            case ast.Call():
+                self.calls.append(node)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                self.loops.append(node)
+            case ast.Assign():
+                for target in node.targets:
+                    self._assign(node, target, node.value)
+            case ast.AnnAssign(value=ast.expr() as value):
+                self._assign(node, node.target, value)
+            case ast.withitem(optional_vars=ast.expr() as target):
+                self._assign(node, target, node.context_expr)
+            case ast.NamedExpr():
+                self._assign(node, node.target, node.value)
+            case _:
+                pass
+
+    def _assign(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self._values.setdefault((self.scope(node), target.id), []).append(value)
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            owner = self.class_of(node)
+            if owner is not None:
+                self._attributes.setdefault((owner, target.attr), []).append(value)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around `node`, the nearest first."""
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def scope(self, node: ast.AST) -> ast.AST:
+        """Return the function, class or module whose names `node` sees."""
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, _SCOPES)), self.tree)
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """Return the function around `node`, None at the top of the module."""
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """Return the class around `node`, None if there is none."""
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
+
+    def values(self, name: ast.expr) -> list[ast.expr]:
+        """Return the expressions that are assigned to a name, or to an attribute of `self`, where `name` stands."""
+        if isinstance(name, ast.Name):
+            for scope in (*(p for p in self.ancestors(name) if isinstance(p, _SCOPES)), self.tree):
+                if (scope, name.id) in self._values:
+                    return self._values[scope, name.id]
+        elif isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"):
+            owner = self.class_of(name)
+            if owner is not None:
+                return self._attributes.get((owner, name.attr)) or self._values.get((owner, name.attr), [])
+        return []
+
+    def value(self, expr: ast.expr | None) -> ast.expr | None:
+        """Return the expression behind `expr`: a name with one assignment stands for its value, others for themselves."""
+        for _ in range(_DEEPEST):
+            if not isinstance(expr, (ast.Name, ast.Attribute)):
+                break
+            values = self.values(expr)
+            if len(values) != 1:
+                break
+            expr = values[0]
+        return expr.value if isinstance(expr, ast.Await) else expr
+
+    def dotted(self, expr: ast.expr | None) -> str:
+        """Return the full dotted name of an expression, such as "tenacity.retry"; "" if it has none.
+
+        A name that the module defines itself begins with ".", a builtin or an unknown name has no dot.
+        """
+        if isinstance(expr, ast.Name):
+            if expr.id in self.imports:
+                return self.imports[expr.id]
+            values = self.values(expr)
+            if len(values) == 1 and isinstance(values[0], (ast.Name, ast.Attribute)) and values[0] is not expr:
+                inner = values[0]
+                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.dotted(inner)
+            return f".{expr.id}" if expr.id in self.top or values else expr.id
+        if isinstance(expr, ast.Attribute):
+            base = self.dotted(expr.value)
+            return f"{base}.{expr.attr}" if base else ""
+        return ""
+
+    def constant(self, expr: ast.expr | None) -> object:
+        """Return the value of a constant expression: a number, text, or a collection of them. Ellipsis if unknown."""
+        expr = self.value(expr)
+        match expr:
+            case ast.Constant():
+                return expr.value
+            case ast.UnaryOp(op=ast.USub()):
+                inner = self.constant(expr.operand)
+                return -inner if isinstance(inner, (int, float)) else ...
+            case ast.List() | ast.Tuple() | ast.Set():
+                return tuple(self.constant(item) for item in expr.elts)
+            case ast.Dict():
+                pairs = zip(expr.keys, expr.values, strict=True)
+                return {self.constant(key) if key is not None else ...: self.constant(value) for key, value in pairs}
+            case ast.BinOp():
+                return _number(expr.op, self.constant(expr.left), self.constant(expr.right))
+            case ast.Call(func=ast.Name(id="frozenset" | "set" | "list" | "tuple"), args=[inner_expr]):
+                return self.constant(inner_expr)
+            case _:
+                return ...
+
+    def method(self, call: ast.Call) -> Function | None:
+        """Return the function of this module that `call` calls: by its name, or as a method of `self`."""
+        match call.func:
+            case ast.Name(id=name):
+                target = self.top.get(name)
+                return target if isinstance(target, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+            case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
+                owner = self.class_of(call)
+                members = owner.body if owner is not None else []
+                return next(
+                    (m for m in members if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef)) and m.name == name), None
+                )
+            case _:
+                return None
+
+
+def _number(operator: ast.operator, left: object, right: object) -> object:
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        return ...
+    match operator:
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.Mult():
+            return left * right
+        case ast.Div() if right:
+            return left / right
+        case ast.Pow() if 0 <= right <= 64 and abs(left) <= 64:
+            return left**right
+        case _:
+            return ...
+
+
+def keyword(call: ast.Call, *names: str) -> ast.expr | None:
+    """Return the value of the first of these keyword arguments that a call has, None if it has none."""
+    return next((item.value for name in names for item in call.keywords if item.arg == name), None)
+
+
+def has_unknown(call: ast.Call) -> bool:
+    """Return whether a call passes keywords that cannot be read: `**options`."""
+    return any(item.arg is None for item in call.keywords)
+
+
+def inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the nodes and all below them, in the order of the text, without the bodies of functions within."""
+    stack = [*nodes][::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, _SCOPES):
+            stack.extend([*ast.iter_child_nodes(node)][::-1])
+
+
+def from_package(dotted: str, package: str, *names: str) -> bool:
+    """Return whether a dotted name is one of `names` of a package or of its modules; without names, any of them."""
+    if dotted != package and not dotted.startswith(f"{package}."):
+        return False
+    return not names or dotted.rpartition(".")[2] in names
