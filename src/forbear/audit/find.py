@@ -8,6 +8,10 @@ from forbear.audit.loops import read_loop
 from forbear.audit.modules import Function, Module, from_package
 from forbear.audit.uses import RetryUse
 
+_PACKAGES = frozenset({
+    "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "urllib3", "requests", "httpx_retries",
+    "aiohttp_retry", "google", "redis", "valkey",
+})  # fmt: skip
 _CALLS = ("call", "acall", "__call__", "retry_call")
 
 
@@ -29,7 +33,7 @@ def read_policy(module: Module, expr: ast.expr) -> RetryUse | None:
     """Return the retry that an expression makes, without the code that it repeats; None if it makes none."""
     call = _whole(module, expr)
     dotted = module.dotted(call.func if isinstance(call, ast.Call) else call)
-    if not dotted or dotted.startswith("."):
+    if dotted.partition(".")[0] not in _PACKAGES:
         return None
     use = decorators.read(module, call, dotted)
     if use is None and isinstance(call, ast.Call):

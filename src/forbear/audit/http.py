@@ -20,6 +20,7 @@ _HARMLESS = re.compile(
     r"completions|embeddings|translate|count|read|find|filter|rpc|test\w+|get\w*|batch_?get)/?$",
     re.IGNORECASE,
 )
+_DEEPEST = 5  # steps from a name to its value
 _FRESH = re.compile(r"\b(?:uuid\w*|token_\w+|random\w*|time|now|urandom|ulid|nanoid)$")
 
 
@@ -98,15 +99,15 @@ def annotation(module: Module, name: ast.Name) -> str:
     return ""
 
 
-def _url(module: Module, expr: ast.expr | None) -> str | None:
-    expr = module.value(expr)
+def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
+    expr = module.value(expr) if depth < _DEEPEST else None
     if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
         return expr.value
     if isinstance(expr, ast.JoinedStr):
-        parts = (str(v.value) if isinstance(v, ast.Constant) else _url(module, v.value) or "x" if isinstance(v, ast.FormattedValue) else "x" for v in expr.values)
+        parts = (str(v.value) if isinstance(v, ast.Constant) else _url(module, v.value, depth + 1) or "x" if isinstance(v, ast.FormattedValue) else "x" for v in expr.values)
         return "".join(parts)
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
-        return (_url(module, expr.left) or "x") + (_url(module, expr.right) or "x")
+        return (_url(module, expr.left, depth + 1) or "x") + (_url(module, expr.right, depth + 1) or "x")
     return None
 
 
@@ -155,7 +156,7 @@ def _headers(module: Module, call: ast.Call) -> dict[str, ast.expr]:
     return result
 
 
-def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt]) -> bool:
+def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: int = 0) -> bool:
     """Return whether an expression has a new value on every execution of `region`."""
     nodes = {id(node) for node in inside(region)}
     for part in ast.walk(expr):
@@ -163,6 +164,6 @@ def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt]) -> bool:
             return True
         if isinstance(part, ast.Name):
             for value in module.values(part):
-                if id(value) in nodes and value is not expr and _is_fresh(module, value, region):
+                if id(value) in nodes and depth < _DEEPEST and _is_fresh(module, value, region, depth + 1):
                     return True
     return False

@@ -17,6 +17,7 @@ from forbear.audit.waits import read_waits, sleeps
 
 _WORDS = re.compile(r"retr|attempt|tries|trial", re.IGNORECASE)
 _STATUS = re.compile(r"status_code|\bstatus\b|\.ok\b|is_success|is_error|status\(\)")
+_LOOKS = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
 _QUIET = re.compile(r"(?:^|\.)(?:sleep|print|debug|info|warning|warn|error|exception|log|uniform|random|randint|min|max|range|format|wait)$")
 
 
@@ -37,6 +38,9 @@ def read_loop(module: Module, loop: Loop) -> RetryUse | None:
         return None
     if _differs(loop, checked) or not _evidence(module, loop, checked):
         return None
+    if tries and any(map(_delegates, tries[0].handlers)):
+        use.selective = True  # another object knows errors, limits and waits
+        return use
     read_limits(module, loop, use)
     read_waits(module, loop, use)
     return use
@@ -138,6 +142,20 @@ def _decides(handler: ast.ExceptHandler) -> bool:
             names = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
             if handler.name in names or any(isinstance(n, ast.Call) and "isinstance" in ast.unparse(n.func) for n in ast.walk(node.test)):
                 return True
+    return False
+
+
+def _delegates(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler passes its error to a function and uses the result: that function decides."""
+    if handler.name is None:
+        return False
+    for node in inside(handler.body):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.If, ast.NamedExpr, ast.While, ast.AugAssign)):
+            part = node.test if isinstance(node, (ast.If, ast.While)) else node.value
+            for call in (n for n in inside([part]) if isinstance(n, ast.Call)) if part is not None else ():
+                names = {n.id for item in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(item) if isinstance(n, ast.Name)}
+                if handler.name in names and ast.unparse(call.func) not in _LOOKS:
+                    return True
     return False
 
 

@@ -114,7 +114,7 @@ class Module:
             expr = values[0]
         return expr.value if isinstance(expr, ast.Await) else expr
 
-    def dotted(self, expr: ast.expr | None) -> str:
+    def dotted(self, expr: ast.expr | None, depth: int = 0) -> str:
         """Return the full dotted name of an expression, such as "tenacity.retry"; "" if it has none.
 
         A name that the module defines itself begins with ".", a builtin or an unknown name has no dot.
@@ -123,33 +123,35 @@ class Module:
             if expr.id in self.imports:
                 return self.imports[expr.id]
             values = self.values(expr)
-            if len(values) == 1 and isinstance(values[0], (ast.Name, ast.Attribute)) and values[0] is not expr:
+            if len(values) == 1 and isinstance(values[0], (ast.Name, ast.Attribute)) and depth < _DEEPEST:
                 inner = values[0]
-                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.dotted(inner)
+                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.dotted(inner, depth + 1)
             return f".{expr.id}" if expr.id in self.top or values else expr.id
         if isinstance(expr, ast.Attribute):
-            base = self.dotted(expr.value)
+            base = self.dotted(expr.value, depth)
             return f"{base}.{expr.attr}" if base else ""
         return ""
 
-    def constant(self, expr: ast.expr | None) -> object:
+    def constant(self, expr: ast.expr | None, depth: int = 0) -> object:
         """Return the value of a constant expression: a number, text, or a collection of them. Ellipsis if unknown."""
-        expr = self.value(expr)
+        expr, depth = self.value(expr), depth + 1
         match expr:
+            case _ if depth > 4 * _DEEPEST:
+                return ...  # a circle, or deeper than anybody writes
             case ast.Constant():
                 return expr.value
             case ast.UnaryOp(op=ast.USub()):
-                inner = self.constant(expr.operand)
+                inner = self.constant(expr.operand, depth)
                 return -inner if isinstance(inner, (int, float)) else ...
             case ast.List() | ast.Tuple() | ast.Set():
-                return tuple(self.constant(item) for item in expr.elts)
+                return tuple(self.constant(item, depth) for item in expr.elts)
             case ast.Dict():
                 pairs = zip(expr.keys, expr.values, strict=True)
-                return {self.constant(key) if key is not None else ...: self.constant(value) for key, value in pairs}
+                return {self.constant(key, depth) if key is not None else ...: self.constant(value, depth) for key, value in pairs}
             case ast.BinOp():
-                return _number(expr.op, self.constant(expr.left), self.constant(expr.right))
+                return _number(expr.op, self.constant(expr.left, depth), self.constant(expr.right, depth))
             case ast.Call(func=ast.Name(id="frozenset" | "set" | "list" | "tuple"), args=[inner_expr]):
-                return self.constant(inner_expr)
+                return self.constant(inner_expr, depth)
             case _:
                 return ...
 

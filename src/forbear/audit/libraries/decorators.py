@@ -69,6 +69,8 @@ def _tenacity_stop(module: Module, stop: ast.expr | None, use: RetryUse) -> None
     timed = "stop_after_delay" in names or "stop_before_delay" in names
     counts = [c for c in ast.walk(stop) if isinstance(c, ast.Call) and module.dotted(c.func).endswith("stop_after_attempt")]
     both = "stop_all" in names or any(isinstance(node, ast.BitAnd) for node in ast.walk(stop))
+    if not counts and not timed:
+        return  # made of names that cannot be followed
     use.deadline = timed and not (both and counts)
     use.attempts = math.inf if not counts else None
     if counts and counts[0].args:

@@ -1,0 +1,43 @@
+"""`audit`: find the retries in Python code that are unsafe, unbounded or impolite. It reads code, and never runs it.
+
+```python
+from forbear.audit import audit
+
+for finding in audit(["src"]).findings:
+    print(finding)
+```
+"""
+
+from typing import TYPE_CHECKING
+
+from forbear.core.lazy import exports
+
+if TYPE_CHECKING:
+    from forbear.audit.engine import Audit, audit
+    from forbear.audit.findings import Finding, Severity, Unread
+    from forbear.audit.rules import RULES, Rule
+    from forbear.audit.settings import Settings
+
+__all__ = ["RULES", "Audit", "Finding", "Rule", "Settings", "Severity", "Unread", "audit"]
+
+_getattr, _dir = exports(
+    __name__,
+    {
+        "RULES": "rules",
+        "Audit": "engine",
+        "Finding": "findings",
+        "Rule": "rules",
+        "Settings": "settings",
+        "Severity": "findings",
+        "Unread": "findings",
+        "audit": "engine",
+    },
+)
+
+
+def __getattr__(name: str) -> object:
+    return _getattr(name)
+
+
+def __dir__() -> list[str]:
+    return _dir()

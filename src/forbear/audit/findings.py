@@ -1,0 +1,59 @@
+"""`Finding`, one retry that breaks a rule, and `Unread`, a file that could not be read. Both are plain values."""
+
+import hashlib
+import os
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["note", "warning", "error"]
+
+SEVERITIES: tuple[Severity, ...] = ("note", "warning", "error")
+"""The severities, from the least to the most severe."""
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One place that breaks one rule.
+
+    `line` and `end_line` count from 1, `column` and `end_column` from 1, too, in characters; the end is exclusive.
+    `path` is the file as it was named or reached. In a notebook, `cell` is the number of the cell from 1 and the lines
+    are those of the cell; elsewhere it is 0. `cure` says what to change, in the words of `library`. `text` is the first
+    line of the code.
+    """
+
+    path: str
+    cell: int
+    line: int
+    column: int
+    rule: str
+    end_line: int
+    end_column: int
+    severity: Severity
+    message: str
+    cure: str
+    library: str
+    text: str = ""
+
+    def __str__(self) -> str:
+        cell = f"cell {self.cell}:" if self.cell else ""
+        return f"{self.path}:{cell}{self.line}:{self.column}: {self.severity} {self.rule}: {self.message}"
+
+    def fingerprint(self, folder: str | None = None) -> str:
+        """Return a text that stays equal while other lines of the file change: for baselines and code hosts.
+
+        With a `folder` the path counts from there, so that it does not depend on where the audit runs.
+        """
+        path = self.path if folder is None else os.path.relpath(self.path, folder)
+        parts = (self.rule, path.replace("\\", "/"), " ".join(self.text.split()))
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+@dataclass(frozen=True, order=True)
+class Unread:
+    """A file that could not be read, and why."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: not read: {self.reason}"

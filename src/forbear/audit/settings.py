@@ -1,0 +1,98 @@
+"""`Settings`: which rules count and which files are read, by arguments or `[tool.forbear.audit]` of pyproject.toml."""
+
+import tomllib
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+from forbear.audit.rules import RULES
+
+_KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on")
+LARGEST = 5_000_000
+"""The size in bytes above which a file is not read."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which rules count, and which files are read.
+
+    `select` are the ids of the rules that count, by default all; `ignore` takes some away. `exclude` are patterns of
+    paths, as in `Path.match`, that are not read. `per_file_ignores` ignores rules in files that match a pattern. Raises
+    ValueError for an unknown rule.
+    """
+
+    select: tuple[str, ...] = tuple(RULES)
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    per_file_ignores: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    baseline: str | None = None
+    fail_on: str = "warning"
+
+    def __post_init__(self) -> None:
+        checked("select", self.select)
+        checked("ignore", self.ignore)
+        for rules in self.per_file_ignores.values():
+            checked("per_file_ignores", rules)
+        if self.fail_on not in ("note", "warning", "error", "never"):
+            raise ValueError(f"`fail_on` must be note, warning, error or never, got {self.fail_on!r}")
+
+    def counts(self, rule: str, path: Path) -> bool:
+        """Return whether a rule counts in a file."""
+        if rule not in self.select or rule in self.ignore:
+            return False
+        return not any(rule in rules and path.match(pattern) for pattern, rules in self.per_file_ignores.items())
+
+    def excludes(self, path: Path) -> bool:
+        """Return whether a file or folder is left out."""
+        return any(path.match(pattern) or pattern.rstrip("/") in path.parts for pattern in self.exclude)
+
+
+def checked(name: str, rules: Collection[str]) -> tuple[str, ...]:
+    """Return ids of rules; raises ValueError that names the parameter if one is unknown."""
+    for rule in rules:
+        if rule not in RULES:
+            raise ValueError(f"`{name}` must have ids of rules ({', '.join(RULES)}), got {rule!r}")
+    return tuple(rules)
+
+
+def read_settings(folder: Path) -> Settings:
+    """Return the settings of the nearest pyproject.toml at or above a folder; the defaults without one.
+
+    Raises ValueError that names the file for a file that is not valid TOML, for unknown keys, and for wrong values.
+    """
+    for place in (folder, *folder.parents):
+        file = place / "pyproject.toml"
+        if file.is_file():
+            try:
+                document = cast("dict[str, Any]", tomllib.loads(file.read_text(encoding="utf-8")))
+                table: object = document.get("tool", {}).get("forbear", {}).get("audit", {})
+                return _from_table(table, place)
+            except (ValueError, TypeError, AttributeError) as error:
+                raise ValueError(f"{file}: [tool.forbear.audit]: {error}") from None
+    return Settings()
+
+
+def _from_table(table: object, place: Path) -> Settings:
+    if not isinstance(table, dict):
+        raise TypeError("must be a table")
+    options = cast("dict[str, Any]", table)
+    unknown = [key for key in options if key not in _KEYS]
+    if unknown:
+        raise ValueError(f"the keys are {', '.join(_KEYS)}, got {unknown[0]!r}")
+    result = Settings(fail_on=options.get("fail-on", "warning"))
+    for key in ("select", "ignore", "exclude"):
+        if key in options:
+            result = replace(result, **{key: _texts(key, options[key])})
+    if "per-file-ignores" in options:
+        pairs = options["per-file-ignores"].items()
+        result = replace(result, per_file_ignores={name: _texts("per-file-ignores", value) for name, value in pairs})
+    if "baseline" in options:
+        result = replace(result, baseline=str(place / options["baseline"]))
+    return result
+
+
+def _texts(key: str, value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
+        raise ValueError(f"`{key}` must be a list of texts, got {value!r}")
+    return tuple(cast("list[str]", value))
