@@ -87,9 +87,16 @@ def _wrong_statuses(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AS
     if use.selective or not any(map(is_status_error, use.errors or ())):
         return
     body = [node for attempt in use.tries for node in inside(attempt.body)] or [*inside(use.region)]
-    raises = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "raise_for_status" for n in body)
+    raises = any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "raise_for_status"
+        for n in body
+    )
     if raises and not re.search(r"status_code|\.status\b", "".join(ast.unparse(s) for s in use.region)):
-        yield "WRONG-ERROR", use.error_node or use.node, "the error stands for every status from 400, and 4xx is permanent"
+        yield (
+            "WRONG-ERROR",
+            use.error_node or use.node,
+            "the error stands for every status from 400, and 4xx is permanent",
+        )
 
 
 def _is_lock(name: str, use: RetryUse) -> bool:
@@ -109,7 +116,9 @@ def _unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]
     by_status = any(status >= 500 for status in use.statuses)
     body = [statement for attempt in use.tries for statement in attempt.body] or use.region
     handlers = [statement for attempt in use.tries for handler in attempt.handlers for statement in handler.body]
-    handlers += [s for n in inside(use.region) if isinstance(n, ast.ExceptHandler) for s in n.body] if not use.tries else []
+    handlers += (
+        [s for n in inside(use.region) if isinstance(n, ast.ExceptHandler) for s in n.body] if not use.tries else []
+    )
     for effect in effects(module, body, handlers, repeated=use.region):
         if by_status or any(is_doubtful(name, effect.kind) for name in errors):
             yield "UNSAFE", effect.node, f"{effect.text} is repeated; {effect.why}"
@@ -133,7 +142,11 @@ def _nested(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tup
             yield "NESTED", node, f"{function.name}() retries, too: attempts multiply"
             return
     for other in uses:
-        if other.loop is not None and other.loop is not use.loop and any(node is other.loop for node in inside(use.region)):
+        if (
+            other.loop is not None
+            and other.loop is not use.loop
+            and any(node is other.loop for node in inside(use.region))
+        ):
             yield "NESTED", use.node, f"the loop in line {other.loop.lineno} retries, too: attempts multiply"
             return
 
@@ -186,7 +199,9 @@ def _after(module: Module, loop: ast.For | ast.AsyncFor | ast.While) -> ast.stmt
 
 def _sleeps_last(module: Module, loop: ast.For | ast.AsyncFor | ast.While, call: ast.Call, use: RetryUse) -> bool:
     """Return whether a sleep follows the last attempt: nothing before it leaves the loop by the number of attempts."""
-    limited = isinstance(loop, ast.For) or (isinstance(loop, ast.While) and any(isinstance(n, ast.Compare) for n in ast.walk(loop.test)))
+    limited = isinstance(loop, ast.For) or (
+        isinstance(loop, ast.While) and any(isinstance(n, ast.Compare) for n in ast.walk(loop.test))
+    )
     if not limited or use.deadline:
         return False
     node: ast.AST = call
@@ -197,9 +212,15 @@ def _sleeps_last(module: Module, loop: ast.For | ast.AsyncFor | ast.While, call:
             block: list[ast.AST] = getattr(parent, name, [])
             if isinstance(block, list) and node in block:
                 for statement in block[: block.index(node)]:
-                    if isinstance(statement, ast.If) and any(isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([statement])):
+                    if isinstance(statement, ast.If) and any(
+                        isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([statement])
+                    ):
                         return False
-                if parent is loop and not any(isinstance(s, ast.Try) or use.statuses for s in block[: block.index(node)]) and not isinstance(node, (ast.Try, ast.If)):
+                if (
+                    parent is loop
+                    and not any(isinstance(s, ast.Try) or use.statuses for s in block[: block.index(node)])
+                    and not isinstance(node, (ast.Try, ast.If))
+                ):
                     return False
         if parent is loop:
             return True

@@ -147,7 +147,11 @@ def retries_itself(module: Module, call: ast.Call) -> str | None:
         return None
     if call.func.attr in _STORAGE and uses_storage(module):
         off = keyword(call, "retry")
-        return None if off is not None and module.constant(off) is None else "google-cloud-storage retries this call for up to 120 s"
+        return (
+            None
+            if off is not None and module.constant(off) is None
+            else "google-cloud-storage retries this call for up to 120 s"
+        )
     owner: ast.expr = call.func
     while isinstance(owner, ast.Attribute):
         text = _client_retries(module, owner.value)
@@ -166,13 +170,19 @@ def _client_retries(module: Module, owner: ast.expr) -> str | None:
     if package in ("openai", "anthropic") and name in _MODELS:
         limit = keyword(value, "max_retries")
         count = 2 if limit is None else module.constant(limit)
-        return None if count == 0 else f"{name} makes up to {count + 1 if isinstance(count, int) else 'several'} attempts"
+        return (
+            None if count == 0 else f"{name} makes up to {count + 1 if isinstance(count, int) else 'several'} attempts"
+        )
     client = _boto_client(module, owner)
     if client is not None:
         return _boto_retries(module, client)
     if name in ("Session", "session", "Client", "AsyncClient"):
         return _mounted(module, owner, value)
-    return "RetryClient of aiohttp-retry makes several attempts" if from_package(dotted, "aiohttp_retry", "RetryClient") else None
+    return (
+        "RetryClient of aiohttp-retry makes several attempts"
+        if from_package(dotted, "aiohttp_retry", "RetryClient")
+        else None
+    )
 
 
 def _boto_retries(module: Module, client: ast.Call) -> str | None:
@@ -190,7 +200,10 @@ def _boto_retries(module: Module, client: ast.Call) -> str | None:
 def _mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
     """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
     transport = module.value(keyword(made, "transport"))
-    if isinstance(transport, ast.Call) and module.dotted(transport.func).rpartition(".")[2] in ("RetryTransport", "AsyncRetryTransport"):
+    if isinstance(transport, ast.Call) and module.dotted(transport.func).rpartition(".")[2] in (
+        "RetryTransport",
+        "AsyncRetryTransport",
+    ):
         return "its transport retries"
     name = ast.unparse(owner)
     for call in module.calls:
@@ -227,5 +240,8 @@ def repeated_by_client(module: Module, call: ast.Call) -> tuple[str, str] | None
         value = module.value(call.func.value)
         if isinstance(value, ast.Call) and from_package(module.dotted(value.func), "aiohttp_retry", "RetryClient"):
             verb = call.func.attr.upper()
-            return f"{verb} is repeated by RetryClient; a lost response does not prove that nothing was done", "aiohttp-retry"
+            return (
+                f"{verb} is repeated by RetryClient; a lost response does not prove that nothing was done",
+                "aiohttp-retry",
+            )
     return None

@@ -25,7 +25,14 @@ class Effect:
     kind: str
 
 
-def effects(module: Module, region: list[ast.stmt], handlers: Iterable[ast.AST] = (), *, deep: bool = True, repeated: list[ast.stmt] | None = None) -> Iterator[Effect]:
+def effects(
+    module: Module,
+    region: list[ast.stmt],
+    handlers: Iterable[ast.AST] = (),
+    *,
+    deep: bool = True,
+    repeated: list[ast.stmt] | None = None,
+) -> Iterator[Effect]:
     """Yield the calls of `region` that are not safe to repeat, and those of functions that the region calls.
 
     `handlers` is code that runs after a failure: a rollback there undoes what SQL did. Without `deep` the functions
@@ -73,7 +80,9 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
         return False
     mode = module.constant(call.args[1] if len(call.args) > 1 else keyword(call, "mode"))
     writes = any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("write", "writelines")
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("write", "writelines")
         for node in inside(region)
     )
     return isinstance(mode, str) and "a" in mode and writes
@@ -81,7 +90,10 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
 
 def _program(module: Module, call: ast.Call) -> Effect | None:
     dotted = module.dotted(call.func)
-    if dotted not in ("subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call") or not call.args:
+    if (
+        dotted not in ("subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call")
+        or not call.args
+    ):
         return None
     words = module.constant(call.args[0])
     if isinstance(words, str):

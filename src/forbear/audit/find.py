@@ -54,9 +54,16 @@ def _whole(module: Module, expr: ast.expr) -> ast.expr:
     result: list[ast.keyword] = []
     for item in keywords:
         value = module.value(item.value) if item.arg is None else None
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict" and not value.args:
+        if (
+            isinstance(value, ast.Call)
+            and isinstance(value.func, ast.Name)
+            and value.func.id == "dict"
+            and not value.args
+        ):
             result += value.keywords
-        elif isinstance(value, ast.Dict) and all(isinstance(k, ast.Constant) and isinstance(k.value, str) for k in value.keys):
+        elif isinstance(value, ast.Dict) and all(
+            isinstance(k, ast.Constant) and isinstance(k.value, str) for k in value.keys
+        ):
             pairs = zip(value.keys, value.values, strict=True)
             result += [ast.keyword(arg=str(k.value), value=v) for k, v in pairs if isinstance(k, ast.Constant)]
         else:

@@ -10,8 +10,27 @@ from forbear.core.verdict import Safety
 from forbear.http.request import Request
 from forbear.services import registry
 
-LIBRARIES = ("requests", "httpx", "httpx2", "aiohttp", "niquests", "urllib3", "aiohttp_retry", "google.auth.transport.requests", "requests_toolbelt")
-_CLIENTS = ("Session", "Client", "AsyncClient", "ClientSession", "PoolManager", "RetryClient", "AuthorizedSession", "session")
+LIBRARIES = (
+    "requests",
+    "httpx",
+    "httpx2",
+    "aiohttp",
+    "niquests",
+    "urllib3",
+    "aiohttp_retry",
+    "google.auth.transport.requests",
+    "requests_toolbelt",
+)
+_CLIENTS = (
+    "Session",
+    "Client",
+    "AsyncClient",
+    "ClientSession",
+    "PoolManager",
+    "RetryClient",
+    "AuthorizedSession",
+    "session",
+)
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
 _NAMES = re.compile(r"(?:^|_)(?:session|http|http_?client|client|sess)$")
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
@@ -104,7 +123,14 @@ def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
     if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
         return expr.value
     if isinstance(expr, ast.JoinedStr):
-        parts = (str(v.value) if isinstance(v, ast.Constant) else _url(module, v.value, depth + 1) or "x" if isinstance(v, ast.FormattedValue) else "x" for v in expr.values)
+        parts = (
+            str(v.value)
+            if isinstance(v, ast.Constant)
+            else _url(module, v.value, depth + 1) or "x"
+            if isinstance(v, ast.FormattedValue)
+            else "x"
+            for v in expr.values
+        )
         return "".join(parts)
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
         return (_url(module, expr.left, depth + 1) or "x") + (_url(module, expr.right, depth + 1) or "x")
@@ -123,7 +149,10 @@ def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str 
     if service is not None and split is not None:
         target = f"{split.path}?{split.query}" if split.query else split.path
         judged = service.classify(Request(request.method, split.netloc, target, {k.lower(): "x" for k in headers}))
-        unread = keyword(request.call, "params", "json", "data", "headers") is not None and judged.safety is Safety.CONDITIONAL
+        unread = (
+            keyword(request.call, "params", "json", "data", "headers") is not None
+            and judged.safety is Safety.CONDITIONAL
+        )
         if judged.repeatable or (unread and any("b:" in c or "etag" in c.lower() for c in judged.conditions)):
             return None
         operation = judged.operation or f"this {request.method}"

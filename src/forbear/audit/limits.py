@@ -7,7 +7,9 @@ import re
 from forbear.audit.modules import Loop, Module, inside
 from forbear.audit.uses import RetryUse
 
-_TIME = re.compile(r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|deadline|timeout|expire|elapsed|until|\bend\b|remaining|left\b")
+_TIME = re.compile(
+    r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|deadline|timeout|expire|elapsed|until|\bend\b|remaining|left\b"
+)
 _SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at|move_on_after|move_on_at|Timeout)$")
 
 
@@ -24,7 +26,9 @@ def _tests(loop: Loop) -> list[ast.expr]:
     """Return the conditions that may end a loop: its own, and those before a `raise`, `return` or `break`."""
     tests = [loop.test] if isinstance(loop, ast.While) else []
     for node in inside(loop.body):
-        if isinstance(node, ast.If) and any(isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([*node.body, *node.orelse])):
+        if isinstance(node, ast.If) and any(
+            isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([*node.body, *node.orelse])
+        ):
             tests.append(node.test)
         elif isinstance(node, ast.Assert):
             tests.append(node.test)
@@ -38,7 +42,10 @@ def _is_time(test: ast.expr) -> bool:
 def _has_scope(module: Module, loop: Loop) -> bool:
     for node in (*module.ancestors(loop), *inside(loop.body)):
         if isinstance(node, (ast.With, ast.AsyncWith)) and node not in loop.body:
-            if any(isinstance(i.context_expr, ast.Call) and _SCOPES.search(module.dotted(i.context_expr.func)) for i in node.items):
+            if any(
+                isinstance(i.context_expr, ast.Call) and _SCOPES.search(module.dotted(i.context_expr.func))
+                for i in node.items
+            ):
                 return True
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
@@ -68,7 +75,9 @@ def _while_attempts(module: Module, loop: ast.While) -> float | None:
 
 def _compared(module: Module, loop: Loop, otherwise: float) -> float | None:
     """Return None if some condition in the loop may limit the attempts, else `otherwise`."""
-    changed = {n.target.id for n in inside(loop.body) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)}
+    changed = {
+        n.target.id for n in inside(loop.body) if isinstance(n, ast.AugAssign) and isinstance(n.target, ast.Name)
+    }
     changed |= {n.id for n in inside(loop.body) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     if isinstance(loop, ast.For):
         changed |= {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
@@ -78,11 +87,20 @@ def _compared(module: Module, loop: Loop, otherwise: float) -> float | None:
             continue  # that is success, not a limit
         names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
         compares = any(isinstance(n, (ast.Compare, ast.UnaryOp, ast.BoolOp)) for n in ast.walk(test))
-        if test is not getattr(loop, "test", None) and not names & errors and ((names & changed and compares) or "self." in ast.unparse(test) or _stops(test)):
+        if (
+            test is not getattr(loop, "test", None)
+            and not names & errors
+            and ((names & changed and compares) or "self." in ast.unparse(test) or _stops(test))
+        ):
             return None
     for node in inside(loop.body):  # a counter or a schedule in the hands of somebody else
-        if isinstance(node, ast.Call) and not re.search(r"sleep|print|log|debug|info|warn|error|exception", ast.unparse(node.func)):
-            if re.search(r"retry|retries|backoff|attempt|tries", ast.unparse(node.func).lower()) or ast.unparse(node.func) == "next":
+        if isinstance(node, ast.Call) and not re.search(
+            r"sleep|print|log|debug|info|warn|error|exception", ast.unparse(node.func)
+        ):
+            if (
+                re.search(r"retry|retries|backoff|attempt|tries", ast.unparse(node.func).lower())
+                or ast.unparse(node.func) == "next"
+            ):
                 return None
     return otherwise
 

@@ -18,7 +18,9 @@ from forbear.audit.waits import read_waits, sleeps
 _WORDS = re.compile(r"retr|attempt|tries|trial", re.IGNORECASE)
 _STATUS = re.compile(r"status_code|\bstatus\b|\.ok\b|is_success|is_error|status\(\)")
 _LOOKS = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
-_QUIET = re.compile(r"(?:^|\.)(?:sleep|print|debug|info|warning|warn|error|exception|log|uniform|random|randint|min|max|range|format|wait)$")
+_QUIET = re.compile(
+    r"(?:^|\.)(?:sleep|print|debug|info|warning|warn|error|exception|log|uniform|random|randint|min|max|range|format|wait)$"
+)
 
 
 def read_loop(module: Module, loop: Loop) -> RetryUse | None:
@@ -88,22 +90,38 @@ def _exits(body: list[ast.stmt]) -> bool:
             return True
         if isinstance(statement, ast.If) and statement.orelse and _exits(statement.body) and _exits(statement.orelse):
             return True
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and ast.unparse(statement.value.func) in ("sys.exit", "exit", "os._exit"):
+        if (
+            isinstance(statement, ast.Expr)
+            and isinstance(statement.value, ast.Call)
+            and ast.unparse(statement.value.func) in ("sys.exit", "exit", "os._exit")
+        ):
             return True
     return False
 
 
 def _leaves(module_loop: Loop, body: list[ast.stmt]) -> bool:
     """Return whether success leaves the loop at the end of `body`: always, by a status, or by a flag of its test."""
-    flags = {n.id for n in ast.walk(module_loop.test) if isinstance(n, ast.Name)} if isinstance(module_loop, ast.While) else set[str]()
+    flags = (
+        {n.id for n in ast.walk(module_loop.test) if isinstance(n, ast.Name)}
+        if isinstance(module_loop, ast.While)
+        else set[str]()
+    )
     for statement in body:
         if isinstance(statement, (ast.Return, ast.Break)):
             return True
         if isinstance(statement, (ast.With, ast.AsyncWith)) and _leaves(module_loop, statement.body):
             return True
-        if isinstance(statement, ast.If) and _STATUS.search(ast.unparse(statement.test)) and _leaves(module_loop, statement.body + statement.orelse):
+        if (
+            isinstance(statement, ast.If)
+            and _STATUS.search(ast.unparse(statement.test))
+            and _leaves(module_loop, statement.body + statement.orelse)
+        ):
             return True
-        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant) and isinstance(statement.value.value, bool):
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(statement.value, ast.Constant)
+            and isinstance(statement.value.value, bool)
+        ):
             if any(isinstance(t, ast.Name) and t.id in flags for t in statement.targets):
                 return True
     return False
@@ -124,7 +142,9 @@ def _read_errors(module: Module, attempt: ast.Try, use: RetryUse) -> None:
     for handler in attempt.handlers:
         if not _continues(handler):
             types = error_names(module, handler.type) or ()
-            before = before or any(name.rpartition(".")[2] not in ("KeyboardInterrupt", "CancelledError", "SystemExit") for name in types)
+            before = before or any(
+                name.rpartition(".")[2] not in ("KeyboardInterrupt", "CancelledError", "SystemExit") for name in types
+            )
             continue
         use.error_node = handler.type or handler
         types = ("BaseException",) if handler.type is None else error_names(module, handler.type)
@@ -138,9 +158,13 @@ def _read_errors(module: Module, attempt: ast.Try, use: RetryUse) -> None:
 def _decides(handler: ast.ExceptHandler) -> bool:
     """Return whether a handler looks at the error, or calls something, to decide whether to go on."""
     for node in inside(handler.body):
-        if isinstance(node, ast.If) and any(isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([*node.body, *node.orelse])):
+        if isinstance(node, ast.If) and any(
+            isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([*node.body, *node.orelse])
+        ):
             names = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
-            if handler.name in names or any(isinstance(n, ast.Call) and "isinstance" in ast.unparse(n.func) for n in ast.walk(node.test)):
+            if handler.name in names or any(
+                isinstance(n, ast.Call) and "isinstance" in ast.unparse(n.func) for n in ast.walk(node.test)
+            ):
                 return True
     return False
 
@@ -150,10 +174,14 @@ def _delegates(handler: ast.ExceptHandler) -> bool:
     if handler.name is None:
         return False
     for node in inside(handler.body):
-        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.If, ast.NamedExpr, ast.While, ast.AugAssign)):
-            part = node.test if isinstance(node, (ast.If, ast.While)) else node.value
-            for call in (n for n in inside([part]) if isinstance(n, ast.Call)) if part is not None else ():
-                names = {n.id for item in (*call.args, *(k.value for k in call.keywords)) for n in ast.walk(item) if isinstance(n, ast.Name)}
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)) and node.value is not None:
+            for call in (n for n in inside([node.value]) if isinstance(n, ast.Call)):
+                names = {
+                    n.id
+                    for item in (*call.args, *(k.value for k in call.keywords))
+                    for n in ast.walk(item)
+                    if isinstance(n, ast.Name)
+                }
                 if handler.name in names and ast.unparse(call.func) not in _LOOKS:
                     return True
     return False
@@ -164,9 +192,15 @@ def _read_statuses(module: Module, loop: Loop, use: RetryUse) -> bool:
     if not sleeps(module, loop.body):
         return False
     for index, statement in enumerate(loop.body):
-        if not isinstance(statement, ast.If) or not re.search(r"status_code|\.ok\b|is_success", ast.unparse(statement.test)):
+        if not isinstance(statement, ast.If) or not re.search(
+            r"status_code|\.ok\b|is_success", ast.unparse(statement.test)
+        ):
             continue
-        numbers = {n.value for n in ast.walk(statement.test) if isinstance(n, ast.Constant) and isinstance(n.value, int) and n.value is not True}
+        numbers = {
+            n.value
+            for n in ast.walk(statement.test)
+            if isinstance(n, ast.Constant) and isinstance(n.value, int) and n.value is not True
+        }
         repeated = isinstance(statement.body[-1], ast.Continue) and _exits(loop.body[index + 1 :])
         if repeated:
             use.statuses = tuple(sorted(numbers)) or (500,)
@@ -183,7 +217,9 @@ def _differs(loop: Loop, checked: list[ast.stmt]) -> bool:
         return False
     tainted = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)} - {"_"}
     for node in inside(loop.body):
-        if isinstance(node, ast.Assign) and any(isinstance(n, ast.Name) and n.id in tainted for n in ast.walk(node.value)):
+        if isinstance(node, ast.Assign) and any(
+            isinstance(n, ast.Name) and n.id in tainted for n in ast.walk(node.value)
+        ):
             tainted |= {t.id for t in node.targets if isinstance(t, ast.Name)}
     for node in inside(checked):
         if isinstance(node, ast.Call) and not _QUIET.search(ast.unparse(node.func)):
@@ -191,7 +227,9 @@ def _differs(loop: Loop, checked: list[ast.stmt]) -> bool:
             direct = {n.id for value in values for n in ast.walk(value) if isinstance(n, ast.Name)}
             if direct & tainted:
                 return True
-        if isinstance(node, ast.Subscript) and any(isinstance(n, ast.Name) and n.id in tainted for n in ast.walk(node.slice)):
+        if isinstance(node, ast.Subscript) and any(
+            isinstance(n, ast.Name) and n.id in tainted for n in ast.walk(node.slice)
+        ):
             return True
     return False
 
@@ -199,7 +237,9 @@ def _differs(loop: Loop, checked: list[ast.stmt]) -> bool:
 def _evidence(module: Module, loop: Loop, checked: list[ast.stmt]) -> bool:
     """Return whether anything but the shape says "retry": a sleep, a name, or a call that leaves the process."""
     head = ast.unparse(loop.test if isinstance(loop, ast.While) else loop.target)
-    handlers = [s for node in _statements(loop.body) if isinstance(node, ast.Try) for h in node.handlers for s in h.body]
+    handlers = [
+        s for node in _statements(loop.body) if isinstance(node, ast.Try) for h in node.handlers for s in h.body
+    ]
     names = {n.id for n in inside(handlers) if isinstance(n, ast.Name)}
     if any(isinstance(node, ast.Call) and ast.unparse(node.func) in ("input", "next") for node in inside(checked)):
         return False

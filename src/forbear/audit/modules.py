@@ -46,7 +46,9 @@ class Module:
             case ast.ImportFrom():
                 base = "." * node.level + (node.module or "")
                 for alias in node.names:
-                    self.imports[alias.asname or alias.name] = f"{base}.{alias.name}" if node.module else base + alias.name
+                    self.imports[alias.asname or alias.name] = (
+                        f"{base}.{alias.name}" if node.module else base + alias.name
+                    )
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.functions.append(node)
             case ast.Call():
@@ -85,7 +87,10 @@ class Module:
 
     def function_of(self, node: ast.AST) -> Function | None:
         """Return the function around `node`, None at the top of the module."""
-        return next((parent for parent in self.ancestors(node) if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef))), None)
+        return next(
+            (parent for parent in self.ancestors(node) if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef))),
+            None,
+        )
 
     def class_of(self, node: ast.AST) -> ast.ClassDef | None:
         """Return the class around `node`, None if there is none."""
@@ -147,7 +152,10 @@ class Module:
                 return tuple(self.constant(item, depth) for item in expr.elts)
             case ast.Dict():
                 pairs = zip(expr.keys, expr.values, strict=True)
-                return {self.constant(key, depth) if key is not None else ...: self.constant(value, depth) for key, value in pairs}
+                return {
+                    self.constant(key, depth) if key is not None else ...: self.constant(value, depth)
+                    for key, value in pairs
+                }
             case ast.BinOp():
                 return _number(expr.op, self.constant(expr.left, depth), self.constant(expr.right, depth))
             case ast.Call(func=ast.Name(id="frozenset" | "set" | "list" | "tuple"), args=[inner_expr]):
@@ -165,7 +173,8 @@ class Module:
                 owner = self.class_of(call)
                 members = owner.body if owner is not None else []
                 return next(
-                    (m for m in members if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef)) and m.name == name), None
+                    (m for m in members if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef)) and m.name == name),
+                    None,
                 )
             case _:
                 return None

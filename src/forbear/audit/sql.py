@@ -52,7 +52,11 @@ def _in_transaction(module: Module, call: ast.Call) -> bool:
         if isinstance(parent, (ast.With, ast.AsyncWith)):
             for item in parent.items:
                 expr = item.context_expr
-                if isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr in _TRANSACTIONS:
+                if (
+                    isinstance(expr, ast.Call)
+                    and isinstance(expr.func, ast.Attribute)
+                    and expr.func.attr in _TRANSACTIONS
+                ):
                     return True
                 if isinstance(expr, (ast.Name, ast.Attribute)) and re.search(r"conn|db|database", ast.unparse(expr)):
                     return True  # `with connection:` commits or rolls back

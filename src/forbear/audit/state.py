@@ -9,7 +9,9 @@ from forbear.audit.uses import RetryUse
 
 _GROWS = ("append", "extend", "insert", "appendleft")
 _COUNTS = re.compile(r"attempt|tries|retr|count|stat|metric|log|err|call|fail|num|_n$|history|warn|seen|time|elapsed")
-_PURE = re.compile(r"(?:^|\.)(?:len|str|int|print|repr|range|isinstance|format|join|list|dict|tuple|float|min|max|sum|debug|info|warning|error|exception|monotonic|time|perf_counter|append|extend|insert|get|items|keys|values|copy)$")
+_PURE = re.compile(
+    r"(?:^|\.)(?:len|str|int|print|repr|range|isinstance|format|join|list|dict|tuple|float|min|max|sum|debug|info|warning|error|exception|monotonic|time|perf_counter|append|extend|insert|get|items|keys|values|copy)$"
+)
 _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 
 
@@ -81,10 +83,19 @@ def _spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.A
                 yield item, f"the generator `{item.id}` is spent after the first attempt"
             elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _SPENT:
                 yield item, f"the iterator `{item.id}` is spent after the first attempt"
-            elif isinstance(value, ast.Call) and (module.dotted(value.func) == "open" or (isinstance(value.func, ast.Attribute) and value.func.attr == "open")) and _reads(module, value):
+            elif (
+                isinstance(value, ast.Call)
+                and (
+                    module.dotted(value.func) == "open"
+                    or (isinstance(value.func, ast.Attribute) and value.func.attr == "open")
+                )
+                and _reads(module, value)
+            ):
                 yield item, f"the file `{item.id}` is at its end after the first attempt"
 
 
 def _reads(module: Module, call: ast.Call) -> bool:
     modes = [module.constant(item) for item in call.args]
-    return not any(isinstance(mode, str) and re.fullmatch(r"[rwaxbt+]{1,3}", mode) and mode[0] in "wax" for mode in modes)
+    return not any(
+        isinstance(mode, str) and re.fullmatch(r"[rwaxbt+]{1,3}", mode) and mode[0] in "wax" for mode in modes
+    )

@@ -49,7 +49,11 @@ class RetryUse:
     @property
     def everything(self) -> bool:
         """Whether it retries every Exception."""
-        return self.errors is not None and not self.selective and any(name in ("Exception", "BaseException") for name in self.errors)
+        return (
+            self.errors is not None
+            and not self.selective
+            and any(name in ("Exception", "BaseException") for name in self.errors)
+        )
 
 
 def grows_to(first: float, multiplier: float, attempts: float | None) -> float | None:

@@ -24,7 +24,11 @@ def _sleeps(module: Module, call: ast.Call) -> bool:
     if dotted in _SLEEPS or dotted.rpartition(".")[2] == "sleep":
         return True
     waits = isinstance(call.func, ast.Attribute) and call.func.attr == "wait"
-    return waits and bool(call.args) and bool(re.search(r"stop|event|shutdown|exit|quit|cancel", ast.unparse(call.func).lower()))
+    return (
+        waits
+        and bool(call.args)
+        and bool(re.search(r"stop|event|shutdown|exit|quit|cancel", ast.unparse(call.func).lower()))
+    )
 
 
 def mentions_header(nodes: list[ast.AST]) -> bool:
@@ -50,7 +54,11 @@ def read_waits(module: Module, loop: Loop, use: RetryUse) -> None:
     names = {node.id for node in ast.walk(argument) if isinstance(node, ast.Name)}
     changed = {node.id for node in inside([loop]) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     use.jitter = any(_RANDOM.search(text) for text in texts)
-    has_calls = any(isinstance(node, ast.Call) and ast.unparse(node.func) not in ("min", "max", "float", "int", "pow") for part in closure for node in ast.walk(part))
+    has_calls = any(
+        isinstance(node, ast.Call) and ast.unparse(node.func) not in ("min", "max", "float", "int", "pow")
+        for part in closure
+        for node in ast.walk(part)
+    )
     if not names & changed and not any(isinstance(node, ast.Call) for node in ast.walk(argument)):
         use.wait = "fixed"
     elif use.jitter and not names & changed:
@@ -77,7 +85,12 @@ def _set_longest(module: Module, loop: Loop, argument: ast.expr, use: RetryUse) 
         return
     for node in inside(loop.body):
         doubles = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
-        if doubles and isinstance(node.target, ast.Name) and isinstance(argument, ast.Name) and node.target.id == argument.id:
+        if (
+            doubles
+            and isinstance(node.target, ast.Name)
+            and isinstance(argument, ast.Name)
+            and node.target.id == argument.id
+        ):
             factor = module.constant(node.value)
             first = [v for v in map(module.constant, module.values(argument)) if isinstance(v, (int, float))]
             if isinstance(factor, (int, float)) and first:
@@ -85,4 +98,6 @@ def _set_longest(module: Module, loop: Loop, argument: ast.expr, use: RetryUse) 
 
 
 def _may_wait(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and bool(re.search(r"sleep|wait|backoff|delay|pause|throttle", ast.unparse(node.func).lower()))
+    return isinstance(node, ast.Call) and bool(
+        re.search(r"sleep|wait|backoff|delay|pause|throttle", ast.unparse(node.func).lower())
+    )

@@ -51,7 +51,11 @@ def _by_options(module: Module, call: ast.Call) -> RetryUse | None:
 def _by_hand(module: Module, function: Function, handler: ast.ExceptHandler) -> Iterator[RetryUse]:
     """Yield the retry that an error handler of a task makes by `self.retry(...)`."""
     for call in (node for node in inside(handler.body) if isinstance(node, ast.Call)):
-        if not (isinstance(call.func, ast.Attribute) and call.func.attr == "retry" and ast.unparse(call.func.value) == "self"):
+        if not (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "retry"
+            and ast.unparse(call.func.value) == "self"
+        ):
             continue
         use = RetryUse("celery", call, function=function, error_node=handler.type or handler)
         use.errors = ("BaseException",) if handler.type is None else error_names(module, handler.type)

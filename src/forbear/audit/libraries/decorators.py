@@ -45,7 +45,11 @@ def _tenacity(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
     elif isinstance(condition, ast.Call) and names and names[0] == "retry_if_exception_type":
         use.errors = error_names(module, condition.args[0]) if condition.args else ALL
     elif names and set(names) <= {"retry_if_exception_type", "retry_if_result", "retry_if_not_result"}:
-        types = [c for c in ast.walk(condition) if isinstance(c, ast.Call) and module.dotted(c.func).endswith("retry_if_exception_type")]
+        types = [
+            c
+            for c in ast.walk(condition)
+            if isinstance(c, ast.Call) and module.dotted(c.func).endswith("retry_if_exception_type")
+        ]
         parts = [error_names(module, c.args[0]) if c.args else ALL for c in types]
         use.errors = None if None in parts else tuple(name for part in parts for name in part or ())
     return use
@@ -64,10 +68,18 @@ def _tenacity_stop(module: Module, stop: ast.expr | None, use: RetryUse) -> None
         use.attempts, use.deadline = math.inf, False
         return
     names = _last_names(module, stop)
-    if not names or set(names) - {"stop_after_attempt", "stop_after_delay", "stop_before_delay", "stop_any", "stop_all"}:
+    if not names or set(names) - {
+        "stop_after_attempt",
+        "stop_after_delay",
+        "stop_before_delay",
+        "stop_any",
+        "stop_all",
+    }:
         return  # an object of the user's own
     timed = "stop_after_delay" in names or "stop_before_delay" in names
-    counts = [c for c in ast.walk(stop) if isinstance(c, ast.Call) and module.dotted(c.func).endswith("stop_after_attempt")]
+    counts = [
+        c for c in ast.walk(stop) if isinstance(c, ast.Call) and module.dotted(c.func).endswith("stop_after_attempt")
+    ]
     both = "stop_all" in names or any(isinstance(node, ast.BitAnd) for node in ast.walk(stop))
     if not counts and not timed:
         return  # made of names that cannot be followed
@@ -88,9 +100,15 @@ def _tenacity_wait(module: Module, wait: ast.expr | None, use: RetryUse) -> None
         use.wait, use.jitter = "growing", True
     elif names & {"wait_exponential", "wait_incrementing"}:
         use.wait, use.jitter = "growing", bool(names & {"wait_random"})
-        calls = [c for c in ast.walk(wait) if isinstance(c, ast.Call) and module.dotted(c.func).endswith("wait_exponential")]
+        calls = [
+            c for c in ast.walk(wait) if isinstance(c, ast.Call) and module.dotted(c.func).endswith("wait_exponential")
+        ]
         if calls and keyword(calls[0], "max") is None and len(calls[0].args) < 2:
-            use.longest = grows_to(seconds(module.constant(keyword(calls[0], "multiplier")), 1), seconds(module.constant(keyword(calls[0], "exp_base")), 2), use.attempts)
+            use.longest = grows_to(
+                seconds(module.constant(keyword(calls[0], "multiplier")), 1),
+                seconds(module.constant(keyword(calls[0], "exp_base")), 2),
+                use.attempts,
+            )
     elif names & {"wait_fixed", "wait_random"} and "wait_chain" not in names:
         use.wait, use.jitter = "fixed", "wait_random" in names
 
@@ -111,7 +129,11 @@ def _backoff(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
         use.wait = "growing"
         if keyword(call, "max_value") is None:
             base = seconds(module.constant(keyword(call, "base")), 2)
-            use.longest = grows_to(seconds(module.constant(keyword(call, "factor")), 1), base if generator == "expo" else 1.62, use.attempts)
+            use.longest = grows_to(
+                seconds(module.constant(keyword(call, "factor")), 1),
+                base if generator == "expo" else 1.62,
+                use.attempts,
+            )
     elif generator == "runtime":
         use.reads_header = True
     if on_exception:

@@ -58,7 +58,9 @@ def _methods(module: Module, call: ast.Call, use: RetryUse) -> None:
         return
     unsafe = [n for n in names if n in ("POST", "PATCH")] if isinstance(names, tuple) else ["POST", "PATCH"]
     reads = keyword(call, "read")
-    only_connects = reads is not None and module.constant(reads) in (0, False) and keyword(call, "status_forcelist") is None
+    only_connects = (
+        reads is not None and module.constant(reads) in (0, False) and keyword(call, "status_forcelist") is None
+    )
     if unsafe and not only_connects:
         which = " and ".join(map(str, unsafe))
         use.flaws.append(("UNSAFE", node, f"{which} requests are repeated after a lost response"))
@@ -69,7 +71,9 @@ def _statuses(module: Module, node: ast.expr | None, use: RetryUse) -> None:
     if isinstance(statuses, tuple):
         wrong = [s for s in statuses if isinstance(s, int) and 400 <= s < 500 and s not in _REFUSALS]
         if wrong and node is not None:
-            use.flaws.append(("WRONG-ERROR", node, f"another attempt does not cure status {', '.join(map(str, wrong))}"))
+            use.flaws.append(
+                ("WRONG-ERROR", node, f"another attempt does not cure status {', '.join(map(str, wrong))}")
+            )
 
 
 def _aiohttp_retry(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
@@ -104,7 +108,15 @@ def _redis(module: Module, call: ast.Call, use: RetryUse) -> RetryUse | None:
     backoff = module.value(keyword(call, "backoff") or (call.args[0] if call.args else None))
     kind = module.dotted(backoff.func if isinstance(backoff, ast.Call) else backoff).rpartition(".")[2]
     use.wait_node = backoff
-    use.wait = "none" if kind == "NoBackoff" else "fixed" if kind == "ConstantBackoff" else "growing" if kind.endswith("Backoff") else "unknown"
+    use.wait = (
+        "none"
+        if kind == "NoBackoff"
+        else "fixed"
+        if kind == "ConstantBackoff"
+        else "growing"
+        if kind.endswith("Backoff")
+        else "unknown"
+    )
     use.jitter = kind in _RANDOM if kind.endswith("Backoff") else None
     return use
 
@@ -114,7 +126,11 @@ def service_configs(module: Module) -> list[RetryUse]:
     uses: list[RetryUse] = []
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Dict):
-            keys = {key.value: value for key, value in zip(node.keys, node.values, strict=True) if isinstance(key, ast.Constant)}
+            keys = {
+                key.value: value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+            }
             if "retryPolicy" in keys:
                 uses.append(_grpc(node, module.constant(keys["retryPolicy"])))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and '"retryPolicy"' in node.value:
@@ -138,7 +154,13 @@ def _grpc(node: ast.AST, policy: object) -> RetryUse:
     return use
 
 
-_SAME = {"requests": "urllib3", "valkey": "redis", "google.api_core": "google-api-core", "httpx_retries": "httpx-retries", "aiohttp_retry": "aiohttp-retry"}
+_SAME = {
+    "requests": "urllib3",
+    "valkey": "redis",
+    "google.api_core": "google-api-core",
+    "httpx_retries": "httpx-retries",
+    "aiohttp_retry": "aiohttp-retry",
+}
 
 Parser = Callable[[Module, ast.Call, RetryUse], RetryUse | None]
 _READERS: tuple[tuple[str, tuple[str, ...], Parser], ...] = (

@@ -1,0 +1,175 @@
+"""`forbear audit`: the retries in Python code that are unsafe, unbounded or impolite."""
+
+import json
+import os
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forbear.cli.audit.text import print_finding, print_rule, print_summary
+from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
+
+if TYPE_CHECKING:
+    from forbear.audit import Audit, Settings
+    from forbear.audit.baseline import Baseline
+
+_EVERY = 500  # files between two lines of progress
+
+
+@click.command(epilog=EXIT_CODES)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
+@click.option("--select", metavar="RULES", help="Apply only these rules, separated by commas.")
+@click.option("--ignore", metavar="RULES", help="Leave out these rules.")
+@click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out these files or folders; repeatable.")
+@click.option("--baseline", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Known findings.")
+@click.option("--write-baseline", is_flag=True, help="Write all findings to the file of --baseline.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(("note", "warning", "error", "never")),
+    help="The least severity that makes the exit code 1; by default warning.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts.")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; by default one for each CPU.")
+@click.option("--explain", metavar="RULE", help="Explain a rule, and read no code.")
+def command(
+    paths: tuple[Path, ...],
+    select: str | None,
+    ignore: str | None,
+    exclude: tuple[str, ...],
+    baseline: Path | None,
+    write_baseline: bool,
+    fail_on: str | None,
+    as_json: bool,
+    as_sarif: bool,
+    jobs: int | None,
+    explain: str | None,
+) -> None:
+    """Find the retries in Python code that are unsafe, unbounded or impolite.
+
+    PATH is a file or folder, by default the current folder. The code is read, never imported or run. Options override
+    `[tool.forbear.audit]` in pyproject.toml. A comment `# forbear: ignore[RULE]` in the line suppresses a finding.
+    """
+    from forbear.audit import audit
+    from forbear.audit.baseline import Baseline
+
+    if explain is not None:
+        print_rule(_rules("explain", explain)[0])
+        return
+    if as_json and as_sarif:
+        raise BadInput("`--json` does not go with `--sarif`", "leave one of them out")
+    names = paths or (Path(),)
+    for path in names:
+        if not os.path.lexists(path):
+            raise BadInput(f"PATH must be a file or folder, got {str(path)!r}", "name one that exists")
+    settings = _settings(names[0], select, ignore, exclude, baseline, fail_on)
+    known = _baseline(settings, write_baseline)
+    result = audit(names, settings=settings, jobs=jobs or os.cpu_count() or 1, baseline=known, on_progress=_progress())
+    if write_baseline:
+        written = Baseline.of(Path(settings.baseline or ""), result.findings)
+        written.write()
+        tell(f"wrote {len(result.findings)} findings to {written.path}")
+        return
+    _print(result, as_json=as_json, as_sarif=as_sarif)
+    if settings.fail_on != "never" and result.at_least(settings.fail_on):
+        sys.exit(1)
+
+
+def _settings(
+    first: Path,
+    select: str | None,
+    ignore: str | None,
+    exclude: tuple[str, ...],
+    baseline: Path | None,
+    fail_on: str | None,
+) -> "Settings":
+    """Return the settings of pyproject.toml, changed by the options that were used."""
+    from forbear.audit.settings import read_settings
+
+    place = first.resolve()
+    try:
+        settings = read_settings(place if place.is_dir() else place.parent)
+    except ValueError as error:
+        raise BadInput(str(error), "correct the table in pyproject.toml") from None
+    changes: dict[str, Any] = {}
+    if select is not None:
+        changes["select"] = _rules("select", select)
+    if ignore is not None:
+        changes["ignore"] = (*settings.ignore, *_rules("ignore", ignore))
+    if exclude:
+        changes["exclude"] = (*settings.exclude, *exclude)
+    if baseline is not None:
+        changes["baseline"] = str(baseline)
+    if fail_on is not None:
+        changes["fail_on"] = fail_on
+    return replace(settings, **changes)
+
+
+def _rules(option: str, text: str) -> tuple[str, ...]:
+    """Return the ids in an option; raises BadInput for an unknown one."""
+    from forbear.audit import RULES
+
+    rules = tuple(rule.strip().upper() for rule in text.split(",") if rule.strip())
+    unknown = next((rule for rule in rules if rule not in RULES), None)
+    if unknown is not None or not rules:
+        raise BadInput(f"`--{option}` must name rules, got {unknown or text!r}", f"the rules are {', '.join(RULES)}")
+    return rules
+
+
+def _baseline(settings: "Settings", write: bool) -> "Baseline | None":
+    from forbear.audit.baseline import Baseline
+
+    if write:
+        if settings.baseline is None:
+            raise BadInput("`--write-baseline` needs `--baseline`", "name the file: --baseline FILE")
+        return None
+    if settings.baseline is None:
+        return None
+    try:
+        return Baseline.read(Path(settings.baseline))
+    except ValueError as error:
+        raise BadInput(str(error), "write it with --write-baseline") from None
+    except OSError as error:
+        raise BadInput(f"cannot read {settings.baseline}: {error.strerror}", "write it with --write-baseline") from None
+
+
+def _progress() -> Any:
+    """Return a function that prints the number of files now and then, None if stderr is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+    last = 0
+
+    def show(files: int) -> None:
+        nonlocal last
+        if files - last >= _EVERY:
+            last = files
+            tell(f"read {files} files")
+
+    return show
+
+
+def _print(result: "Audit", *, as_json: bool, as_sarif: bool) -> None:
+    if as_json:
+        document = {
+            "findings": [asdict(finding) for finding in result.findings],
+            "unread": [asdict(unread) for unread in result.unread],
+            "files": result.files,
+            "lines": result.lines,
+            "suppressed": result.suppressed,
+        }
+        click.echo(json.dumps(document, indent=2))
+    elif as_sarif:
+        from importlib.metadata import version
+
+        from forbear.audit.sarif import as_sarif as convert
+
+        click.echo(json.dumps(convert(result, version("forbear")), indent=2))
+    else:
+        for finding in result.findings:
+            print_finding(finding)
+        for unread in result.unread:
+            warn(str(unread))
+        print_summary(result)
