@@ -4,6 +4,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator
+from typing import cast
 
 from forbear.audit import clients
 from forbear.audit.effects import called, effects
@@ -32,6 +33,8 @@ def check(module: Module) -> Iterator[Hit]:
 
 def _of_use(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str]]:
     yield from use.flaws
+    if use.attempts == 1:
+        return  # the policy is off
     if not use.shared:
         yield from _limits(use)
         yield from _waits(use)
@@ -57,6 +60,8 @@ def _limits(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
 
 def _waits(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     place = use.wait_node or use.node
+    if use.attempts == 2 and use.wait in ("none", "fixed"):
+        return  # a single retry brings no storm
     if use.wait == "none":
         yield "FIXED", place, "it does not wait between attempts"
     elif use.wait == "fixed":
@@ -152,7 +157,7 @@ def _nested(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tup
 
 
 def _retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
-    if use.reads_header or use.wait == "unknown" and use.wait_node is not None:
+    if use.reads_header or (use.wait == "unknown" and use.wait_node is not None):
         return
     nodes: list[ast.AST] = [*use.region]
     if not use.shared and isinstance(use.node, ast.expr):
@@ -161,10 +166,10 @@ def _retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, 
         return
     for part in nodes:
         for node in ast.walk(part):
-            if isinstance(node, ast.Compare) and re.search(r"status", ast.unparse(node)):
-                if any(isinstance(n, ast.Constant) and n.value == 429 for n in ast.walk(node)):
-                    yield "RETRY-AFTER", node, "after a 429 the server's Retry-After is not read"
-                    return
+            numbers = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+            if isinstance(node, ast.Compare) and 429 in numbers and "status" in ast.unparse(node):
+                yield "RETRY-AFTER", node, "after a 429 the server's Retry-After is not read"
+                return
 
 
 def _loop_only(module: Module, use: RetryUse, loop: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
@@ -190,10 +195,10 @@ def _after(module: Module, loop: ast.For | ast.AsyncFor | ast.While) -> ast.stmt
         return loop.orelse[0]
     parent = module.parents[loop]
     for name in ("body", "orelse", "finalbody"):
-        block = getattr(parent, name, None)
-        if isinstance(block, list) and loop in block:
-            rest = [s for s in block[block.index(loop) + 1 :] if not isinstance(s, ast.Expr)]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            return rest[0] if rest and isinstance(rest[0], ast.stmt) else None
+        block = _block(parent, name)
+        if loop in block:
+            rest = [s for s in block[block.index(loop) + 1 :] if not isinstance(s, ast.Expr)]
+            return rest[0] if rest else None
     return None
 
 
@@ -209,8 +214,8 @@ def _sleeps_last(module: Module, loop: ast.For | ast.AsyncFor | ast.While, call:
         if isinstance(parent, ast.If) and not re.search(r"status|\.ok\b", ast.unparse(parent.test)):
             return False
         for name in ("body", "orelse"):
-            block: list[ast.AST] = getattr(parent, name, [])
-            if isinstance(block, list) and node in block:
+            block: list[ast.AST] = [*_block(parent, name)]
+            if node in block:
                 for statement in block[: block.index(node)]:
                     if isinstance(statement, ast.If) and any(
                         isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([statement])
@@ -226,6 +231,12 @@ def _sleeps_last(module: Module, loop: ast.For | ast.AsyncFor | ast.While, call:
             return True
         node = parent
     return False
+
+
+def _block(parent: ast.AST, name: str) -> list[ast.stmt]:
+    """Return the statements in a field of a node, none where the field has something else."""
+    block: object = getattr(parent, name, None)
+    return [s for s in cast("list[object]", block) if isinstance(s, ast.stmt)] if isinstance(block, list) else []
 
 
 def _self_retrying_clients(module: Module) -> Iterator[Hit]:

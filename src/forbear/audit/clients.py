@@ -79,10 +79,10 @@ def redis_command(module: Module, call: ast.Call) -> tuple[str, str] | None:
     for item in call.args:
         value = module.constant(item)
         words.append(str(value).encode() if isinstance(value, (str, int)) and not isinstance(value, bool) else b"x")
-    for item in call.keywords:
-        value = module.constant(item.value)
-        if item.arg and value is not False and value is not None:
-            words += [item.arg.encode()] if value is True else [item.arg.encode(), b"1"]
+    for option in call.keywords:
+        value = module.constant(option.value)
+        if option.arg and value is not False and value is not None:
+            words += [option.arg.encode()] if value is True else [option.arg.encode(), b"1"]
     for command in (name, name.replace(" ", "")):
         judged = redis_service.classify((command.encode(), *words))
         if judged.operation is not None:
@@ -133,7 +133,8 @@ def _others(module: Module, call: ast.Call) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     owner = module.value(call.func.value)
     if call.func.attr in ("send_message", "sendmail") and isinstance(owner, ast.Call):
-        if from_package(module.dotted(owner.func), "smtplib") or from_package(module.dotted(owner.func), "aiosmtplib"):
+        made = module.dotted(owner.func)
+        if from_package(made, "smtplib") or from_package(made, "aiosmtplib"):
             return "sending mail", "the mail may have been sent before the failure, so it arrives twice"
     dotted = module.dotted(call.func)
     if from_package(dotted, "stripe", "create") and keyword(call, "idempotency_key") is None:

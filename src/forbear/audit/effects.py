@@ -36,7 +36,8 @@ def effects(
     """Yield the calls of `region` that are not safe to repeat, and those of functions that the region calls.
 
     `handlers` is code that runs after a failure: a rollback there undoes what SQL did. Without `deep` the functions
-    that the region calls are not read. `repeated` is all that an attempt executes, by default `region`. A call in another function is reported at its caller.
+    that the region calls are not read. `repeated` is all that an attempt executes, by default `region`. A call in
+    another function is reported at its caller.
     """
     repeated = region if repeated is None else repeated
     for node in inside(region):

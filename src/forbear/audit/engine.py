@@ -1,4 +1,4 @@
-"""`audit`: read files, apply the rules, leave out what is suppressed. With `jobs`, several processes share the files."""
+"""`audit`: read files, apply the rules, leave out what is suppressed. Processes may share the files."""
 
 import ast
 import multiprocessing

@@ -25,7 +25,7 @@ def find_retries(module: Module) -> list[RetryUse]:
             if use is not None:
                 uses.append(use)
     uses += objects.service_configs(module)
-    uses += [use for use in map(lambda loop: read_loop(module, loop), module.loops) if use is not None]
+    uses += [use for loop in module.loops if (use := read_loop(module, loop)) is not None]
     return sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
 
 
@@ -44,7 +44,7 @@ def read_policy(module: Module, expr: ast.expr) -> RetryUse | None:
 
 
 def _whole(module: Module, expr: ast.expr) -> ast.expr:
-    """Return a call with the arguments of its partial and of `**` dictionaries written out, as far as they are known."""
+    """Return a call with the arguments of its partial and of `**` dictionaries written out."""
     if not isinstance(expr, ast.Call):
         return expr
     function, args, keywords = expr.func, list(expr.args), list(expr.keywords)

@@ -25,14 +25,14 @@ def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
 def _tests(loop: Loop) -> list[ast.expr]:
     """Return the conditions that may end a loop: its own, and those before a `raise`, `return` or `break`."""
     tests = [loop.test] if isinstance(loop, ast.While) else []
-    for node in inside(loop.body):
-        if isinstance(node, ast.If) and any(
-            isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([*node.body, *node.orelse])
-        ):
-            tests.append(node.test)
-        elif isinstance(node, ast.Assert):
-            tests.append(node.test)
-    return tests
+    return tests + [node.test for node in inside(loop.body) if isinstance(node, (ast.If, ast.Assert)) and _leaves(node)]
+
+
+def _leaves(node: ast.If | ast.Assert) -> bool:
+    blocks = [*node.body, *node.orelse] if isinstance(node, ast.If) else []
+    return isinstance(node, ast.Assert) or any(
+        isinstance(inner, (ast.Raise, ast.Return, ast.Break)) for inner in inside(blocks)
+    )
 
 
 def _is_time(test: ast.expr) -> bool:
@@ -41,12 +41,15 @@ def _is_time(test: ast.expr) -> bool:
 
 def _has_scope(module: Module, loop: Loop) -> bool:
     for node in (*module.ancestors(loop), *inside(loop.body)):
-        if isinstance(node, (ast.With, ast.AsyncWith)) and node not in loop.body:
-            if any(
+        if (
+            isinstance(node, (ast.With, ast.AsyncWith))
+            and node not in loop.body
+            and any(
                 isinstance(i.context_expr, ast.Call) and _SCOPES.search(module.dotted(i.context_expr.func))
                 for i in node.items
-            ):
-                return True
+            )
+        ):
+            return True
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return False
     return False
@@ -94,14 +97,15 @@ def _compared(module: Module, loop: Loop, otherwise: float) -> float | None:
         ):
             return None
     for node in inside(loop.body):  # a counter or a schedule in the hands of somebody else
-        if isinstance(node, ast.Call) and not re.search(
-            r"sleep|print|log|debug|info|warn|error|exception", ast.unparse(node.func)
-        ):
-            if (
+        if (
+            isinstance(node, ast.Call)
+            and not re.search(r"sleep|print|log|debug|info|warn|error|exception", ast.unparse(node.func))
+            and (
                 re.search(r"retry|retries|backoff|attempt|tries", ast.unparse(node.func).lower())
                 or ast.unparse(node.func) == "next"
-            ):
-                return None
+            )
+        ):
+            return None
     return otherwise
 
 

@@ -17,6 +17,7 @@ from forbear.audit.waits import read_waits, sleeps
 
 _WORDS = re.compile(r"retr|attempt|tries|trial", re.IGNORECASE)
 _STATUS = re.compile(r"status_code|\bstatus\b|\.ok\b|is_success|is_error|status\(\)")
+_NOT_YET = ("Empty", "QueueEmpty", "QueueFull", "Full", "BlockingIOError", "InterruptedError", "WouldBlock")  # polling
 _LOOKS = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
 _QUIET = re.compile(
     r"(?:^|\.)(?:sleep|print|debug|info|warning|warn|error|exception|log|uniform|random|randint|min|max|range|format|wait)$"
@@ -33,6 +34,8 @@ def read_loop(module: Module, loop: Loop) -> RetryUse | None:
     if tries:
         use.tries = tries[:1]
         _read_errors(module, tries[0], use)
+        if use.errors and all(name.rpartition(".")[2] in _NOT_YET for name in use.errors):
+            return None
         checked = tries[0].body
     elif _read_statuses(module, loop, use):
         checked = loop.body
@@ -121,9 +124,8 @@ def _leaves(module_loop: Loop, body: list[ast.stmt]) -> bool:
             isinstance(statement, ast.Assign)
             and isinstance(statement.value, ast.Constant)
             and isinstance(statement.value.value, bool)
-        ):
-            if any(isinstance(t, ast.Name) and t.id in flags for t in statement.targets):
-                return True
+        ) and any(isinstance(t, ast.Name) and t.id in flags for t in statement.targets):
+            return True
     return False
 
 
@@ -141,9 +143,9 @@ def _read_errors(module: Module, attempt: ast.Try, use: RetryUse) -> None:
     before = False
     for handler in attempt.handlers:
         if not _continues(handler):
-            types = error_names(module, handler.type) or ()
+            others = error_names(module, handler.type) or ()
             before = before or any(
-                name.rpartition(".")[2] not in ("KeyboardInterrupt", "CancelledError", "SystemExit") for name in types
+                name.rpartition(".")[2] not in ("KeyboardInterrupt", "CancelledError", "SystemExit") for name in others
             )
             continue
         use.error_node = handler.type or handler

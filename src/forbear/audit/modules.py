@@ -109,7 +109,7 @@ class Module:
         return []
 
     def value(self, expr: ast.expr | None) -> ast.expr | None:
-        """Return the expression behind `expr`: a name with one assignment stands for its value, others for themselves."""
+        """Return the expression behind `expr`: the value of a name with one assignment, else `expr`."""
         for _ in range(_DEEPEST):
             if not isinstance(expr, (ast.Name, ast.Attribute)):
                 break

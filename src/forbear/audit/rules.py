@@ -103,7 +103,8 @@ _ALL = (
         "warning",
         "The waits grow, but without a random part.",
         "Clients that failed together retry together, wave after wave.",
-        "for attempt in range(5):\n    try:\n        return fetch()\n    except OSError:\n        time.sleep(2 ** attempt)",
+        "for attempt in range(5):\n    try:\n        return fetch()\n"
+        "    except OSError:\n        time.sleep(2 ** attempt)",
         "multiply the wait by `random.uniform(0.5, 1)`",
         {
             "tenacity": "use `wait_random_exponential(max=60)`",

@@ -65,7 +65,7 @@ def read_settings(folder: Path) -> Settings:
         file = place / "pyproject.toml"
         if file.is_file():
             try:
-                document = cast("dict[str, Any]", tomllib.loads(file.read_text(encoding="utf-8")))
+                document: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
                 table: object = document.get("tool", {}).get("forbear", {}).get("audit", {})
                 return _from_table(table, place)
             except (ValueError, TypeError, AttributeError) as error:
@@ -81,9 +81,10 @@ def _from_table(table: object, place: Path) -> Settings:
     if unknown:
         raise ValueError(f"the keys are {', '.join(_KEYS)}, got {unknown[0]!r}")
     result = Settings(fail_on=options.get("fail-on", "warning"))
-    for key in ("select", "ignore", "exclude"):
-        if key in options:
-            result = replace(result, **{key: _texts(key, options[key])})
+    lists: dict[str, Any] = {
+        key: _texts(key, options[key]) for key in ("select", "ignore", "exclude") if key in options
+    }
+    result = replace(result, **lists)
     if "per-file-ignores" in options:
         pairs = options["per-file-ignores"].items()
         result = replace(result, per_file_ignores={name: _texts("per-file-ignores", value) for name, value in pairs})

@@ -73,9 +73,13 @@ def _behind(module: Module, loop: Loop, argument: ast.expr) -> Iterator[ast.AST]
     """Yield the expressions in the loop that the names in `argument` are computed from."""
     names = {node.id for node in ast.walk(argument) if isinstance(node, ast.Name)}
     for node in inside(loop.body):
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets):
-            yield node.value
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and node.target.id in names:
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        else:
+            continue
+        if any(isinstance(target, ast.Name) and target.id in names for target in targets):
             yield node.value
 
 
@@ -84,13 +88,11 @@ def _set_longest(module: Module, loop: Loop, argument: ast.expr, use: RetryUse) 
         use.longest = grows_to(1, 2, use.attempts)
         return
     for node in inside(loop.body):
-        doubles = isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult)
-        if (
-            doubles
-            and isinstance(node.target, ast.Name)
-            and isinstance(argument, ast.Name)
-            and node.target.id == argument.id
+        if not (
+            isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult) and isinstance(node.target, ast.Name)
         ):
+            continue
+        if isinstance(argument, ast.Name) and node.target.id == argument.id:
             factor = module.constant(node.value)
             first = [v for v in map(module.constant, module.values(argument)) if isinstance(v, (int, float))]
             if isinstance(factor, (int, float)) and first:

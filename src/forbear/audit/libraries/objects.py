@@ -4,7 +4,7 @@ import ast
 import json
 import math
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Module, from_package, has_unknown, keyword
@@ -103,7 +103,7 @@ def _redis(module: Module, call: ast.Call, use: RetryUse) -> RetryUse | None:
     value = module.constant(retries)
     if value == 0:
         return None
-    use.attempts = math.inf if isinstance(value, int) and value < 0 else None
+    use.attempts = math.inf if isinstance(value, int) and value < 0 else value + 1 if isinstance(value, int) else None
     use.deadline = False if use.attempts == math.inf else None
     backoff = module.value(keyword(call, "backoff") or (call.args[0] if call.args else None))
     kind = module.dotted(backoff.func if isinstance(backoff, ast.Call) else backoff).rpartition(".")[2]
@@ -145,7 +145,7 @@ def service_configs(module: Module) -> list[RetryUse]:
 def _grpc(node: ast.AST, policy: object) -> RetryUse:
     use = RetryUse("grpc", node, jitter=True)
     if isinstance(policy, dict):
-        options = cast("dict[Any, Any]", policy)
+        options: dict[Any, Any] = policy
         codes: Any = options.get("retryableStatusCodes")
         wrong = [c for c in codes if isinstance(c, str) and c in _HOPELESS] if isinstance(codes, (list, tuple)) else []  # pyright: ignore[reportUnknownVariableType]
         if wrong:

@@ -55,6 +55,7 @@ def command(
     """
     from forbear.audit import audit
     from forbear.audit.baseline import Baseline
+    from forbear.audit.findings import SEVERITIES
 
     if explain is not None:
         print_rule(_rules("explain", explain)[0])
@@ -74,7 +75,8 @@ def command(
         tell(f"wrote {len(result.findings)} findings to {written.path}")
         return
     _print(result, as_json=as_json, as_sarif=as_sarif)
-    if settings.fail_on != "never" and result.at_least(settings.fail_on):
+    lowest = next((severity for severity in SEVERITIES if severity == settings.fail_on), None)
+    if lowest is not None and result.at_least(lowest):
         sys.exit(1)
 
 
