@@ -180,7 +180,8 @@ def test_calls_are_followed_within_a_package(tmp_path: Path) -> None:
     package = tmp_path / "shop"
     package.mkdir()
     helper = "import requests\n\n\ndef send(item):\n    return requests.post('https://shop.example.com/o', json=item)\n"
-    order = "import requests\nimport stamina\n{}\n\n\n@stamina.retry(on=requests.Timeout)\ndef order(item):\n    send(item)\n"
+    order = "import requests\nimport stamina\n{}\n\n\n@stamina.retry(on=requests.Timeout)\n"
+    order += "def order(item):\n    send(item)\n"
     write(package, __init__="", helper=helper)
     write(package, near=order.format("from .helper import send"), far=order.format("from shop.helper import send"))
     result = audit([tmp_path])

@@ -31,7 +31,9 @@ def _tests(loop: Loop) -> list[ast.expr]:
 def _leaves(node: ast.If | ast.Assert) -> bool:
     blocks = [*node.body, *node.orelse] if isinstance(node, ast.If) else []
     return isinstance(node, ast.Assert) or any(
-        isinstance(inner, (ast.Raise, ast.Return, ast.Break)) for inner in inside(blocks)
+        isinstance(inner, (ast.Raise, ast.Return, ast.Break))
+        or (isinstance(inner, ast.Call) and ast.unparse(inner.func) in ("sys.exit", "os._exit", "exit", "quit"))
+        for inner in inside(blocks)
     )
 
 

@@ -81,9 +81,8 @@ def _from_table(table: object, place: Path) -> Settings:
     if unknown:
         raise ValueError(f"the keys are {', '.join(_KEYS)}, got {unknown[0]!r}")
     result = Settings(fail_on=options.get("fail-on", "warning"))
-    lists: dict[str, Any] = {
-        key: _texts(key, options[key]) for key in ("select", "ignore", "exclude") if key in options
-    }
+    keys = [key for key in ("select", "ignore", "exclude") if key in options]
+    lists: dict[str, Any] = {key: _texts(key, options[key]) for key in keys}
     result = replace(result, **lists)
     if "per-file-ignores" in options:
         pairs = options["per-file-ignores"].items()

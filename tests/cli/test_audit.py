@@ -1,0 +1,153 @@
+"""`forbear audit`: what it prints, its options, and its exit codes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forbear.audit import RULES
+from tests.cli.conftest import Invoke
+
+POST = (
+    "import requests\nimport stamina\n\n\n@stamina.retry(on=requests.Timeout)\ndef order(item):\n"
+    "    return requests.post('https://shop.example.com/orders', json=item)\n"
+)
+LOOP = (
+    "import time\n\n\ndef fetch(client):\n    for attempt in range(3):\n        try:\n"
+    "            return client.load()\n"
+    "        except OSError:\n            if attempt == 2:\n                raise\n            time.sleep(1)\n"
+)
+
+
+@pytest.fixture
+def code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with one finding of severity error; the test runs in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text(POST)
+    return tmp_path
+
+
+def test_a_finding_is_printed_with_its_code(code: Path, invoke: Invoke) -> None:
+    """The place, the rule, the code with carets and the cure are printed, and the exit code is 1."""
+    done = invoke("audit", "shop.py", "--jobs", "1")
+    assert done.exit_code == 1
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("shop.py:7:12: error UNSAFE: POST https://shop.example.com/orders is repeated; ")
+    assert lines[1] == "7 |     return requests.post('https://shop.example.com/orders', json=item)"
+    assert lines[2] == "  |            " + "^" * 59
+    assert lines[3].startswith("  cure: retry only errors that prove")
+    assert lines[-1] == "1 error in 1 file"
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "exit_code"),
+    [
+        ((), 1),
+        (("--fail-on", "error"), 0),
+        (("--fail-on", "note"), 1),
+        (("--fail-on", "never"), 0),
+        (("--ignore", "FIXED"), 0),
+        (("--ignore", "fixed", "--fail-on", "note"), 1),
+        (("--select", "NO-DEADLINE,UNSAFE"), 0),
+        (("--exclude", "loop.py"), 0),
+    ],
+)
+def test_exit_codes(args: tuple[str, ...], exit_code: int, tmp_path: Path, invoke: Invoke) -> None:
+    """The exit code is 1 if a finding that counts is at least as severe as `--fail-on`, by default a warning."""
+    (tmp_path / "loop.py").write_text(LOOP)
+    assert invoke("audit", str(tmp_path), "--jobs", "1", *args).exit_code == exit_code
+
+
+def test_json(code: Path, invoke: Invoke) -> None:
+    """JSON has the fields of each finding, the files that were not read, and the counts."""
+    (code / "broken.py").write_text("def f(:\n")
+    document: Any = json.loads(invoke("audit", "--json", "--jobs", "1").stdout)
+    assert [(f["path"], f["line"], f["rule"], f["library"]) for f in document["findings"]] == [
+        ("shop.py", 7, "UNSAFE", "stamina")
+    ]
+    assert document["unread"] == [{"path": "broken.py", "reason": "line 1: invalid syntax"}]
+    assert (document["files"], document["lines"], document["suppressed"]) == (2, 8, 0)
+
+
+def test_sarif(code: Path, invoke: Invoke) -> None:
+    """The SARIF log has all rules, and the finding with its region, level and fingerprint."""
+    (code / "broken.py").write_text("def f(:\n")
+    log: Any = json.loads(invoke("audit", "--sarif", "--jobs", "1").stdout)
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == list(RULES)
+    (result,) = run["results"]
+    assert (result["ruleId"], result["ruleIndex"], result["level"]) == ("UNSAFE", 0, "error")
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"] == {"uri": "shop.py"}
+    assert place["region"] == {"startLine": 7, "startColumn": 12, "endLine": 7, "endColumn": 71}
+    assert result["partialFingerprints"]["forbear/v1"]
+    (notification,) = run["invocations"][0]["toolExecutionNotifications"]
+    assert notification["message"]["text"] == "not read: line 1: invalid syntax"
+
+
+def test_a_baseline_is_written_and_used(code: Path, invoke: Invoke) -> None:
+    """After --write-baseline the known findings do not count."""
+    done = invoke("audit", "--baseline", "known.json", "--write-baseline", "--jobs", "1")
+    assert (done.exit_code, done.stderr) == (0, "wrote 1 findings to known.json\n")
+    done = invoke("audit", "--baseline", "known.json", "--jobs", "1")
+    assert (done.exit_code, done.stdout) == (0, "no findings in 1 file; 1 suppressed\n")
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_explain(rule: str, invoke: Invoke) -> None:
+    """A rule is explained by its reason, its example and its cures."""
+    done = invoke("audit", "--explain", rule.lower())
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"{rule} ({RULES[rule].severity}): {RULES[rule].summary}\n\n{RULES[rule].why}\n")
+    assert f"Cure: {RULES[rule].cure}." in done.stdout
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_example_of_a_rule_is_found(rule: str, tmp_path: Path, invoke: Invoke) -> None:
+    """The example that a rule's explanation shows breaks that rule."""
+    imports = "import backoff, httpx, openai, random, requests, stamina, tenacity, time\n"
+    text = RULES[rule].example
+    if not text.startswith(("@", "client", "async")):
+        head = "for _ in range(5):\n    response = requests.get(URL)\n" if text.startswith("if") else ""
+        body = head + "".join(f"{'    ' if head else ''}{line}\n" for line in text.splitlines())
+        body += "    return response\n" if head else ""
+        text = "def example():\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    (tmp_path / "example.py").write_text(imports + text)
+    document: Any = json.loads(invoke("audit", str(tmp_path), "--json", "--jobs", "1").stdout)
+    assert rule in {finding["rule"] for finding in document["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("absent",), "PATH must be a file or folder, got 'absent'"),
+        (("--select", "NOPE"), "`--select` must name rules, got 'NOPE'"),
+        (("--explain", ""), "`--explain` must name rules, got ''"),
+        (("--json", "--sarif"), "`--json` does not go with `--sarif`"),
+        (("--write-baseline",), "`--write-baseline` needs `--baseline`"),
+        (("--baseline", "shop.py"), "`--baseline` must be a file that --write-baseline has written, got shop.py"),
+        (("--baseline", "absent.json"), "cannot read absent.json: No such file or directory"),
+    ],
+)
+def test_bad_input(args: tuple[str, ...], message: str, code: Path, invoke: Invoke) -> None:
+    """An error names the option, the rule and the value, a hint the cure, and the exit code is 2."""
+    done = invoke("audit", *args)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {message}\nhint: ")
+
+
+def test_a_wrong_table_in_pyproject(code: Path, invoke: Invoke) -> None:
+    """A wrong table is an error that names the file."""
+    (code / "pyproject.toml").write_text("[tool.forbear.audit]\nselect = 1\n")
+    done = invoke("audit")
+    assert done.exit_code == 2
+    assert "pyproject.toml: [tool.forbear.audit]: `--select` must be a list of texts, got 1" in done.stderr
+
+
+def test_code_cannot_command_the_terminal(code: Path, invoke: Invoke) -> None:
+    """Characters that command a terminal are replaced in the code that is printed."""
+    (code / "shop.py").write_text(POST.replace("json=item)", "json=item)  # \x1b[31m"))
+    assert "\x1b" not in invoke("audit", "--jobs", "1").stdout
