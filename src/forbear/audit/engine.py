@@ -144,19 +144,23 @@ def _read_texts(path: Path, texts: list[tuple[int, str]], settings: Settings, pa
     """Apply the rules to a file; the cells of a notebook are one module, without those that do not parse."""
     starts: list[tuple[int, int]] = []  # the first line of each cell, and its number
     lines: list[str] = []
+    tree = ast.Module(body=[], type_ignores=[])
     for cell, text in texts:
         content = _LINES.split(text)
-        problem = _problem(text)
-        if problem is not None:
-            part.unread.append(Unread(str(path), f"cell {cell}: {problem}" if cell else problem))
+        parsed = _parse(text)
+        if isinstance(parsed, str):
+            part.unread.append(Unread(str(path), f"cell {cell}: {parsed}" if cell else parsed))
             continue
+        tree = parsed
         starts.append((len(lines), cell))
         lines += content
     part.lines += len(lines)
     whole = "\n".join(lines)
     if not _RELEVANT.search(whole):
         return
-    tree = _parse(texts[0][1] if len(texts) == 1 and lines else whole)
+    if len(texts) > 1:
+        joined = _parse(whole)
+        tree = joined if isinstance(joined, ast.Module) else tree
     ignored = _file_ignores(lines)
     for rule, node, message, library in _unique(check(Module(tree, path))):
         if not settings.counts(rule, path):
@@ -168,20 +172,16 @@ def _read_texts(path: Path, texts: list[tuple[int, str]], settings: Settings, pa
             part.findings.append(finding)
 
 
-def _problem(text: str) -> str | None:
+def _parse(text: str) -> ast.Module | str:
+    """Return the tree of a text, or why it cannot be parsed."""
     try:
-        _parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the code that is read
+            return ast.parse(text)
     except SyntaxError as error:
         return f"line {error.lineno}: {error.msg}"
     except (ValueError, MemoryError):
         return "it cannot be parsed"
-    return None
-
-
-def _parse(text: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the code that is read
-        return ast.parse(text)
 
 
 def _unique(hits: Iterable[tuple[str, ast.AST, str, str]]) -> Iterator[tuple[str, Any, str, str]]:

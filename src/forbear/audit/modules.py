@@ -25,12 +25,17 @@ class Module:
         self.functions: list[Function] = []
         self.calls: list[ast.Call] = []
         self.loops: list[Loop] = []
+        self.configs: list[ast.Constant] = []
+        """The texts that may be, or be a key of, a service config of gRPC."""
         self.top: dict[str, Function | ast.ClassDef] = {}
         self._values: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
-        for parent in ast.walk(tree):
-            for child in ast.iter_child_nodes(parent):
+        level: list[ast.AST] = [tree]
+        for parent in level:  # it grows while it is read
+            children = list(ast.iter_child_nodes(parent))
+            for child in children:
                 self.parents[child] = parent
+            level += children
             self._enter(parent)
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -49,6 +54,8 @@ class Module:
                     self.imports[alias.asname or alias.name] = (
                         f"{base}.{alias.name}" if node.module else base + alias.name
                     )
+            case ast.Constant(value=str() as text) if "retryPolicy" in text:
+                self.configs.append(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.functions.append(node)
             case ast.Call():

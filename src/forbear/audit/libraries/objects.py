@@ -124,21 +124,16 @@ def _redis(module: Module, call: ast.Call, use: RetryUse) -> RetryUse | None:
 def service_configs(module: Module) -> list[RetryUse]:
     """Return the retry policies of gRPC in the module: those in dictionaries and in texts of JSON."""
     uses: list[RetryUse] = []
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Dict):
-            keys = {
-                key.value: value
-                for key, value in zip(node.keys, node.values, strict=True)
-                if isinstance(key, ast.Constant)
-            }
-            if "retryPolicy" in keys:
-                uses.append(_grpc(node, module.constant(keys["retryPolicy"])))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and '"retryPolicy"' in node.value:
-            try:
-                methods = json.loads(node.value)["methodConfig"]
-                uses.extend(_grpc(node, method["retryPolicy"]) for method in methods if "retryPolicy" in method)
-            except (ValueError, KeyError, TypeError, RecursionError):
-                continue
+    for text in module.configs:
+        parent = module.parents[text]
+        if isinstance(parent, ast.Dict) and text in parent.keys:
+            uses.append(_grpc(parent, module.constant(parent.values[parent.keys.index(text)])))
+            continue
+        try:
+            methods = json.loads(str(text.value))["methodConfig"]
+            uses.extend(_grpc(text, method["retryPolicy"]) for method in methods if "retryPolicy" in method)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
     return uses
 
 
