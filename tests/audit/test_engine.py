@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear.audit import Audit, Settings, audit
+from forbear.audit import Audit, AuditSettings, audit
 from forbear.audit.baseline import Baseline
 from forbear.audit.settings import LARGEST, read_settings
 
@@ -204,7 +204,7 @@ def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="`jobs` must be at least 1, got 0"):
         audit([], jobs=0)
     with pytest.raises(ValueError, match="`select` must have ids of rules"):
-        Settings(select=("NOPE",))
+        AuditSettings(select=("NOPE",))
 
 
 def test_the_code_is_never_run(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from forbear.cli.demo import redis as redis_part
 from forbear.cli.demo import shared as shared_part
 from forbear.cli.demo import storage as storage_part
 from forbear.cli.demo import upload as upload_part
-from forbear.cli.demo.checker import Claim, Finding, ObservedEffect, Score, Tally, check, score
+from forbear.cli.demo.checker import Claim, DemoFinding, ObservedEffect, Score, Tally, check, score
 from forbear.cli.demo.contenders import ATTEMPTS, once
 from forbear.cli.demo.faults import MOST, random_faults
 from forbear.cli.demo.model import UPLOAD, DemoBucket, DemoOperation, DemoRequest, Send, exists, live
@@ -34,7 +34,7 @@ from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.storage.store import Store
 from tests.cli.conftest import SHARED, UPLOADED, Invoke, fleets, replay, shared_by, uploaded
 
-FINDINGS = [finding.value for finding in Finding]
+FINDINGS = [finding.value for finding in DemoFinding]
 
 
 async def nothing(_: Send) -> None:
@@ -190,28 +190,28 @@ def test_it_needs_retries(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("operation", "claim", "effects", "applied", "finding"),
     [
-        (READ, Claim(True, b"right"), [], True, Finding.COMPLETED),
-        (READ, Claim(True, b"wrong"), [], True, Finding.CORRUPTED),
-        (READ, Claim(True, b"rightright"), [], True, Finding.CORRUPTED),
-        (READ, Claim(True), [], True, Finding.CORRUPTED),
-        (READ, Claim(False), [], True, Finding.FAILED),
-        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")], True, Finding.COMPLETED),
-        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"")], True, Finding.CORRUPTED),
-        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"")], True, Finding.CORRUPTED),
-        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")] * 2, True, Finding.DUPLICATED),
-        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"right")] * 2, True, Finding.DUPLICATED),
-        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"right")], True, Finding.FAILED),
-        (WRITE, Claim(False), [], False, Finding.FAILED),
-        (WRITE, Claim(True), [], True, Finding.LOST),
-        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")], False, Finding.LOST),
-        (WRITE, Claim(True), [ObservedEffect("other", "b/o", b"right")], True, Finding.LOST),
-        (ACT, Claim(True), [ObservedEffect("mine", "k")], True, Finding.COMPLETED),
-        (ACT, Claim(True), [ObservedEffect("mine", "k1"), ObservedEffect("mine", "k2")], True, Finding.DUPLICATED),
-        (ACT, Claim(True), [], True, Finding.LOST),
+        (READ, Claim(True, b"right"), [], True, DemoFinding.COMPLETED),
+        (READ, Claim(True, b"wrong"), [], True, DemoFinding.CORRUPTED),
+        (READ, Claim(True, b"rightright"), [], True, DemoFinding.CORRUPTED),
+        (READ, Claim(True), [], True, DemoFinding.CORRUPTED),
+        (READ, Claim(False), [], True, DemoFinding.FAILED),
+        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")], True, DemoFinding.COMPLETED),
+        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"")], True, DemoFinding.CORRUPTED),
+        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"")], True, DemoFinding.CORRUPTED),
+        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")] * 2, True, DemoFinding.DUPLICATED),
+        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"right")] * 2, True, DemoFinding.DUPLICATED),
+        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"right")], True, DemoFinding.FAILED),
+        (WRITE, Claim(False), [], False, DemoFinding.FAILED),
+        (WRITE, Claim(True), [], True, DemoFinding.LOST),
+        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")], False, DemoFinding.LOST),
+        (WRITE, Claim(True), [ObservedEffect("other", "b/o", b"right")], True, DemoFinding.LOST),
+        (ACT, Claim(True), [ObservedEffect("mine", "k")], True, DemoFinding.COMPLETED),
+        (ACT, Claim(True), [ObservedEffect("mine", "k1"), ObservedEffect("mine", "k2")], True, DemoFinding.DUPLICATED),
+        (ACT, Claim(True), [], True, DemoFinding.LOST),
     ],
 )
 def test_the_checker_finds_errors(
-    operation: DemoOperation, claim: Claim, effects: list[ObservedEffect], applied: bool, finding: Finding
+    operation: DemoOperation, claim: Claim, effects: list[ObservedEffect], applied: bool, finding: DemoFinding
 ) -> None:
     """The checker finds a loss, a duplicate and a corruption in the journal, whatever the client claims."""
     assert check(operation, claim, effects, applied=applied) is finding
@@ -220,21 +220,21 @@ def test_the_checker_finds_errors(
 @pytest.mark.parametrize(
     ("order", "mine", "older"),
     [
-        (["older", "mine", "older"], Finding.LOST, Finding.DUPLICATED),
-        (["older", "older", "mine"], Finding.COMPLETED, Finding.DUPLICATED),
-        (["older", "mine"], Finding.COMPLETED, Finding.COMPLETED),
-        (["mine", "older"], Finding.COMPLETED, Finding.COMPLETED),
-        (["mine", "older", "older"], Finding.COMPLETED, Finding.DUPLICATED),
+        (["older", "mine", "older"], DemoFinding.LOST, DemoFinding.DUPLICATED),
+        (["older", "older", "mine"], DemoFinding.COMPLETED, DemoFinding.DUPLICATED),
+        (["older", "mine"], DemoFinding.COMPLETED, DemoFinding.COMPLETED),
+        (["mine", "older"], DemoFinding.COMPLETED, DemoFinding.COMPLETED),
+        (["mine", "older", "older"], DemoFinding.COMPLETED, DemoFinding.DUPLICATED),
     ],
 )
-def test_only_a_repeat_undoes_a_write(order: list[str], mine: Finding, older: Finding) -> None:
+def test_only_a_repeat_undoes_a_write(order: list[str], mine: DemoFinding, older: DemoFinding) -> None:
     """A later writer may overwrite an object; a repeat of an older write that overwrites a newer one is a loss."""
     effects = [ObservedEffect(by, "b/o", b"right") for by in order]
     rival = DemoOperation("older", False, nothing, expected=b"right", is_applied=lambda _: True)
     assert check(WRITE, Claim(True), effects, applied=True) is mine
     assert check(rival, Claim(True), effects, applied=True) is older
     elsewhere = [ObservedEffect(effect.by, f"b/{effect.by}", effect.data) for effect in effects]
-    assert check(WRITE, Claim(True), elsewhere, applied=True) is Finding.COMPLETED
+    assert check(WRITE, Claim(True), elsewhere, applied=True) is DemoFinding.COMPLETED
 
 
 def test_the_score_is_taken_from_the_server() -> None:

@@ -15,10 +15,10 @@ from forbear.core.lazy import exports
 if TYPE_CHECKING:
     from forbear.audit.engine import Audit, audit
     from forbear.audit.findings import Finding, Severity, Unread
-    from forbear.audit.rules import RULES, Rule
-    from forbear.audit.settings import Settings
+    from forbear.audit.rules import RULES, AuditRule
+    from forbear.audit.settings import AuditSettings
 
-__all__ = ["RULES", "Audit", "Finding", "Rule", "Settings", "Severity", "Unread", "audit"]
+__all__ = ["RULES", "Audit", "AuditRule", "AuditSettings", "Finding", "Severity", "Unread", "audit"]
 
 _getattr, _dir = exports(
     __name__,
@@ -26,8 +26,8 @@ _getattr, _dir = exports(
         "RULES": "rules",
         "Audit": "engine",
         "Finding": "findings",
-        "Rule": "rules",
-        "Settings": "settings",
+        "AuditRule": "rules",
+        "AuditSettings": "settings",
         "Severity": "findings",
         "Unread": "findings",
         "audit": "engine",

@@ -1,6 +1,7 @@
 """The clients whose methods are known: which of them may not be executed twice, and which retry by themselves."""
 
 import ast
+from typing import Any
 
 from forbear.audit.http import annotation
 from forbear.audit.modules import Module, from_package, keyword
@@ -188,11 +189,11 @@ def _client_retries(module: Module, owner: ast.expr) -> str | None:
 
 def _boto_retries(module: Module, client: ast.Call) -> str | None:
     config = module.value(keyword(client, "config"))
-    retries = module.constant(keyword(config, "retries")) if isinstance(config, ast.Call) else {}
+    retries: Any = module.constant(keyword(config, "retries")) if isinstance(config, ast.Call) else {}
     if keyword(client, "config") is not None and not isinstance(config, ast.Call):
         return None
     if isinstance(retries, dict):
-        if retries.get("total_max_attempts") == 1 or retries.get("max_attempts") == 0:  # pyright: ignore[reportUnknownMemberType]
+        if retries.get("total_max_attempts") == 1 or retries.get("max_attempts") == 0:
             return None
         return "botocore makes up to 5 attempts" if not retries else "botocore retries this call"
     return None
@@ -222,7 +223,7 @@ def _mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
 
 
 def repeated_by_client(module: Module, call: ast.Call) -> tuple[str, str] | None:
-    """Return the message and the library for an unsafe call whose client was told to retry; None for others."""
+    """Return the message and the library for an unsafe call whose client retries; None for others."""
     if not isinstance(call.func, ast.Attribute):
         return None
     made = redis_client(module, call.func.value)

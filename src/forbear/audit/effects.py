@@ -13,7 +13,7 @@ from forbear.audit.packages import imported
 
 
 @dataclass
-class Effect:
+class UnsafeCall:
     """A call that may not be executed twice: the call, what it does, and why that is harmful.
 
     `refused_by` is the kind of error that proves nothing was done: "connect" for network calls, "rollback" for SQL.
@@ -32,7 +32,7 @@ def effects(
     *,
     deep: bool = True,
     repeated: list[ast.stmt] | None = None,
-) -> Iterator[Effect]:
+) -> Iterator[UnsafeCall]:
     """Yield the calls of `region` that are not safe to repeat, and those of functions that the region calls.
 
     `handlers` is code that runs after a failure: a rollback there undoes what SQL did. Without `deep` the functions
@@ -50,7 +50,7 @@ def effects(
             home, function = called(module, node)
             if function is not None:
                 for inner in effects(home, function.body, deep=False):
-                    yield Effect(node, f"{inner.text} in {function.name}()", inner.why, inner.kind)
+                    yield UnsafeCall(node, f"{inner.text} in {function.name}()", inner.why, inner.kind)
                     break
 
 
@@ -60,19 +60,19 @@ def called(module: Module, call: ast.Call) -> tuple[Module, Function | None]:
     return (module, function) if function is not None else imported(module, module.dotted(call.func))
 
 
-def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> Effect | None:
+def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> UnsafeCall | None:
     request = http.request_of(module, call)
     if request is not None:
         why = http.unsafe(module, request, region)
-        return Effect(call, f"{request.method} {request.url or ''}".strip(), why, "network") if why else None
+        return UnsafeCall(call, f"{request.method} {request.url or ''}".strip(), why, "network") if why else None
     known = clients.unsafe(module, call)
     if known is not None:
-        return Effect(call, *known, "network")
+        return UnsafeCall(call, *known, "network")
     statement = sql.unsafe(module, call, region, handlers)
     if statement is not None:
-        return Effect(call, *statement, "sql")
+        return UnsafeCall(call, *statement, "sql")
     if _appends(module, call, region):
-        return Effect(call, 'writing to a file in mode "a"', "what a failed attempt wrote stays in the file", "file")
+        return UnsafeCall(call, "appending to a file", "what a failed attempt wrote stays in the file", "file")
     return _program(module, call)
 
 
@@ -89,17 +89,16 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     return isinstance(mode, str) and "a" in mode and writes
 
 
-def _program(module: Module, call: ast.Call) -> Effect | None:
+def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
     dotted = module.dotted(call.func)
     if (
         dotted not in ("subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call")
         or not call.args
     ):
         return None
-    words = module.constant(call.args[0])
-    if isinstance(words, str):
-        words = tuple(words.split())
-    if not isinstance(words, tuple) or "curl" not in words[:1]:
+    line = module.constant(call.args[0])
+    words = tuple(line.split()) if isinstance(line, str) else module.items(call.args[0])
+    if words is None or "curl" not in words[:1]:
         return None
     posts = {"POST", "PATCH", "-XPOST", "-XPATCH"} & {w for w in words if isinstance(w, str)}
-    return Effect(call, "curl -X POST", "the server may have executed the request", "network") if posts else None
+    return UnsafeCall(call, "curl -X POST", "the server may have executed the request", "network") if posts else None

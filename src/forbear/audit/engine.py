@@ -19,7 +19,7 @@ from forbear.audit.checks import check
 from forbear.audit.findings import SEVERITIES, Finding, Severity, Unread
 from forbear.audit.modules import Module
 from forbear.audit.rules import RULES
-from forbear.audit.settings import Settings, read_settings
+from forbear.audit.settings import AuditSettings, read_settings
 
 _RELEVANT = re.compile(r"except|retr|backoff|stamina|opnieuw|sleep|acks_late", re.IGNORECASE)
 _IGNORE = re.compile(r"#\s*forbear:\s*ignore(-file)?(?:\[([\w\s,-]*)\])?")
@@ -49,7 +49,7 @@ class Audit:
 
 @dataclass
 class _Part:
-    """What a few files contribute to an audit."""
+    """The contribution of a few files to an audit."""
 
     findings: list[Finding]
     unread: list[Unread]
@@ -61,7 +61,7 @@ class _Part:
 def audit(
     paths: Iterable[str | os.PathLike[str]],
     *,
-    settings: Settings | None = None,
+    settings: AuditSettings | None = None,
     jobs: int = 1,
     baseline: Baseline | None = None,
     on_progress: Callable[[int], object] | None = None,
@@ -100,7 +100,7 @@ def audit(
     return Audit(tuple(findings), tuple(sorted(total.unread)), total.files, total.lines, total.suppressed)
 
 
-def _files(names: list[str], settings: Settings, total: _Part) -> Iterator[Path]:
+def _files(names: list[str], settings: AuditSettings, total: _Part) -> Iterator[Path]:
     for file in sources.files(names, settings):
         if isinstance(file, Unread):
             total.unread.append(file)
@@ -113,7 +113,7 @@ def _batches(files: Iterator[Path]) -> Iterator[list[Path]]:
         yield batch
 
 
-def _parallel(batches: Iterator[list[Path]], settings: Settings, jobs: int) -> Iterator[_Part]:
+def _parallel(batches: Iterator[list[Path]], settings: AuditSettings, jobs: int) -> Iterator[_Part]:
     """Yield the parts of the batches, with at most two batches per process in memory."""
     context = multiprocessing.get_context("spawn")  # a fork of a program with threads may hang
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
@@ -125,7 +125,7 @@ def _parallel(batches: Iterator[list[Path]], settings: Settings, jobs: int) -> I
             pending |= {pool.submit(_read_batch, batch, settings) for batch in islice(batches, len(done))}
 
 
-def _read_batch(batch: list[Path], settings: Settings) -> _Part:
+def _read_batch(batch: list[Path], settings: AuditSettings) -> _Part:
     part = _Part([], [])
     for path in batch:
         texts = sources.read(path)
@@ -140,7 +140,7 @@ def _read_batch(batch: list[Path], settings: Settings) -> _Part:
     return part
 
 
-def _read_texts(path: Path, texts: list[tuple[int, str]], settings: Settings, part: _Part) -> None:
+def _read_texts(path: Path, texts: list[tuple[int, str]], settings: AuditSettings, part: _Part) -> None:
     """Apply the rules to a file; the cells of a notebook are one module, without those that do not parse."""
     starts: list[tuple[int, int]] = []  # the first line of each cell, and its number
     lines: list[str] = []
@@ -198,9 +198,9 @@ def _finding(
     path: Path, lines: list[str], starts: list[tuple[int, int]], rule: str, node: Any, message: str, library: str
 ) -> Finding:
     first, cell = max((s for s in starts if s[0] < node.lineno), default=(0, 0))
-    text = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
+    text: str = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
     end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
-    last = lines[end_line - 1] if end_line <= len(lines) else ""
+    last: str = lines[end_line - 1] if end_line <= len(lines) else ""
     return Finding(
         str(path),
         cell,

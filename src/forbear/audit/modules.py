@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import cast
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
@@ -169,6 +170,11 @@ class Module:
                 return self.constant(inner_expr, depth)
             case _:
                 return ...
+
+    def items(self, expr: ast.expr | None) -> tuple[object, ...] | None:
+        """Return the values of a constant list, tuple or set, None if it is none."""
+        value = self.constant(expr)
+        return cast("tuple[object, ...]", value) if isinstance(value, tuple) else None
 
     def method(self, call: ast.Call) -> Function | None:
         """Return the function of this module that `call` calls: by its name, or as a method of `self`."""

@@ -6,7 +6,7 @@ from forbear.audit.findings import Severity
 
 
 @dataclass(frozen=True)
-class Rule:
+class AuditRule:
     """One rule: its id, its severity, what it says, why, an example that breaks it, and the cures by library.
 
     `cures` has a text for each library that needs its own words; `cure` is for all others. `notes` are libraries for
@@ -32,7 +32,7 @@ class Rule:
 
 
 _ALL = (
-    Rule(
+    AuditRule(
         "UNSAFE",
         "error",
         "A call that may have been executed is repeated, and is not safe to repeat.",
@@ -51,7 +51,7 @@ _ALL = (
             "forbear": "use `repeatable=False`, or an adapter of forbear.clients, which judges each request",
         },
     ),
-    Rule(
+    AuditRule(
         "NESTED",
         "warning",
         "A retry runs within another retry, so their attempts multiply.",
@@ -61,7 +61,7 @@ _ALL = (
         "retry in one place: switch the inner retries off (`max_retries=0`, `retry=None`, `total_max_attempts=1`), or "
         "remove the outer ones",
     ),
-    Rule(
+    AuditRule(
         "UNBOUNDED",
         "error",
         "The retry has no limit of attempts and no deadline.",
@@ -80,7 +80,7 @@ _ALL = (
             "urllib3": "pass a number as `total`",
         },
     ),
-    Rule(
+    AuditRule(
         "NO-DEADLINE",
         "warning",
         "Attempts are limited, but not the time that they take together.",
@@ -98,7 +98,7 @@ _ALL = (
         },
         frozenset({"loop", "urllib3", "httpx-retries", "aiohttp-retry"}),
     ),
-    Rule(
+    AuditRule(
         "NO-JITTER",
         "warning",
         "The waits grow, but without a random part.",
@@ -119,7 +119,7 @@ _ALL = (
             "forbear": 'leave `jitter` at its default, "full"',
         },
     ),
-    Rule(
+    AuditRule(
         "FIXED",
         "warning",
         "The waits do not grow, or there are none.",
@@ -139,7 +139,7 @@ _ALL = (
             "grpc": "set `backoffMultiplier` to 2",
         },
     ),
-    Rule(
+    AuditRule(
         "NO-CAP",
         "warning",
         "The waits grow without a cap, to more than two minutes.",
@@ -152,7 +152,7 @@ _ALL = (
             "retrying": "add `wait_exponential_max=60000`",
         },
     ),
-    Rule(
+    AuditRule(
         "CATCH-ALL",
         "warning",
         "The retry repeats after every Exception, or swallows interrupts and cancellation.",
@@ -164,7 +164,7 @@ _ALL = (
             "forbear": "use `on=forbear.transient`",
         },
     ),
-    Rule(
+    AuditRule(
         "WRONG-ERROR",
         "warning",
         "The retry repeats after an error that no attempt cures.",
@@ -172,7 +172,7 @@ _ALL = (
         "@backoff.on_exception(backoff.expo, KeyError, max_time=60)\ndef fetch():\n    return load()['value']",
         "leave this error out; of HTTP statuses repeat only 408, 429 and some of 5xx",
     ),
-    Rule(
+    AuditRule(
         "RETRY-AFTER",
         "warning",
         "A status 429 is retried without a look at the server's Retry-After.",
@@ -185,7 +185,7 @@ _ALL = (
             "backoff": "use `backoff.runtime` with a `value` that reads the header",
         },
     ),
-    Rule(
+    AuditRule(
         "STATE",
         "warning",
         "An attempt changes something that the next one does not reset.",
@@ -194,7 +194,7 @@ _ALL = (
         "            return requests.put(url, data=file)\n        except OSError:\n            time.sleep(1)",
         "make it anew in each attempt, rewind it, or change it after the call",
     ),
-    Rule(
+    AuditRule(
         "BLOCKING",
         "error",
         "An async retry waits by time.sleep().",
@@ -203,7 +203,7 @@ _ALL = (
         "        except OSError:\n            time.sleep(1)",
         "use `await asyncio.sleep(...)`",
     ),
-    Rule(
+    AuditRule(
         "LAST-SLEEP",
         "note",
         "The retry also sleeps after its last attempt.",
@@ -212,7 +212,7 @@ _ALL = (
         "raise RuntimeError",
         "raise in the last attempt, before the wait",
     ),
-    Rule(
+    AuditRule(
         "LOST-CAUSE",
         "note",
         "After the last attempt a new error is raised without its cause.",
@@ -223,5 +223,5 @@ _ALL = (
     ),
 )
 
-RULES: dict[str, Rule] = {rule.id: rule for rule in _ALL}
+RULES: dict[str, AuditRule] = {rule.id: rule for rule in _ALL}
 """All rules by their ids, in the order of the documentation."""

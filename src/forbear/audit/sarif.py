@@ -1,6 +1,6 @@
 """SARIF 2.1.0: the findings of an audit as code hosts read them."""
 
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -64,5 +64,5 @@ def _result(finding: Finding, ids: list[str]) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    pure = PurePath(path)
+    pure = Path(path)
     return pure.as_uri() if pure.is_absolute() else quote(pure.as_posix().removeprefix("./"))

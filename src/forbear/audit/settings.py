@@ -1,4 +1,4 @@
-"""`Settings`: which rules count and which files are read, by arguments or `[tool.forbear.audit]` of pyproject.toml."""
+"""`AuditSettings`: the rules that count and the files to read, by arguments or `[tool.forbear.audit]`."""
 
 import tomllib
 from collections.abc import Collection
@@ -14,7 +14,7 @@ LARGEST = 5_000_000
 
 
 @dataclass(frozen=True)
-class Settings:
+class AuditSettings:
     """Which rules count, and which files are read.
 
     `select` are the ids of the rules that count, by default all; `ignore` takes some away. `exclude` are patterns of
@@ -56,7 +56,7 @@ def checked(name: str, rules: Collection[str]) -> tuple[str, ...]:
     return tuple(rules)
 
 
-def read_settings(folder: Path) -> Settings:
+def read_settings(folder: Path) -> AuditSettings:
     """Return the settings of the nearest pyproject.toml at or above a folder; the defaults without one.
 
     Raises ValueError that names the file for a file that is not valid TOML, for unknown keys, and for wrong values.
@@ -70,17 +70,17 @@ def read_settings(folder: Path) -> Settings:
                 return _from_table(table, place)
             except (ValueError, TypeError, AttributeError) as error:
                 raise ValueError(f"{file}: [tool.forbear.audit]: {error}") from None
-    return Settings()
+    return AuditSettings()
 
 
-def _from_table(table: object, place: Path) -> Settings:
+def _from_table(table: object, place: Path) -> AuditSettings:
     if not isinstance(table, dict):
         raise TypeError("must be a table")
     options = cast("dict[str, Any]", table)
     unknown = [key for key in options if key not in _KEYS]
     if unknown:
         raise ValueError(f"the keys are {', '.join(_KEYS)}, got {unknown[0]!r}")
-    result = Settings(fail_on=options.get("fail-on", "warning"))
+    result = AuditSettings(fail_on=options.get("fail-on", "warning"))
     keys = [key for key in ("select", "ignore", "exclude") if key in options]
     lists: dict[str, Any] = {key: _texts(key, options[key]) for key in keys}
     result = replace(result, **lists)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from forbear.audit.findings import Unread
-from forbear.audit.settings import LARGEST, Settings
+from forbear.audit.settings import LARGEST, AuditSettings
 
 _SKIPPED = frozenset({
     "__pycache__", "node_modules", "venv", "site-packages", "build", "dist", "__pypackages__",
@@ -19,7 +19,7 @@ _SUFFIXES = (".py", ".pyw", ".ipynb")
 _MAGIC = re.compile(r"^(\s*)(?:[%!?]|[\w.]+\s*\?)", re.MULTILINE)
 
 
-def files(paths: Iterable[str | os.PathLike[str]], settings: Settings) -> Iterator[Path | Unread]:
+def files(paths: Iterable[str | os.PathLike[str]], settings: AuditSettings) -> Iterator[Path | Unread]:
     """Yield the files to read, each once: those named, and the Python files and notebooks below the folders named.
 
     Hidden folders, environments and build folders below a named folder are left out, and so is what the settings
@@ -41,7 +41,7 @@ def files(paths: Iterable[str | os.PathLike[str]], settings: Settings) -> Iterat
                 yield file
 
 
-def _below(folder: Path, settings: Settings) -> Iterator[Path | Unread]:
+def _below(folder: Path, settings: AuditSettings) -> Iterator[Path | Unread]:
     errors: list[OSError] = []
     for place, folders, names in os.walk(folder, onerror=errors.append):
         here = Path(place)

@@ -39,16 +39,16 @@ class RetryUse:
     reads_header: bool = False
     shared: bool = False  # the policy stands elsewhere, and is reported there
     flaws: list[tuple[str, ast.AST, str]] = field(default_factory=list[tuple[str, ast.AST, str]])
-    """What the reader of the library saw itself: rule, place, message."""
+    """The flaws that the reader of the library saw itself: rule, place, message."""
 
     @property
     def unbounded(self) -> bool:
-        """Whether the retry surely has neither limit."""
+        """True if the retry surely has neither limit."""
         return self.attempts == math.inf and self.deadline is False
 
     @property
     def everything(self) -> bool:
-        """Whether it retries every Exception."""
+        """True if it retries every Exception."""
         return (
             self.errors is not None
             and not self.selective

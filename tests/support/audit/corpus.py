@@ -25,7 +25,7 @@ class Snippet:
 
     @property
     def is_held_out(self) -> bool:
-        """Whether the snippet belongs to the third that is set aside, by a hash of its name."""
+        """True if the snippet belongs to the third that is set aside, by a hash of its name."""
         if self.name.startswith("wild-"):  # from code that the rules were corrected by
             return False
         return int(hashlib.sha256(f"forbear:{self.name}".encode()).hexdigest(), 16) % 3 == 0

@@ -3,8 +3,8 @@
 import ast
 import json
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import cast
 
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Module, from_package, has_unknown, keyword
@@ -53,10 +53,10 @@ def _methods(module: Module, call: ast.Call, use: RetryUse) -> None:
     node = keyword(call, "allowed_methods", "method_whitelist")
     if node is None:
         return
-    names = module.constant(node)
-    if names not in (None, False) and not isinstance(names, tuple):
+    names = module.items(node)
+    if names is None and module.constant(node) not in (None, False):
         return
-    unsafe = [n for n in names if n in ("POST", "PATCH")] if isinstance(names, tuple) else ["POST", "PATCH"]
+    unsafe = [n for n in names if n in ("POST", "PATCH")] if names is not None else ["POST", "PATCH"]
     reads = keyword(call, "read")
     only_connects = (
         reads is not None and module.constant(reads) in (0, False) and keyword(call, "status_forcelist") is None
@@ -67,8 +67,8 @@ def _methods(module: Module, call: ast.Call, use: RetryUse) -> None:
 
 
 def _statuses(module: Module, node: ast.expr | None, use: RetryUse) -> None:
-    statuses = module.constant(node) if node is not None else ()
-    if isinstance(statuses, tuple):
+    statuses = module.items(node)
+    if statuses is not None:
         wrong = [s for s in statuses if isinstance(s, int) and 400 <= s < 500 and s not in _REFUSALS]
         if wrong and node is not None:
             use.flaws.append(
@@ -140,9 +140,10 @@ def service_configs(module: Module) -> list[RetryUse]:
 def _grpc(node: ast.AST, policy: object) -> RetryUse:
     use = RetryUse("grpc", node, jitter=True)
     if isinstance(policy, dict):
-        options: dict[Any, Any] = policy
-        codes: Any = options.get("retryableStatusCodes")
-        wrong = [c for c in codes if isinstance(c, str) and c in _HOPELESS] if isinstance(codes, (list, tuple)) else []  # pyright: ignore[reportUnknownVariableType]
+        options = cast("dict[object, object]", policy)
+        codes = options.get("retryableStatusCodes")
+        listed = cast("Sequence[object]", codes) if isinstance(codes, (list, tuple)) else ()
+        wrong = [c for c in listed if isinstance(c, str) and c in _HOPELESS]
         if wrong:
             use.flaws.append(("WRONG-ERROR", node, f"another attempt does not cure {', '.join(wrong)}"))
         use.wait = "fixed" if options.get("backoffMultiplier") == 1 else "growing"

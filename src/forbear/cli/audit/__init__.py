@@ -13,7 +13,7 @@ from forbear.cli.audit.text import print_finding, print_rule, print_summary
 from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
 
 if TYPE_CHECKING:
-    from forbear.audit import Audit, Settings
+    from forbear.audit import Audit, AuditSettings
     from forbear.audit.baseline import Baseline
 
 _EVERY = 500  # files between two lines of progress
@@ -75,7 +75,7 @@ def command(
         tell(f"wrote {len(result.findings)} findings to {written.path}")
         return
     _print(result, as_json=as_json, as_sarif=as_sarif)
-    lowest = next((severity for severity in SEVERITIES if severity == settings.fail_on), None)
+    lowest = {str(severity): severity for severity in SEVERITIES}.get(settings.fail_on)
     if lowest is not None and result.at_least(lowest):
         sys.exit(1)
 
@@ -87,7 +87,7 @@ def _settings(
     exclude: tuple[str, ...],
     baseline: Path | None,
     fail_on: str | None,
-) -> "Settings":
+) -> "AuditSettings":
     """Return the settings of pyproject.toml, changed by the options that were used."""
     from forbear.audit.settings import read_settings
 
@@ -121,7 +121,7 @@ def _rules(option: str, text: str) -> tuple[str, ...]:
     return rules
 
 
-def _baseline(settings: "Settings", write: bool) -> "Baseline | None":
+def _baseline(settings: "AuditSettings", write: bool) -> "Baseline | None":
     from forbear.audit.baseline import Baseline
 
     if write:

@@ -15,7 +15,7 @@ from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.storage.store import Store
 
 
-class Finding(enum.Enum):
+class DemoFinding(enum.Enum):
     """The checker's result for one operation: completed, failed, lost, duplicated or corrupted (see `check`)."""
 
     COMPLETED = "completed"
@@ -52,8 +52,8 @@ class ObservedEffect:
 class Score:
     """A contender's result: its operations by finding, and the server's numbers of requests, faults and retries.
 
-    `counts` has the number of operations for the value of each Finding. `faults` is the number of requests that met a
-    fault, `retries` the number of requests that repeat an earlier one. Of the failed operations, `unrepeatable` is the
+    `counts` has the number of operations for the value of each DemoFinding. `faults` is the number of requests that
+    met a fault, `retries` the number of requests that repeat an earlier one. Of the failed operations, `unrepeatable` is the
     number that are unsafe to execute twice, and `happened` the number that took effect in spite of the error.
     """
 
@@ -67,10 +67,12 @@ class Score:
     @property
     def is_clean(self) -> bool:
         """Return whether nothing was lost, duplicated or corrupted."""
-        return not any(self.counts[each.value] for each in (Finding.LOST, Finding.DUPLICATED, Finding.CORRUPTED))
+        return not any(
+            self.counts[each.value] for each in (DemoFinding.LOST, DemoFinding.DUPLICATED, DemoFinding.CORRUPTED)
+        )
 
 
-def check(operation: DemoOperation, claim: Claim, effects: Sequence[ObservedEffect], *, applied: bool) -> Finding:
+def check(operation: DemoOperation, claim: Claim, effects: Sequence[ObservedEffect], *, applied: bool) -> DemoFinding:
     """Return the worst finding about one operation; `claim` is what its client learned, `effects` is of all operations.
 
     Corrupted: it wrote or read other bytes than expected. Duplicated: it had more than one effect. Failed: the client
@@ -80,16 +82,16 @@ def check(operation: DemoOperation, claim: Claim, effects: Sequence[ObservedEffe
     own = [index for index, effect in enumerate(effects) if effect.by == operation.name]
     expected, is_read = operation.expected, operation.is_applied is None
     if expected is not None and any(effects[index].data not in (None, expected) for index in own):
-        return Finding.CORRUPTED
+        return DemoFinding.CORRUPTED
     if is_read and claim.done and claim.read != expected:
-        return Finding.CORRUPTED
+        return DemoFinding.CORRUPTED
     if len(own) > 1:
-        return Finding.DUPLICATED
+        return DemoFinding.DUPLICATED
     if not claim.done:
-        return Finding.FAILED
+        return DemoFinding.FAILED
     if not is_read and (not own or not applied or _overwritten(own[0], effects)):
-        return Finding.LOST
-    return Finding.COMPLETED
+        return DemoFinding.LOST
+    return DemoFinding.COMPLETED
 
 
 def _overwritten(index: int, effects: Sequence[ObservedEffect]) -> bool:
@@ -124,10 +126,10 @@ def score(operations: Iterable[DemoOperation], claims: Mapping[str, Claim], clou
         )
         for operation in operations
     }
-    failed = [operation for operation, finding in findings.items() if finding is Finding.FAILED]
+    failed = [operation for operation, finding in findings.items() if finding is DemoFinding.FAILED]
     counts = Counter(findings.values())
     return Score(
-        {finding.value: counts[finding] for finding in Finding},
+        {finding.value: counts[finding] for finding in DemoFinding},
         requests=len(requests),
         faults=sum(request.fault is not None for request in requests),
         retries=len(keys) - len(set(keys.values())),
