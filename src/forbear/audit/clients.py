@@ -1,7 +1,7 @@
 """The clients whose methods are known: which of them may not be executed twice, and which retry by themselves."""
 
 import ast
-from typing import Any
+from typing import cast
 
 from forbear.audit.http import annotation
 from forbear.audit.modules import Module, from_package, keyword
@@ -189,10 +189,11 @@ def _client_retries(module: Module, owner: ast.expr) -> str | None:
 
 def _boto_retries(module: Module, client: ast.Call) -> str | None:
     config = module.value(keyword(client, "config"))
-    retries: Any = module.constant(keyword(config, "retries")) if isinstance(config, ast.Call) else {}
+    retries: object = module.constant(keyword(config, "retries")) if isinstance(config, ast.Call) else {}
     if keyword(client, "config") is not None and not isinstance(config, ast.Call):
         return None
     if isinstance(retries, dict):
+        retries = cast("dict[object, object]", retries)
         if retries.get("total_max_attempts") == 1 or retries.get("max_attempts") == 0:
             return None
         return "botocore makes up to 5 attempts" if not retries else "botocore retries this call"

@@ -197,18 +197,19 @@ def _unique(hits: Iterable[tuple[str, ast.AST, str, str]]) -> Iterator[tuple[str
 def _finding(
     path: Path, lines: list[str], starts: list[tuple[int, int]], rule: str, node: Any, message: str, library: str
 ) -> Finding:
-    first, cell = max((s for s in starts if s[0] < node.lineno), default=(0, 0))
-    text: str = lines[node.lineno - 1] if node.lineno <= len(lines) else ""
-    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or 0
-    last: str = lines[end_line - 1] if end_line <= len(lines) else ""
+    line: int = node.lineno
+    end_line: int = node.end_lineno or line
+    first, cell = max((s for s in starts if s[0] < line), default=(0, 0))
+    text = lines[line - 1] if line <= len(lines) else ""
+    last = lines[end_line - 1] if end_line <= len(lines) else ""
     return Finding(
         str(path),
         cell,
-        node.lineno - first,
+        line - first,
         _characters(text, node.col_offset) + 1,
         rule,
         end_line - first,
-        _characters(last, end) + 1,
+        _characters(last, node.end_col_offset or 0) + 1,
         RULES[rule].severity_for(library),
         message,
         RULES[rule].cure_for(library),

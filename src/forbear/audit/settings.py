@@ -4,8 +4,9 @@ import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
+from forbear.audit.findings import Severity
 from forbear.audit.rules import RULES
 
 _KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on")
@@ -27,7 +28,7 @@ class AuditSettings:
     exclude: tuple[str, ...] = ()
     per_file_ignores: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     baseline: str | None = None
-    fail_on: str = "warning"
+    fail_on: Severity | Literal["never"] = "warning"
 
     def __post_init__(self) -> None:
         checked("select", self.select)

@@ -20,7 +20,7 @@ COMMANDS = {
     "export": "Write a policy as configuration or code for another system.",
     "cp": "Copy files to and from Cloud Storage; interrupted copies resume.",
     "rsync": "Make one folder hold what another holds, by copying the differences.",
-    "audit": "Find the retries in Python code that are unsafe, unbounded or impolite.",
+    "audit": "Find the retries in Python code that are unsafe or unbounded.",
     "cloud": "Serve an embedded Cloud Storage on this machine.",
     "demo": "Show what retries do to data when requests and responses get lost.",
 }

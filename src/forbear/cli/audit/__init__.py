@@ -48,14 +48,13 @@ def command(
     jobs: int | None,
     explain: str | None,
 ) -> None:
-    """Find the retries in Python code that are unsafe, unbounded or impolite.
+    """Find the retries in Python code that are unsafe or unbounded.
 
     PATH is a file or folder, by default the current folder. The code is read, never imported or run. Options override
     `[tool.forbear.audit]` in pyproject.toml. A comment `# forbear: ignore[RULE]` in the line suppresses a finding.
     """
     from forbear.audit import audit
     from forbear.audit.baseline import Baseline
-    from forbear.audit.findings import SEVERITIES
 
     if explain is not None:
         print_rule(_rules("explain", explain)[0])
@@ -75,8 +74,7 @@ def command(
         tell(f"wrote {len(result.findings)} findings to {written.path}")
         return
     _print(result, as_json=as_json, as_sarif=as_sarif)
-    lowest = {str(severity): severity for severity in SEVERITIES}.get(settings.fail_on)
-    if lowest is not None and result.at_least(lowest):
+    if settings.fail_on != "never" and result.at_least(settings.fail_on):
         sys.exit(1)
 
 

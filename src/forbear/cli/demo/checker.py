@@ -53,8 +53,8 @@ class Score:
     """A contender's result: its operations by finding, and the server's numbers of requests, faults and retries.
 
     `counts` has the number of operations for the value of each DemoFinding. `faults` is the number of requests that
-    met a fault, `retries` the number of requests that repeat an earlier one. Of the failed operations, `unrepeatable` is the
-    number that are unsafe to execute twice, and `happened` the number that took effect in spite of the error.
+    met a fault, `retries` the number of requests that repeat an earlier one. Of the failed operations, `unrepeatable`
+    is the number that are unsafe to execute twice, and `happened` the number that took effect in spite of the error.
     """
 
     counts: Mapping[str, int]
