@@ -15,16 +15,16 @@ class Ticket:
     """A command on its way: `sent` at a monotonic time, for a retry or (`pays` only) without one.
 
     `answer` is None until it is known; a lost ask is a refusal. It is `overdue` once its run has stopped looking for
-    it. A run that ended without the answer sets `left`: a grant is then `kept` as own credit, or dropped.
+    it. A run that ended without the answer sets `left`: a grant then makes the own token whole.
     """
 
-    __slots__ = ("answer", "kept", "left", "overdue", "pays", "sent")
+    __slots__ = ("answer", "left", "overdue", "pays", "sent")
 
     def __init__(self, sent: float, *, pays: bool = False) -> None:
         self.sent = sent
         self.pays = pays
         self.answer: bool | None = None
-        self.overdue = self.left = self.kept = False
+        self.overdue = self.left = False
 
 
 class Ask:

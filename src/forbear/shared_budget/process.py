@@ -90,7 +90,7 @@ class ProcessShare:
     but `wait` waits, and none raises an error.
     """
 
-    __slots__ = ("_busy", "_left", "_lock", "_news", "_notify", "_payment", "_refused_until", "_tickets", "capacity",
+    __slots__ = ("_busy", "_lock", "_news", "_notify", "_payment", "_refused_until", "_tickets", "capacity",
                  "credit", "deposit", "health", "key", "link", "name", "sent")  # fmt: skip
 
     def __init__(
@@ -108,7 +108,6 @@ class ProcessShare:
         self._lock = RLock()
         self._busy = False  # with the link: a signal handler may come back here in the same thread
         self._tickets: deque[Ticket] = deque()
-        self._left: Ticket | None = None  # the one whose late grant becomes own credit
         self._refused_until = self._payment = float("-inf")
         self._news: list[BudgetDegraded | BudgetRestored] = []
 
@@ -182,8 +181,6 @@ class ProcessShare:
             ticket.overdue = ticket.left = True
             if ticket.answer:
                 self.credit.refill()
-            elif ticket.answer is None and self._left is None:
-                ticket.kept, self._left = True, ticket
 
     def close(self) -> None:
         """Close the link."""
@@ -241,9 +238,7 @@ class ProcessShare:
         ticket.answer = state.granted
         if self.health.worked():
             self._news.append(BudgetRestored(f"shared budget {self.name}", now - self.health.since))
-        if ticket is self._left:
-            self._left = None
-        if ticket.left and ticket.kept and state.granted:
+        if ticket.left and state.granted:
             self.credit.refill()
         if ticket.pays and state.tokens < 0.9 * self.capacity:
             self._payment = now + self.credit.window * (0.5 + current.get().random())
@@ -257,7 +252,6 @@ class ProcessShare:
         for ticket in self._tickets:
             ticket.answer = False
         self._tickets.clear()
-        self._left = None
         if self.health.failed(now, current.get().random()):
             self._news.append(BudgetDegraded(f"shared budget {self.name}", text, self.health.until - now))
 
