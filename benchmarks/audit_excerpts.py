@@ -46,7 +46,8 @@ def start(node: ast.AST) -> int:
 
 def end(node: ast.AST) -> int:
     """Return the last line of a node."""
-    return getattr(node, "end_lineno", None) or getattr(node, "lineno", 1)
+    lines: tuple[int | None, int] = (getattr(node, "end_lineno", None), getattr(node, "lineno", 1))
+    return lines[0] or lines[1]
 
 
 def region(code: Source, line: int) -> tuple[ast.AST, int, int]:
@@ -139,9 +140,9 @@ def _origins(code: Source, name: ast.Name | ast.Attribute) -> Iterator[tuple[Sou
     if isinstance(name, ast.Name) and isinstance(module.top.get(name.id), ast.ClassDef):
         yield code, module.top[name.id]
     for value in module.values(name)[:3]:
-        statement = next((p for p in module.ancestors(value) if isinstance(p, ast.stmt)), None)
-        if statement is not None:
-            yield code, statement
+        assignment = next((p for p in module.ancestors(value) if isinstance(p, ast.stmt)), None)
+        if assignment is not None:
+            yield code, assignment
 
 
 def _callee(code: Source, call: ast.Call) -> Iterator[tuple[Source, Function]]:

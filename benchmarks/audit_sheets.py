@@ -106,13 +106,12 @@ def write_silent(folder: Path, findings: Mapping[str, Sequence[Finding]]) -> int
 
 def _lookalikes(path: Path, reported: set[int]) -> Iterator[tuple[str, int]]:
     """Yield the kind and the line of functions and policies that speak of retries and have no finding."""
-    if not _WORDS.search(text := path.read_text(encoding="utf-8", errors="replace")) and "sleep" not in text:
-        return
-    code = source(path)
+    code = source(path) if _speaks(path.read_text(encoding="utf-8", errors="replace")) else None
     if code is None:
         return
     seen: set[int] = set()
-    for node in (*code.module.functions, *_policies(code)):
+    functions = [node for node in code.module.functions if _speaks(_code(code, node))]
+    for node in (*functions, *_policies(code)):
         outer, first, last = region(code, end(node))
         whole = range(start(outer), end(outer) + 1)
         if start(outer) in seen or any(line in whole for line in reported):
@@ -121,6 +120,10 @@ def _lookalikes(path: Path, reported: set[int]) -> Iterator[tuple[str, int]]:
         if kind and first <= line <= last:
             seen.add(start(outer))
             yield kind, line
+
+
+def _speaks(text: str) -> bool:
+    return "sleep" in text or _WORDS.search(text) is not None
 
 
 def _policies(code: Source) -> Iterable[ast.stmt]:
