@@ -28,7 +28,7 @@ for the marked line (">"): a finding for a wrong reason is false. The whole code
 _SILENT_TASK = """\
 The audit has no finding in these functions, though their text speaks of retries. For each number list the rules that
 the code breaks, with the line and a reason, or write "none". The rules are listed first; "note" rules count, too. The
-kind says how we chose the place: "loop" (a loop with try or sleep), "library" (a retry library), "word" (a word).
+kind says how we chose the place: "loop" (a loop with a try), "library" (a retry library), "word" (a word).
 """
 
 
@@ -139,15 +139,15 @@ def _kind(code: Source, node: ast.AST) -> tuple[str, int]:
     """Return how a function looks like a retry and the line that says so; "" if it does not."""
     nodes = list(ast.walk(node))
     for inner in nodes:
-        if isinstance(inner, (ast.Call, ast.Attribute, ast.Name)):
-            dotted = code.module.dotted(inner.func if isinstance(inner, ast.Call) else inner)
+        if isinstance(inner, ast.Call):
+            dotted = code.module.dotted(inner.func)
             if _LIBRARIES.search(dotted) and _WORDS.search(dotted):
                 return "library", inner.lineno
     for inner in nodes:
         if isinstance(inner, (ast.For, ast.AsyncFor, ast.While)):
             below = list(ast.walk(inner))
             tries = any(isinstance(n, ast.Try) for n in below)
-            if _sleeps(below) or (tries and _WORDS.search(_code(code, inner))):
+            if tries and (_sleeps(below) or _WORDS.search(_code(code, inner))):
                 return "loop", inner.lineno
         elif isinstance(inner, ast.ExceptHandler) and _sleeps(ast.walk(inner)):
             return "loop", inner.lineno

@@ -29,9 +29,12 @@ class Shop:
         raise RuntimeError("no order")
 
     def sound(self, item):
-        """Not a retry, though it sleeps."""
+        """Not a retry, though it sleeps after an error."""
         while self.wait:
-            time.sleep(self.wait)
+            try:
+                self.order(item)
+            except RuntimeError:
+                time.sleep(self.wait)
 '''
 _HTTP = "import requests\n\ndef send(item):\n    return requests.post('https://shop.example/orders', json=item)\n"
 
