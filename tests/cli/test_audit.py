@@ -1,6 +1,8 @@
 """`forbear audit`: what it prints, its options, and its exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,14 @@ def test_the_example_of_a_rule_is_found(rule: str, tmp_path: Path, invoke: Invok
         (("absent",), "PATH must be a file or folder, got 'absent'"),
         (("--select", "NOPE"), "`--select` must name rules, got 'NOPE'"),
         (("--explain", ""), "`--explain` must name rules, got ''"),
+        (("--fix-deadline", "60"), "`--fix-deadline` needs `--fix` or `--diff`"),
+        (("--fix-cap", "60"), "`--fix-cap` needs `--fix` or `--diff`"),
+        (("--diff", "--json"), "`--json` does not go with `--diff`"),
+        (("--fix", "--write-baseline"), "`--write-baseline` does not go with `--fix`"),
+        (
+            ("--fix", "--fix-deadline", "0"),
+            "invalid value for '--fix-deadline': a duration must be more than zero, such as 90, 1m30s or 500ms",
+        ),
         (("--json", "--sarif"), "`--json` does not go with `--sarif`"),
         (("--write-baseline",), "`--write-baseline` needs `--baseline`"),
         (("--baseline", "shop.py"), "`--baseline` must be a file that --write-baseline has written, got shop.py"),
@@ -136,7 +146,9 @@ def test_bad_input(args: tuple[str, ...], message: str, code: Path, invoke: Invo
     """An error names the option, the rule and the value, a hint the cure, and the exit code is 2."""
     done = invoke("audit", *args)
     assert done.exit_code == 2
-    assert done.stderr.startswith(f"error: {message}\nhint: ")
+    error, hint = done.stderr.splitlines()
+    assert error.startswith(f"error: {message}")
+    assert hint.startswith("hint: ")
 
 
 def test_a_wrong_table_in_pyproject(code: Path, invoke: Invoke) -> None:
@@ -151,3 +163,52 @@ def test_code_cannot_command_the_terminal(code: Path, invoke: Invoke) -> None:
     """Characters that command a terminal are replaced in the code that is printed."""
     (code / "shop.py").write_text(POST.replace("json=item)", "json=item)  # \x1b[31m"))
     assert "\x1b" not in invoke("audit", "--jobs", "1").stdout
+
+
+TENACITY = (
+    "from tenacity import retry, stop_after_attempt, wait_exponential\n\n\n"
+    "@retry(stop=stop_after_attempt(3), wait=wait_exponential(max=9), retry=R)\ndef f():\n    return g()\n"
+)
+
+
+def test_fix_prints_what_it_changes(code: Path, invoke: Invoke) -> None:
+    """Each fix is a line, what is left is printed, the exit code counts what is left, and a hint names the figure."""
+    (code / "shop.py").write_text(TENACITY)
+    done = invoke("audit", "--fix", "--jobs", "1")
+    change = "`wait_random_exponential` instead of `wait_exponential`"
+    assert done.stdout.startswith(f"fixed shop.py:4: NO-JITTER: {change}\nshop.py:4:2: warning NO-DEADLINE: ")
+    assert (done.exit_code, done.stderr) == (1, "1 more needs a deadline: choose its seconds with --fix-deadline 60\n")
+    done = invoke("audit", "--fix", "--fix-deadline", "1m30s", "--jobs", "1")
+    assert done.stdout == "fixed shop.py:4: NO-DEADLINE: `stop_after_delay(90)`\nno findings in 1 file\n"
+    assert (done.exit_code, done.stderr) == (0, "")
+    text = (code / "shop.py").read_text()
+    assert "stop=stop_after_attempt(3) | stop_after_delay(90), wait=wait_random_exponential(max=9)" in text
+    assert invoke("audit", "--fix", "--fix-deadline", "60", "--jobs", "1").stdout == "no findings in 1 file\n"
+
+
+def test_diff_writes_nothing(code: Path, invoke: Invoke) -> None:
+    """The diff is data on stdout that `patch` can apply; the file stays, and the exit code is that of the findings."""
+    (code / "shop.py").write_text(TENACITY)
+    done = invoke("audit", "--diff", "--fix-deadline", "60", "--jobs", "1")
+    assert (done.exit_code, (code / "shop.py").read_text()) == (1, TENACITY)
+    assert done.stdout.startswith("--- a/shop.py\n+++ b/shop.py\n@@ -1,6 +1,6 @@\n-from tenacity import ")
+    assert "would fix shop.py:4: NO-JITTER: " in done.stderr
+    subprocess.run(["patch", "-p1"], input=done.stdout, text=True, check=True, capture_output=True)
+    assert invoke("audit", "--jobs", "1").stdout == "no findings in 1 file\n"
+
+
+def test_json_has_the_fixes(code: Path, invoke: Invoke) -> None:
+    """JSON has what was fixed, beside what is left."""
+    (code / "shop.py").write_text(TENACITY)
+    document: Any = json.loads(invoke("audit", "--fix", "--json", "--jobs", "1").stdout)
+    assert [(one["path"], one["line"], one["rule"]) for one in document["fixed"]] == [("shop.py", 4, "NO-JITTER")]
+    assert [finding["rule"] for finding in document["findings"]] == ["NO-DEADLINE"]
+
+
+def test_fix_names_the_extra(code: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without libcst the error says how to install it, and the rest of the command works."""
+    monkeypatch.setitem(sys.modules, "libcst", None)
+    done = invoke("audit", "--fix", "--jobs", "1")
+    assert done.exit_code == 2
+    assert done.stderr == 'error: this needs libcst, which is not installed\nhint: pip install "forbear[audit]"\n'
+    assert invoke("audit", "--jobs", "1").exit_code == 1

@@ -14,11 +14,11 @@ from forbear.core.lazy import exports
 
 if TYPE_CHECKING:
     from forbear.audit.engine import Audit, audit
-    from forbear.audit.findings import Finding, Severity, Unread
+    from forbear.audit.findings import Finding, Remark, Severity, Unread
     from forbear.audit.rules import RULES, AuditRule
     from forbear.audit.settings import AuditSettings
 
-__all__ = ["RULES", "Audit", "AuditRule", "AuditSettings", "Finding", "Severity", "Unread", "audit"]
+__all__ = ["RULES", "Audit", "AuditRule", "AuditSettings", "Finding", "Remark", "Severity", "Unread", "audit"]
 
 _getattr, _dir = exports(
     __name__,
@@ -27,6 +27,7 @@ _getattr, _dir = exports(
         "Audit": "engine",
         "Finding": "findings",
         "AuditRule": "rules",
+        "Remark": "findings",
         "AuditSettings": "settings",
         "Severity": "findings",
         "Unread": "findings",

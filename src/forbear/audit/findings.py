@@ -1,4 +1,4 @@
-"""`Finding`, one retry that breaks a rule, and `Unread`, a file that could not be read. Both are plain values."""
+"""Plain values: `Finding`, a retry that breaks a rule; `Unread`, a file that was not read; `Remark`, on a comment."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ class Finding:
     `line` and `end_line` count from 1, `column` and `end_column` from 1, too, in characters; the end is exclusive.
     `path` is the file as it was named or reached. In a notebook, `cell` is the number of the cell from 1 and the lines
     are those of the cell; elsewhere it is 0. `cure` says what to change, in the words of `library`. `text` is the first
-    line of the code.
+    line of the code, `last_text` its last line.
     """
 
     path: str
@@ -33,6 +33,7 @@ class Finding:
     cure: str
     library: str
     text: str = ""
+    last_text: str = ""
 
     def __str__(self) -> str:
         cell = f"cell {self.cell}:" if self.cell else ""
@@ -57,3 +58,17 @@ class Unread:
 
     def __str__(self) -> str:
         return f"{self.path}: not read: {self.reason}"
+
+
+@dataclass(frozen=True, order=True)
+class Remark:
+    """A comment of the audit that is wrong or needless: the file, the cell (0 if there is none), the line, and why."""
+
+    path: str
+    cell: int
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        cell = f"cell {self.cell}:" if self.cell else ""
+        return f"{self.path}:{cell}{self.line}: {self.text}"

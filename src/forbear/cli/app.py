@@ -32,6 +32,7 @@ EXTRAS = {
     "h11": "cloud",
     "httptools": "transfer",
     "httpx": "httpx",
+    "libcst": "audit",
     "matplotlib": "plot",
     "numpy": "simulate",
     "requests": "transfer",

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.audit.text import print_finding, print_rule, print_summary
+from forbear.cli.audit.fixes import advise_figures, apply_fixes, check_options, print_diff, print_fixes
+from forbear.cli.audit.progress import progress_line
+from forbear.cli.audit.text import print_finding, print_rule, print_summary, printable
 from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
+from forbear.cli.values import duration
 
 if TYPE_CHECKING:
     from forbear.audit import Audit, AuditSettings
     from forbear.audit.baseline import Baseline
-
-_EVERY = 500  # files between two lines of progress
+    from forbear.audit.fixes import FixedFile
 
 
 @click.command(epilog=EXIT_CODES)
@@ -33,6 +35,10 @@ _EVERY = 500  # files between two lines of progress
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--sarif", "as_sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts.")
+@click.option("--fix", is_flag=True, help="Cure what has one certain cure; needs libcst.")
+@click.option("--diff", is_flag=True, help="Print what --fix would change, and write nothing.")
+@click.option("--fix-deadline", type=duration, metavar="S", help="With --fix: add missing deadlines of this length.")
+@click.option("--fix-cap", type=duration, metavar="S", help="With --fix: cap growing waits at this length.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; by default one for each CPU.")
 @click.option("--explain", metavar="RULE", help="Explain a rule, and read no code.")
 def command(
@@ -45,6 +51,10 @@ def command(
     fail_on: str | None,
     as_json: bool,
     as_sarif: bool,
+    fix: bool,
+    diff: bool,
+    fix_deadline: float | None,
+    fix_cap: float | None,
     jobs: int | None,
     explain: str | None,
 ) -> None:
@@ -61,19 +71,30 @@ def command(
         return
     if as_json and as_sarif:
         raise BadInput("`--json` does not go with `--sarif`", "leave one of them out")
+    others = {"json": as_json, "sarif": as_sarif, "write-baseline": write_baseline}
+    check_options(fix=fix, diff=diff, deadline=fix_deadline, cap=fix_cap, others=others)
     names = paths or (Path(),)
     for path in names:
         if not os.path.lexists(path):
             raise BadInput(f"PATH must be a file or folder, got {str(path)!r}", "name one that exists")
     settings = _settings(names[0], select, ignore, exclude, baseline, fail_on)
     known = _baseline(settings, write_baseline)
-    result = audit(names, settings=settings, jobs=jobs or os.cpu_count() or 1, baseline=known, on_progress=_progress())
+    with progress_line() as show:
+        result = audit(names, settings=settings, jobs=jobs or os.cpu_count() or 1, baseline=known, on_progress=show)
     if write_baseline:
         written = Baseline.of(Path(settings.baseline or ""), result.findings)
         written.write()
         tell(f"wrote {len(result.findings)} findings to {written.path}")
         return
-    _print(result, as_json=as_json, as_sarif=as_sarif)
+    fixed: list[FixedFile] = []
+    if fix or diff:
+        result, fixed = apply_fixes(result, settings, known, deadline=fix_deadline, cap=fix_cap, dry=diff)
+    if diff:
+        print_diff(fixed)
+    else:
+        _print(result, fixed, as_json=as_json, as_sarif=as_sarif)
+    if fix or diff:
+        advise_figures(result, deadline=fix_deadline, cap=fix_cap)
     if settings.fail_on != "never" and result.at_least(settings.fail_on):
         sys.exit(1)
 
@@ -136,22 +157,7 @@ def _baseline(settings: "AuditSettings", write: bool) -> "Baseline | None":
         raise BadInput(f"cannot read {settings.baseline}: {error.strerror}", "write it with --write-baseline") from None
 
 
-def _progress() -> Any:
-    """Return a function that prints the number of files now and then, None if stderr is no terminal."""
-    if not sys.stderr.isatty():
-        return None
-    last = 0
-
-    def show(files: int) -> None:
-        nonlocal last
-        if files - last >= _EVERY:
-            last = files
-            tell(f"read {files} files")
-
-    return show
-
-
-def _print(result: "Audit", *, as_json: bool, as_sarif: bool) -> None:
+def _print(result: "Audit", fixed: "list[FixedFile]", *, as_json: bool, as_sarif: bool) -> None:
     if as_json:
         document = {
             "findings": [asdict(finding) for finding in result.findings],
@@ -159,6 +165,8 @@ def _print(result: "Audit", *, as_json: bool, as_sarif: bool) -> None:
             "files": result.files,
             "lines": result.lines,
             "suppressed": result.suppressed,
+            "remarks": [asdict(remark) for remark in result.remarks],
+            "fixed": [asdict(one) for file in fixed for one in file.fixes],
         }
         click.echo(json.dumps(document, indent=2))
     elif as_sarif:
@@ -166,10 +174,14 @@ def _print(result: "Audit", *, as_json: bool, as_sarif: bool) -> None:
 
         from forbear.audit.sarif import as_sarif as convert
 
+        print_fixes(fixed, err=True)
         click.echo(json.dumps(convert(result, version("forbear")), indent=2))
     else:
+        print_fixes(fixed, err=False)
         for finding in result.findings:
             print_finding(finding)
         for unread in result.unread:
-            warn(str(unread))
+            warn(printable(str(unread)))
+        for remark in result.remarks:
+            warn(printable(str(remark)))
         print_summary(result)

@@ -1,0 +1,78 @@
+"""`Comments`: what the comments of a file suppress, which of them suppress nothing, and which name no rule."""
+
+import io
+import re
+import tokenize
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+
+from forbear.audit.rules import RULES
+
+_IGNORE = re.compile(r"#\s*forbear:\s*ignore(-file)?(?:\[([^\]]*)\])?", re.IGNORECASE)
+
+
+@dataclass
+class _Comment:
+    """A comment that suppresses rules: in its line, in the line below if it stands alone, or in the whole file."""
+
+    line: int
+    rules: frozenset[str]
+    names_rules: bool
+    whole_file: bool
+    alone: bool
+    used: bool = False
+
+
+@dataclass
+class Comments:
+    """The comments of a file that suppress findings. `unknown` has the line and the text of each id that is no rule."""
+
+    comments: list[_Comment] = field(default_factory=list[_Comment])
+    unknown: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+
+    def suppress(self, rule: str, first: int, last: int) -> bool:
+        """Return whether a comment suppresses a rule in the lines from `first` to `last`, and remember which."""
+        hits = [
+            comment
+            for comment in self.comments
+            if rule in comment.rules
+            and (comment.whole_file or first <= comment.line <= last or (comment.alone and comment.line == first - 1))
+        ]
+        for comment in hits:
+            comment.used = True
+        return bool(hits)
+
+    def unused(self, counted: Collection[str]) -> Iterator[int]:
+        """Yield the lines of the comments that suppressed nothing, though all their rules are in `counted`."""
+        for comment in self.comments:
+            if not comment.used and comment.rules and comment.rules <= frozenset(counted):
+                yield comment.line
+
+
+def read_comments(text: str) -> Comments:
+    """Return the comments of a text that begin with `# forbear: ignore`."""
+    result = Comments()
+    if "forbear:" not in text.lower():
+        return result
+    for line, comment, alone in _comments(text):
+        match = _IGNORE.match(comment)
+        if match is None:
+            continue
+        named = match[2] is not None
+        names = {name.strip().upper() for name in (match[2] or "").split(",") if name.strip()}
+        result.unknown += [(line, name) for name in sorted(names - set(RULES))]
+        rules = frozenset(names & set(RULES)) if named else frozenset(RULES)
+        result.comments.append(_Comment(line, rules, named, bool(match[1]), alone))
+    return result
+
+
+def _comments(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield the line and the text of each comment, and whether it stands alone in its line."""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                for match in re.finditer(r"#\s*forbear:", token.string, re.IGNORECASE):
+                    rest = token.string[match.start() :]
+                    yield token.start[0], rest, not token.line[: token.start[1]].strip()
+    except (SyntaxError, tokenize.TokenError):
+        return  # the rest of a text that is no Python

@@ -1,0 +1,189 @@
+"""`rewritten`: the bytes of a file after edits. libcst keeps all that they do not touch: encoding, lines, comments."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from forbear.audit.fixes.edits import Edit
+
+Span = tuple[int, int, int, int]
+"""The first line and column of a node and its last ones; lines count from 1, columns from 0 in characters."""
+
+_KINDS = (cst.BaseExpression, cst.Raise, cst.ImportFrom, cst.Import)
+_LOOSE = (cst.IfExp, cst.Lambda, cst.NamedExpr, cst.Yield, cst.Await, cst.BooleanOperation, cst.Comparison)
+
+
+def rewritten(data: bytes, edits: Mapping[Span, Sequence[Edit]]) -> bytes | None:
+    """Return the bytes of a module after edits at the nodes with these spans.
+
+    None if libcst cannot parse the module, or a span is none of a node.
+    """
+    try:
+        wrapper = MetadataWrapper(cst.parse_module(data), unsafe_skip_copy=True)
+    except (cst.ParserSyntaxError, UnicodeDecodeError, RecursionError):
+        return None
+    left = dict(edits)
+    chosen: dict[cst.CSTNode, Sequence[Edit]] = {}
+    for node, place in wrapper.resolve(PositionProvider).items():
+        span = (place.start.line, place.start.column, place.end.line, place.end.column)
+        if span in left and isinstance(node, _KINDS):
+            chosen[node] = left.pop(span)
+    if left:
+        return None
+    return wrapper.module.visit(_Writer(chosen)).bytes
+
+
+class _Writer(cst.CSTTransformer):
+    """Makes the edits of each node when it leaves it, so that edits further inside are kept."""
+
+    def __init__(self, edits: Mapping[cst.CSTNode, Sequence[Edit]]) -> None:
+        super().__init__()
+        self._edits = edits
+
+    def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
+        result: Any = updated_node
+        for edit in self._edits.get(original_node, ()):
+            if edit.operation != "import":
+                result = _edited(result, edit)
+        if isinstance(original_node, cst.SimpleStatementLine) and len(original_node.body) == 1:
+            edits = self._edits.get(original_node.body[0], ())
+            for edit in [edit for edit in edits if edit.operation == "import"]:
+                return cst.FlattenSentinel(_with_import(result, edit))
+        return result
+
+
+def _with_import(line: cst.SimpleStatementLine, edit: Edit) -> list[cst.SimpleStatementLine]:
+    """Return the lines of an import and of the new one beside it."""
+    new = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name(edit.name))])])
+    if edit.text == "after":
+        return [line, new]
+    return [new.with_changes(leading_lines=line.leading_lines), line.with_changes(leading_lines=[])]
+
+
+def _edited(node: Any, edit: Edit) -> Any:
+    """Return a node after an edit."""
+    match edit.operation:
+        case "keyword":
+            return _with_keyword(node, edit.name, edit.text)
+        case "drop":
+            return _without(node, edit.name)
+        case "rename":
+            name = cst.Name(edit.name)
+            return (
+                node.with_changes(attr=name) if isinstance(node, cst.Attribute) else node.with_changes(value=edit.name)
+            )
+        case "call":
+            return cst.Call(node, [_keyword(edit.name, edit.text)])
+        case "or":
+            return cst.BinaryOperation(_closed(node), cst.BitOr(), cst.parse_expression(edit.text))
+        case "times":
+            return cst.BinaryOperation(
+                _closed(node, (cst.BinaryOperation,)), cst.Multiply(), cst.parse_expression(edit.text)
+            )
+        case "cap":
+            return cst.Call(cst.Name("min"), [cst.Arg(cst.parse_expression(edit.text)), cst.Arg(node)])
+        case "await":
+            called = node.with_changes(func=cst.parse_expression(edit.text), lpar=[], rpar=[])
+            return cst.Await(called)
+        case "from":
+            cause = cst.From(cst.Name(edit.text), cst.SimpleWhitespace(" "))
+            return node.with_changes(cause=cause)
+        case _:
+            return _with_import_of(node, edit)
+
+
+def _closed(node: Any, more: tuple[type, ...] = ()) -> Any:
+    """Return an expression that another operator may follow: in parentheses where it binds less tightly."""
+    loose = isinstance(node, (*_LOOSE, *more)) and not (isinstance(node, cst.BinaryOperation) and _binds(node))
+    if not loose or node.lpar:
+        return node
+    return node.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+
+def _binds(node: cst.BinaryOperation) -> bool:
+    return isinstance(node.operator, (cst.Multiply, cst.Divide, cst.Power))
+
+
+def _keyword(name: str, text: str) -> cst.Arg:
+    tight = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return cst.Arg(cst.parse_expression(text), keyword=cst.Name(name), equal=tight)
+
+
+def _with_keyword(call: cst.Call, name: str, text: str) -> cst.Call:
+    """Return a call that passes a keyword: with a new value if it has the keyword, else after its other arguments."""
+    for arg in call.args:
+        if arg.keyword is not None and arg.keyword.value == name:
+            return call.with_changes(
+                args=[a.with_changes(value=cst.parse_expression(text)) if a is arg else a for a in call.args]
+            )
+    if not call.args:
+        return call.with_changes(args=[_keyword(name, text)])
+    last = call.args[-1]
+    added = _keyword(name, text).with_changes(whitespace_after_arg=last.whitespace_after_arg)
+    args = [*call.args[:-1], last.with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))]
+    return call.with_changes(args=_inserted(args, added, len(args), call.whitespace_before_args))
+
+
+def _without(call: cst.Call, name: str) -> cst.Call:
+    """Return a call without a keyword; the argument before it takes over how the list ends."""
+    args = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != name]
+    if args and len(args) < len(call.args) and call.args[-1] not in args:
+        last = call.args[-1]
+        args[-1] = args[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+    return (
+        call.with_changes(args=args)
+        if args
+        else call.with_changes(args=[], whitespace_before_args=cst.SimpleWhitespace(""))
+    )
+
+
+def _with_import_of(statement: cst.ImportFrom, edit: Edit) -> cst.ImportFrom:
+    """Return a `from` import with one more name, in its place by the alphabet if the others are; or in place of one."""
+    names = [*cast("Sequence[cst.ImportAlias]", statement.names)]
+    new = cst.ImportAlias(cst.Name(edit.name))
+    listed = [str(alias.evaluated_name) for alias in names]
+    if edit.operation == "instead":
+        place = listed.index(edit.text)
+        return statement.with_changes(
+            names=[*names[:place], names[place].with_changes(name=new.name), *names[place + 1 :]]
+        )
+    index = len(names)
+    if listed == sorted(listed, key=_order):
+        index = next((at for at, name in enumerate(listed) if _order(name) > _order(edit.name)), index)
+    opening = statement.lpar.whitespace_after if isinstance(statement.lpar, cst.LeftParen) else cst.SimpleWhitespace("")
+    return statement.with_changes(names=_inserted(names, new, index, opening))
+
+
+def _order(name: str) -> tuple[int, str]:
+    """Return the place of a name in a sorted import: constants, classes, then the rest."""
+    return (0 if name.isupper() else 1 if name[:1].isupper() else 2), name.casefold()
+
+
+def _inserted(items: Sequence[Any], new: Any, index: int, opening: cst.BaseParenthesizableWhitespace) -> list[Any]:
+    """Return items with a new one, separated as they are; `opening` is the white space before the first of them."""
+    between = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    if isinstance(opening, cst.ParenthesizedWhitespace):
+        plain = opening.with_changes(first_line=cst.TrailingWhitespace(newline=cst.Newline()), empty_lines=[])
+        between = cst.Comma(whitespace_after=plain)
+    first = items[0].comma
+    if len(items) > 1 and isinstance(first, cst.Comma) and isinstance(first.whitespace_after, cst.SimpleWhitespace):
+        between = first
+    result = [*items[:index], new, *items[index:]]
+    closing = items[-1].comma
+    if index < len(items):
+        result[index] = new.with_changes(comma=between)
+        return result
+    inner = between
+    if isinstance(closing, cst.Comma) and isinstance(closing.whitespace_after, cst.ParenthesizedWhitespace):
+        after = closing.whitespace_after  # its comment belongs to the item before
+        if isinstance(between.whitespace_after, cst.ParenthesizedWhitespace):
+            inner = between.with_changes(
+                whitespace_after=between.whitespace_after.with_changes(first_line=after.first_line)
+            )
+            bare = cst.TrailingWhitespace(newline=cst.Newline())
+            closing = closing.with_changes(whitespace_after=after.with_changes(first_line=bare))
+    result[-2] = result[-2].with_changes(comma=inner)
+    result[-1] = new.with_changes(comma=closing)
+    return result
