@@ -83,7 +83,7 @@ def test_sarif(code: Path, invoke: Invoke) -> None:
     (result,) = run["results"]
     assert (result["ruleId"], result["ruleIndex"], result["level"]) == ("UNSAFE", 0, "error")
     place = result["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"] == {"uri": "shop.py"}
+    assert place["artifactLocation"] == {"uri": "shop.py", "uriBaseId": "%SRCROOT%"}
     assert place["region"] == {"startLine": 7, "startColumn": 12, "endLine": 7, "endColumn": 71}
     assert result["partialFingerprints"]["forbear/v1"]
     (notification,) = run["invocations"][0]["toolExecutionNotifications"]

@@ -22,6 +22,11 @@ class AuditRule:
     cures: dict[str, str] = field(default_factory=dict[str, str])
     notes: frozenset[str] = frozenset()
 
+    @property
+    def anchor(self) -> str:
+        """The anchor of the rule on the page of all rules."""
+        return self.id.lower()
+
     def cure_for(self, library: str) -> str:
         """Return the cure in the words of a library."""
         return self.cures.get(library, self.cure)

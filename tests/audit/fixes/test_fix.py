@@ -10,13 +10,13 @@ import pytest
 
 from forbear.audit import AuditSettings, audit
 from forbear.audit.baseline import Baseline
-from forbear.audit.fixes import Figures, FixedFile, fix
+from forbear.audit.fixes import FixedFile, FixFigures, fix
 
 SETTINGS = AuditSettings()
-BOTH = Figures(deadline=60, cap=30)
+BOTH = FixFigures(deadline=60, cap=30)
 
 
-def fixed(folder: Path, text: str, figures: Figures = BOTH) -> str:
+def fixed(folder: Path, text: str, figures: FixFigures = BOTH) -> str:
     """The text of a file after its fixes."""
     file = folder / "shop.py"
     file.write_text(text, encoding="utf-8")
@@ -50,8 +50,8 @@ def test_what_is_certain_is_fixed(name: str, tmp_path: Path) -> None:
 def test_figures_are_the_users_choice(tmp_path: Path) -> None:
     """Without a figure no deadline and no cap is made up, and other findings are fixed all the same."""
     text = DECORATED.format("backoff", "@backoff.on_exception(backoff.expo, OSError, max_tries=12, jitter=None)")
-    assert fixed(tmp_path, text, Figures()) == text.replace(", jitter=None", "")
-    assert "max_time=2.5)" in fixed(tmp_path, text, Figures(deadline=2.5))
+    assert fixed(tmp_path, text, FixFigures()) == text.replace(", jitter=None", "")
+    assert "max_time=2.5)" in fixed(tmp_path, text, FixFigures(deadline=2.5))
 
 
 BACKOFF = (
@@ -80,7 +80,7 @@ def test_what_is_suppressed_or_known_is_left(tmp_path: Path) -> None:
     ("head", "encoding", "newline"),
     [
         ("# -*- coding: latin-1 -*-\n# ä\n", "latin-1", "\n"),
-        ("# ä𝕏\n", "utf-8", "\r\n"),
+        ("# ä😀\n", "utf-8", "\r\n"),
         ("# ä\n", "utf-8-sig", "\r\n"),
         ("\tx = 1\n".lstrip(), "utf-8", "\r"),
     ],

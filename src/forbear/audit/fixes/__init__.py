@@ -19,12 +19,12 @@ from forbear.audit.baseline import Baseline
 from forbear.audit.engine import Audit, result_of
 from forbear.audit.findings import Finding, Unread
 from forbear.audit.fixes.edits import Edit, settled
-from forbear.audit.fixes.plans import CAPPED, TIMED, Figures, plan
+from forbear.audit.fixes.plans import CAPPED, TIMED, FixFigures, plan
 from forbear.audit.modules import Module
 from forbear.audit.reading import LINES, Reading, characters, hits, parse, read_texts
 from forbear.audit.settings import AuditSettings
 
-__all__ = ["CAPPED", "TIMED", "Figures", "Fix", "FixedFile", "fix", "fixed_file"]
+__all__ = ["CAPPED", "TIMED", "Fix", "FixFigures", "FixedFile", "fix", "fixed_file"]
 
 
 @dataclass(frozen=True, order=True)
@@ -87,7 +87,7 @@ def fix(
     result: Audit,
     *,
     settings: AuditSettings,
-    figures: Figures = Figures(),  # noqa: B008 - frozen
+    figures: FixFigures = FixFigures(),  # noqa: B008 - frozen
     baseline: Baseline | None = None,
     dry: bool = False,
 ) -> tuple[Audit, list[FixedFile]]:
@@ -129,7 +129,9 @@ def fix(
     return result_of(total, baseline), done
 
 
-def fixed_file(path: Path, findings: Iterable[Finding], settings: AuditSettings, figures: Figures) -> FixedFile | None:
+def fixed_file(
+    path: Path, findings: Iterable[Finding], settings: AuditSettings, figures: FixFigures
+) -> FixedFile | None:
     """Return a file with these findings cured as far as that is certain, None if none of them is."""
     from forbear.audit.fixes.write import Span, rewritten
 

@@ -12,7 +12,7 @@ _WAITS = ("tenacity", "tenacity.wait")
 
 
 @dataclass(frozen=True)
-class Figures:
+class FixFigures:
     """The figures that are the user's choice, in seconds: the length of a deadline and the longest wait.
 
     What needs one that is None is not fixed.
@@ -22,7 +22,7 @@ class Figures:
     cap: float | None = None
 
 
-def plan(module: Module, rule: str, node: ast.AST, library: str, figures: Figures) -> Plan | None:
+def plan(module: Module, rule: str, node: ast.AST, library: str, figures: FixFigures) -> Plan | None:
     """Return what cures a finding at a node, None if there is no cure that is certain."""
     if library == "loop":
         return loops.plan(module, rule, node, figures.cap)

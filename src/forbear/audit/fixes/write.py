@@ -32,10 +32,10 @@ def rewritten(data: bytes, edits: Mapping[Span, Sequence[Edit]]) -> bytes | None
             chosen[node] = left.pop(span)
     if left:
         return None
-    return wrapper.module.visit(_Writer(chosen)).bytes
+    return wrapper.module.visit(_EditWriter(chosen)).bytes
 
 
-class _Writer(cst.CSTTransformer):
+class _EditWriter(cst.CSTTransformer):
     """Makes the edits of each node when it leaves it, so that edits further inside are kept."""
 
     def __init__(self, edits: Mapping[cst.CSTNode, Sequence[Edit]]) -> None:

@@ -37,9 +37,9 @@ def apply_fixes(
     """Fix what is certain; return the audit of the new code, and the files. With `dry` nothing is written."""
     import_module("libcst")  # an error before the work, which names the extra
 
-    from forbear.audit.fixes import Figures, fix
+    from forbear.audit.fixes import FixFigures, fix
 
-    return fix(result, settings=settings, figures=Figures(deadline, cap), baseline=baseline, dry=dry)
+    return fix(result, settings=settings, figures=FixFigures(deadline, cap), baseline=baseline, dry=dry)
 
 
 def print_diff(files: "list[FixedFile]") -> None:
