@@ -150,7 +150,7 @@ def test_files_that_cannot_be_read_are_reported(tmp_path: Path) -> None:
     assert set(reasons) == {
         "broken.py", "deep.py", "nested.py", "binary.py", "latin.py", "book.ipynb", "huge.py", "pipe.py", "absent.py",
     }  # fmt: skip
-    assert reasons["huge.py"] == "5 MB are more than the limit of 5 MB"
+    assert reasons["huge.py"] == "2.0 MB are more than the limit of 2 MB"
     assert reasons["binary.py"] == "it is binary"
     assert reasons["absent.py"] == "there is no such file or folder"
 

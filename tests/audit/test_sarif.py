@@ -57,7 +57,7 @@ def test_a_log_is_valid_and_complete(code: Path) -> None:
     assert in_cell["logicalLocations"][0]["name"] == "cell 1, line 4"
     (invocation,) = run["invocations"]
     (unread,) = invocation["toolExecutionNotifications"]
-    assert unread["message"]["text"] == "not read: line 1: invalid syntax"
+    assert unread["message"]["text"].startswith("not read: line 1: invalid syntax for Python 3.")
     (comment,) = invocation["toolConfigurationNotifications"]
     assert comment["message"]["text"] == "the comment names 'TYPO', which is no rule"
     assert comment["locations"][0]["physicalLocation"]["region"] == {"startLine": 1}

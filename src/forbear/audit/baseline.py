@@ -8,6 +8,8 @@ from typing import Any
 
 from forbear.audit.findings import Finding
 
+_VERSION = 1
+
 
 class Baseline:
     """A file of known findings. Each is known by its rule, path and line of code, so that other lines may change."""
@@ -21,9 +23,12 @@ class Baseline:
         """Return the baseline in a file; raises ValueError for a file that is none, OSError if it cannot be read."""
         try:
             document: Any = json.loads(path.read_text(encoding="utf-8"))
+            version = document["version"]
             known = Counter({str(key): int(count) for key, count in document["findings"].items()})
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ValueError(f"`baseline` must be a file that --write-baseline has written, got {path}") from None
+        if version != _VERSION:
+            raise ValueError(f"`baseline` must be of version {_VERSION}, got {path} of version {version}")
         return cls(path, known)
 
     @classmethod
@@ -34,7 +39,7 @@ class Baseline:
 
     def write(self) -> None:
         """Write the baseline to its file."""
-        document = {"version": 1, "findings": dict(sorted(self.known.items()))}
+        document = {"version": _VERSION, "findings": dict(sorted(self.known.items()))}
         self.path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
     def new(self, findings: Iterable[Finding]) -> list[Finding]:

@@ -4,6 +4,7 @@ import ast
 import math
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import cast
 
 from forbear.audit import clients
@@ -22,16 +23,30 @@ _LONGEST = 120.0  # seconds: a single wait above this needs a reason
 _RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
 
 
+class _Uses(list[RetryUse]):
+    """The retries of a module, by what they repeat; each is computed once, since a file may have very many."""
+
+    @cached_property
+    def by_function(self) -> dict[int, RetryUse]:
+        """The retries of functions, by the id of the function."""
+        return {id(use.function): use for use in self if use.function is not None and use.region}
+
+    @cached_property
+    def by_loop(self) -> dict[int, RetryUse]:
+        """The loops written by hand, by the id of the loop."""
+        return {id(use.loop): use for use in self if use.loop is not None}
+
+
 def check(module: Module) -> Iterator[Hit]:
     """Yield what the rules say of a module."""
-    uses = find_retries(module)
+    uses = _Uses(find_retries(module))
     for use in uses:
         for rule, node, message in _of_use(module, use, uses):
             yield rule, node, message, use.library
     yield from _self_retrying_clients(module)
 
 
-def _of_use(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str]]:
+def _of_use(module: Module, use: RetryUse, uses: _Uses) -> Iterator[tuple[str, ast.AST, str]]:
     yield from use.flaws
     if use.attempts == 1:
         return  # the policy is off
@@ -129,8 +144,8 @@ def _unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]
             yield "UNSAFE", effect.node, f"{effect.text} is repeated; {effect.why}"
 
 
-def _nested(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str]]:
-    inner = {id(other.function): other for other in uses if other.function is not None and other.region}
+def _nested(module: Module, use: RetryUse, uses: _Uses) -> Iterator[tuple[str, ast.AST, str]]:
+    inner = uses.by_function
     for node in inside(use.region):
         if not isinstance(node, ast.Call):
             continue
@@ -146,12 +161,9 @@ def _nested(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tup
         if other is not None and not (use.library == other.library == "forbear"):
             yield "NESTED", node, f"{function.name}() retries, too: attempts multiply"
             return
-    for other in uses:
-        if (
-            other.loop is not None
-            and other.loop is not use.loop
-            and any(node is other.loop for node in inside(use.region))
-        ):
+    for node in inside(use.region) if uses.by_loop else ():
+        other = uses.by_loop.get(id(node))
+        if other is not None and other.loop is not None and node is not use.loop:
             yield "NESTED", use.node, f"the loop in line {other.loop.lineno} retries, too: attempts multiply"
             return
 

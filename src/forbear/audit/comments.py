@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from forbear.audit.rules import RULES
 
-_IGNORE = re.compile(r"#\s*forbear:\s*ignore(-file)?(?:\[([^\]]*)\])?", re.IGNORECASE)
+_IGNORE = re.compile(r"#\s*forbear:\s*ignore(-file)?(?:\[([^\]]*)(\]?))?", re.IGNORECASE)
 
 
 @dataclass
@@ -59,7 +59,9 @@ def read_comments(text: str) -> Comments:
         if match is None:
             continue
         named = match[2] is not None
-        names = {name.strip().upper() for name in (match[2] or "").split(",") if name.strip()}
+        names = {name.upper() for name in re.split(r"[\s,]+", match[2] or "") if name}
+        if named and not match[3]:
+            names = {f"[{match[2].strip()}"}  # the bracket is not closed
         result.unknown += [(line, name) for name in sorted(names - set(RULES))]
         rules = frozenset(names & set(RULES)) if named else frozenset(RULES)
         result.comments.append(_Comment(line, rules, named, bool(match[1]), alone))

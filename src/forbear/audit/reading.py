@@ -2,6 +2,7 @@
 
 import ast
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -59,6 +60,8 @@ def read_texts(path: Path, texts: list[tuple[int, str]], settings: AuditSettings
         result.unread.append(Unread(str(path), "its code needs too much memory"))
     except Exception as error:  # one odd file must not end the audit of all others
         reason = f"forbear could not analyse it, please report this: {type(error).__name__}: {error}"
+        if isinstance(error, ValueError) and "integer string conversion" in str(error):
+            reason = "it has a number with too many digits"
         result.unread.append(Unread(str(path), reason))
     return result
 
@@ -93,14 +96,18 @@ def _read(path: Path, texts: list[tuple[int, str]], settings: AuditSettings, res
 
 def parse(text: str) -> ast.Module | str:
     """Return the tree of a text, or why it cannot be parsed."""
+    if "\0" in text:
+        return "it has a NUL character"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the code that is read
             return ast.parse(text)
     except SyntaxError as error:
-        return f"line {error.lineno}: {error.msg}"
-    except (ValueError, MemoryError):
-        return "it cannot be parsed"
+        reason = (error.msg or "").partition(": value has")[0]  # a number of thousands of digits
+        newer = f" for Python {sys.version_info[0]}.{sys.version_info[1]}" if reason == "invalid syntax" else ""
+        return f"line {error.lineno}: {reason}{newer}"
+    except MemoryError:
+        return "its code is nested too deeply"
 
 
 def hits(module: Module) -> Iterator[tuple[str, Any, str, str]]:

@@ -10,8 +10,10 @@ from forbear.audit.findings import Severity
 from forbear.audit.rules import RULES
 
 _KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on")
-LARGEST = 5_000_000
-"""The size in bytes above which a file is not read."""
+LARGEST = 2_000_000
+"""The size in bytes above which a file is not read: its tree may take 500 times as much memory."""
+LARGEST_NOTEBOOK = 50_000_000
+"""The size in bytes above which a notebook is not read. Most of it are pictures; its code must be below `LARGEST`."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,9 @@ def read_settings(folder: Path) -> AuditSettings:
                 document: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
                 table: object = document.get("tool", {}).get("forbear", {}).get("audit", {})
                 return _from_table(table, place)
-            except (ValueError, TypeError, AttributeError) as error:
+            except OSError as error:
+                raise ValueError(f"{file}: {error.strerror}") from None
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 raise ValueError(f"{file}: [tool.forbear.audit]: {error}") from None
     return AuditSettings()
 

@@ -60,7 +60,10 @@ def grows_to(first: float, multiplier: float, attempts: float | None) -> float |
     """Return the longest wait of an exponential backoff without a cap, None if the number of attempts is unknown."""
     if attempts is None:
         return None
-    return math.inf if attempts > 64 else first * multiplier ** max(attempts - 2, 0)
+    try:
+        return math.inf if attempts > 64 else float(first) * float(multiplier) ** max(attempts - 2, 0)
+    except OverflowError:
+        return math.inf
 
 
 def seconds(value: object, default: float) -> float:

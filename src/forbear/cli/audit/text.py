@@ -16,7 +16,7 @@ _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 def print_finding(finding: "Finding") -> None:
     """Print a finding: place and rule, the line of code with carets below it, and the cure."""
     cell = f"cell {finding.cell}:" if finding.cell else ""
-    place = click.style(f"{finding.path}:{cell}{finding.line}:{finding.column}", bold=True)
+    place = click.style(f"{printable(finding.path)}:{cell}{finding.line}:{finding.column}", bold=True)
     label = click.style(f"{finding.severity} {finding.rule}", fg=_COLORS[finding.severity], bold=True)
     click.echo(f"{place}: {label}: {printable(finding.message)}")
     text = printable(finding.text.rstrip())
