@@ -40,4 +40,4 @@ def test_the_page_has_the_figures_and_the_rules() -> None:
     """The tables of docs/audit.md are those that the corpus and the rules give."""
     assert "\n".join(table()) in PAGE
     for rule in RULES.values():
-        assert f"| {rule.id} | {rule.severity} | {rule.summary} |" in PAGE
+        assert f"| [{rule.id}](reference/audit.md#{rule.anchor}) | {rule.severity} | {rule.summary} |" in PAGE

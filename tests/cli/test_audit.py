@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from forbear.audit import RULES
+from forbear.audit.advice import ADVICE
 from tests.cli.conftest import Invoke
 
 POST = (
@@ -100,28 +101,26 @@ def test_a_baseline_is_written_and_used(code: Path, invoke: Invoke) -> None:
     assert (done.exit_code, done.stdout) == (0, "no findings in 1 file; 1 suppressed\n")
 
 
+@pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("rule", RULES)
-def test_explain(rule: str, invoke: Invoke) -> None:
-    """A rule is explained by its reason, its example and its cures."""
+def test_explain(rule: str, columns: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule is explained by its reason, its examples and its cures, within the width of the terminal."""
+    monkeypatch.setenv("COLUMNS", str(columns))
     done = invoke("audit", "--explain", rule.lower())
-    assert done.exit_code == 0
-    assert done.stdout.startswith(f"{rule} ({RULES[rule].severity}): {RULES[rule].summary}\n\n{RULES[rule].why}\n")
-    assert f"Cure: {RULES[rule].cure}." in done.stdout
+    assert (done.exit_code, done.stderr) == (0, "")
+    words = " ".join(done.stdout.split())
+    assert words.startswith(f"{rule} ({RULES[rule].severity}): {RULES[rule].summary} {RULES[rule].why} Example: ")
+    for text in (RULES[rule].example, RULES[rule].cure, *RULES[rule].cures.values(), ADVICE[rule].cured):
+        assert " ".join(text.split()) in words
+    plain = [line for line in done.stdout.splitlines() if not line.startswith("    ")]
+    assert max(map(len, plain)) <= columns
+    assert "\n\n\n" not in done.stdout
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_example_of_a_rule_is_found(rule: str, tmp_path: Path, invoke: Invoke) -> None:
-    """The example that a rule's explanation shows breaks that rule."""
-    imports = "import backoff, httpx, openai, random, requests, stamina, tenacity, time\n"
-    text = RULES[rule].example
-    if not text.startswith(("@", "client", "async")):
-        head = "for _ in range(5):\n    response = requests.get(URL)\n" if text.startswith("if") else ""
-        body = head + "".join(f"{'    ' if head else ''}{line}\n" for line in text.splitlines())
-        body += "    return response\n" if head else ""
-        text = "def example():\n" + "".join(f"    {line}\n" for line in body.splitlines())
-    (tmp_path / "example.py").write_text(imports + text)
-    document: Any = json.loads(invoke("audit", str(tmp_path), "--json", "--jobs", "1").stdout)
-    assert rule in {finding["rule"] for finding in document["findings"]}
+def test_explain_several(invoke: Invoke) -> None:
+    """Several rules are explained one after the other."""
+    text = invoke("audit", "--explain", "STATE,FIXED").stdout
+    assert text.index("STATE (warning)") < text.index("FIXED (warning)")
 
 
 @pytest.mark.parametrize(

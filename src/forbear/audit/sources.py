@@ -150,8 +150,8 @@ def _is_python(source: str) -> bool:
 
 
 def _listed(document: Any, key: str) -> list[Any] | None:
-    value: Any = cast("dict[str, Any]", document).get(key) if isinstance(document, dict) else None
-    return list(value) if isinstance(value, list) else None
+    value: object = cast("dict[str, object]", document).get(key) if isinstance(document, dict) else None
+    return [*cast("Iterable[Any]", value)] if isinstance(value, list) else None
 
 
 def _source(cell: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--fix-deadline", type=duration, metavar="S", help="With --fix: add missing deadlines of this length.")
 @click.option("--fix-cap", type=duration, metavar="S", help="With --fix: cap growing waits at this length.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes; by default one for each CPU.")
-@click.option("--explain", metavar="RULE", help="Explain a rule, and read no code.")
+@click.option("--explain", metavar="RULES", help="Explain rules, and read no code.")
 def command(
     paths: tuple[Path, ...],
     select: str | None,
@@ -67,7 +67,8 @@ def command(
     from forbear.audit.baseline import Baseline
 
     if explain is not None:
-        print_rule(_rules("explain", explain)[0])
+        for rule in _rules("explain", explain):
+            print_rule(rule)
         return
     if as_json and as_sarif:
         raise BadInput("`--json` does not go with `--sarif`", "leave one of them out")

@@ -1,11 +1,11 @@
 """The findings of `forbear audit` for people: the code with a caret, the message, and the cure."""
 
+import shutil
+import textwrap
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
-
-from forbear.cli.output import BadInput
 
 if TYPE_CHECKING:
     from forbear.audit import Audit, Finding
@@ -30,17 +30,31 @@ def print_finding(finding: "Finding") -> None:
 
 
 def print_rule(rule_id: str) -> None:
-    """Print all about a rule: summary, reason, example, and the cures of each library."""
-    from forbear.audit import RULES
+    """Print all about a rule: summary, reason, examples, the cures of each library, and when a finding may stay."""
+    from forbear.audit.advice import ADVICE
+    from forbear.audit.rules import RULES
 
-    if rule_id not in RULES:
-        raise BadInput(f"there is no rule {rule_id}", f"the rules are {', '.join(RULES)}")
-    rule = RULES[rule_id]
-    click.echo(f"{rule.id} ({rule.severity}): {rule.summary}\n\n{rule.why}\n\nExample:\n")
-    click.echo("\n".join(f"    {line}".rstrip() for line in rule.example.splitlines()))
-    click.echo(f"\nCure: {rule.cure}.")
-    for library, cure in rule.cures.items():
-        click.echo(f"  {library}: {cure}")
+    rule, advice = RULES[rule_id], ADVICE[rule_id]
+    _paragraph(f"{rule.id} ({rule.severity}): {rule.summary}")
+    _paragraph(rule.why)
+    _example("Example:", rule.example)
+    _paragraph(f"Cure: {rule.cure}.", last=not rule.cures)
+    for number, (library, cure) in enumerate(rule.cures.items(), 1):
+        _paragraph(f"  {library}: {cure}", indent="    ", last=number == len(rule.cures))
+    _example("Cured:", advice.cured)
+    _paragraph(f"A finding may stay if this holds: {advice.accept[0].lower()}{advice.accept[1:]}")
+    click.echo(f"Then suppress it by a comment:\n\n    # forbear: ignore[{rule.id}]\n")
+
+
+def _paragraph(text: str, *, indent: str = "", last: bool = True) -> None:
+    """Print a text within the width of the terminal, but at most 100 columns, and an empty line if it is the last."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    click.echo("\n".join(lines) + "\n" * last)
+
+
+def _example(title: str, code: str) -> None:
+    click.echo(f"{title}\n\n{textwrap.indent(code, '    ')}\n")
 
 
 def print_summary(result: "Audit") -> None:
