@@ -200,12 +200,12 @@ def test_comments_that_suppress_nothing_are_reported(tmp_path: Path) -> None:
     [
         ("[tool.forbear.audit\n", r"pyproject.toml: \[tool.forbear.audit\]: Expected ']'"),
         ("x = '\xff'", "pyproject.toml: .*'utf-8' codec can't decode"),
-        ("tool = 3\n", "pyproject.toml: .*has no attribute 'get'"),
-        ("[tool.forbear]\naudit = 3\n", "must be a table"),
-        ("[tool.forbear.audit]\nbaseline = 3\n", "pyproject.toml: "),
+        ("tool = 3\n", "`tool` must be a table, got 3"),
+        ("[tool.forbear]\naudit = 3\n", "`audit` must be a table, got 3"),
+        ("[tool.forbear.audit]\nbaseline = 3\n", "`baseline` must be the name of a file, got 3"),
         ("[tool.forbear.audit]\nselect = ['NOPE']\n", "`select` must have ids of rules"),
         ("[tool.forbear.audit.per-file-ignores]\n'a.py' = ['NOPE']\n", "`per_file_ignores` must have ids of rules"),
-        ("[tool.forbear.audit]\nper-file-ignores = 3\n", "pyproject.toml: "),
+        ("[tool.forbear.audit]\nper-file-ignores = 3\n", "`per-file-ignores` must be a table, got 3"),
     ],
 )
 def test_settings_that_are_broken(text: str, message: str, tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """`forbear audit`: what it prints, its options, and its exit codes."""
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -96,7 +98,7 @@ def test_sarif(code: Path, invoke: Invoke) -> None:
 def test_a_baseline_is_written_and_used(code: Path, invoke: Invoke) -> None:
     """After --write-baseline the known findings do not count."""
     done = invoke("audit", "--baseline", "known.json", "--write-baseline", "--jobs", "1")
-    assert (done.exit_code, done.stderr) == (0, "wrote 1 findings to known.json\n")
+    assert (done.exit_code, done.stderr) == (0, "wrote 1 finding to known.json\n")
     done = invoke("audit", "--baseline", "known.json", "--jobs", "1")
     assert (done.exit_code, done.stdout) == (0, "no findings in 1 file; 1 suppressed\n")
 
@@ -213,3 +215,19 @@ def test_fix_names_the_extra(code: Path, invoke: Invoke, monkeypatch: pytest.Mon
     assert done.exit_code == 2
     assert done.stderr == 'error: this needs libcst, which is not installed\nhint: pip install "forbear[audit]"\n'
     assert invoke("audit", "--jobs", "1").exit_code == 1
+
+
+def test_progress_is_shown_in_a_terminal(code: Path, env: dict[str, str]) -> None:
+    """A terminal shows how many files were read, and the line is gone in the end; stdout has the findings only."""
+    controller, terminal = pty.openpty()
+    for number in range(40):
+        (code / f"m{number}.py").write_text("x = 1\n")
+    args = [sys.executable, "-m", "forbear.cli", "audit", "--jobs", "1"]
+    with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=terminal, env=env, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.read().endswith("1 error in 41 files\n")
+    os.close(terminal)
+    shown = os.read(controller, 100_000).decode()
+    os.close(controller)
+    assert "41 files read" in shown
+    assert shown.rstrip().endswith("\x1b[2K")

@@ -69,19 +69,29 @@ def read_settings(folder: Path) -> AuditSettings:
         if file.is_file():
             try:
                 document: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-                table: object = document.get("tool", {}).get("forbear", {}).get("audit", {})
-                return _from_table(table, place)
+                return _from_table(_table(document), place)
             except OSError as error:
                 raise ValueError(f"{file}: {error.strerror}") from None
-            except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"{file}: [tool.forbear.audit]: {error}") from None
     return AuditSettings()
 
 
-def _from_table(table: object, place: Path) -> AuditSettings:
-    if not isinstance(table, dict):
-        raise TypeError("must be a table")
-    options = cast("dict[str, Any]", table)
+def _table(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the table `tool.forbear.audit` of a document, empty if there is none."""
+    table = document
+    for name in ("tool", "forbear", "audit"):
+        table = _mapping(name, table.get(name, {}))
+    return table
+
+
+def _mapping(name: str, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"`{name}` must be a table, got {value!r}")
+    return cast("dict[str, Any]", value)
+
+
+def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
     unknown = [key for key in options if key not in _KEYS]
     if unknown:
         raise ValueError(f"the keys are {', '.join(_KEYS)}, got {unknown[0]!r}")
@@ -90,9 +100,11 @@ def _from_table(table: object, place: Path) -> AuditSettings:
     lists: dict[str, Any] = {key: _texts(key, options[key]) for key in keys}
     result = replace(result, **lists)
     if "per-file-ignores" in options:
-        pairs = options["per-file-ignores"].items()
+        pairs = _mapping("per-file-ignores", options["per-file-ignores"]).items()
         result = replace(result, per_file_ignores={name: _texts("per-file-ignores", value) for name, value in pairs})
     if "baseline" in options:
+        if not isinstance(options["baseline"], str):
+            raise ValueError(f"`baseline` must be the name of a file, got {options['baseline']!r}")
         result = replace(result, baseline=str(place / options["baseline"]))
     return result
 

@@ -16,7 +16,7 @@ from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
 from forbear.cli.values import duration
 
 if TYPE_CHECKING:
-    from forbear.audit import Audit, AuditSettings
+    from forbear.audit import Audit, AuditSettings, Finding
     from forbear.audit.baseline import Baseline
     from forbear.audit.fixes import FixedFile
 
@@ -85,7 +85,7 @@ def command(
     if write_baseline:
         written = Baseline.of(Path(settings.baseline or ""), result.findings)
         written.write()
-        tell(f"wrote {len(result.findings)} findings to {written.path}")
+        tell(f"wrote {len(result.findings)} finding{'s' * (len(result.findings) != 1)} to {written.path}")
         return
     fixed: list[FixedFile] = []
     if fix or diff:
@@ -161,7 +161,7 @@ def _baseline(settings: "AuditSettings", write: bool) -> "Baseline | None":
 def _print(result: "Audit", fixed: "list[FixedFile]", *, as_json: bool, as_sarif: bool) -> None:
     if as_json:
         document = {
-            "findings": [asdict(finding) for finding in result.findings],
+            "findings": [_fields(finding) for finding in result.findings],
             "unread": [asdict(unread) for unread in result.unread],
             "files": result.files,
             "lines": result.lines,
@@ -186,3 +186,8 @@ def _print(result: "Audit", fixed: "list[FixedFile]", *, as_json: bool, as_sarif
         for remark in result.remarks:
             warn(printable(str(remark)))
         print_summary(result)
+
+
+def _fields(finding: "Finding") -> dict[str, Any]:
+    """Return the fields of a finding for JSON, without those that only SARIF needs."""
+    return {name: value for name, value in asdict(finding).items() if name != "last_text"}
