@@ -11,6 +11,7 @@ import pytest
 from forbear.audit import AuditSettings, audit
 from forbear.audit.baseline import Baseline
 from forbear.audit.fixes import FixedFile, FixFigures, fix
+from tests.support.audit.corpus import snippets
 
 SETTINGS = AuditSettings()
 BOTH = FixFigures(deadline=60, cap=30)
@@ -45,6 +46,22 @@ def test_what_is_certain_is_fixed(name: str, tmp_path: Path) -> None:
     assert got == after
     ast.parse(got)
     assert fixed(tmp_path, got) == got
+
+
+def test_the_corpus_is_fixed_once(tmp_path: Path) -> None:
+    """All fixes in the corpus make code that parses and has fewer findings of their rules; a second run has none."""
+    for snippet in snippets():
+        (tmp_path / f"{snippet.name}.py").write_text(snippet.code, encoding="utf-8")
+    result = audit([tmp_path], settings=SETTINGS)
+    after, files = fix(result, settings=SETTINGS, figures=BOTH)
+    assert (len(files) >= 30, after.unread) == (True, result.unread)
+    left = [(finding.path, finding.rule) for finding in after.findings]
+    for item in files:
+        for one in item.fixes:
+            assert left.count((one.path, one.rule)) < sum(
+                (f.path, f.rule) == (one.path, one.rule) for f in result.findings
+            )
+    assert fix(after, settings=SETTINGS, figures=BOTH)[1] == []
 
 
 def test_figures_are_the_users_choice(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class FixedFile:
 
     def diff(self) -> str:
         """Return the changes as a unified diff."""
-        name = self.path.as_posix().removeprefix("./")
+        name = self.path.as_posix().removeprefix("./").lstrip("/")
         old, new = (_decoded(data).splitlines(keepends=True) for data in (self.before, self.after))
         lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
         return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

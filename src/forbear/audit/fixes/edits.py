@@ -92,7 +92,8 @@ def settled(module: Module, edits: list[Edit]) -> list[Edit]:
             result.append(Edit(edit.node, operation, edit.name, "" if needed else edit.text))
         else:
             result.append(edit)
-    return list(dict.fromkeys(result))
+    # A cap goes inside of jitter: outside it would make all long waits equal.
+    return sorted(dict.fromkeys(result), key=lambda edit: edit.operation != "cap")
 
 
 def module_name(module: Module, package: str) -> str | None:
