@@ -40,6 +40,6 @@ def _listed(names: list[str]) -> str:
 
 
 def _code(example: str) -> Iterator[str]:
-    """Yield an indented block, which nobody runs: it calls what is not there."""
+    """Yield an indented block, which no test runs: it calls functions that are not there."""
     yield from (f"    {line}".rstrip() for line in example.splitlines())
     yield ""

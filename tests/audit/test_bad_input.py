@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from forbear.audit import AuditSettings, audit, engine
 from forbear.audit.baseline import Baseline
+from forbear.audit.sarif import as_sarif
 from forbear.audit.settings import LARGEST, LARGEST_NOTEBOOK, read_settings
 from tests.support.audit.deadly import read_batch
 
@@ -173,7 +173,7 @@ COMMENTS = [
     ("# forbear: ignore[UNBOUNDED", 1, ["the comment names '[UNBOUNDED', which is no rule"]),
     ("# forbear: ignore[]", 1, []),
     ("# type: ignore  # forbear: ignore", 0, []),
-    ("# forbear: ignore[NESTED]", 1, []),  # NESTED does not count here, so nobody knows
+    ("# forbear: ignore[NESTED]", 1, []),  # NESTED does not count here, so it may be of use
     ("", 1, []),
 ]
 
@@ -251,7 +251,7 @@ def command(*args: str) -> list[str]:
 
 
 def is_alive(group: int) -> bool:
-    """Whether a process of the group is left."""
+    """True if a process of the group is left."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -282,7 +282,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    """Output that nobody reads ends the command without a word."""
+    """A command whose output is not read ends without a word."""
     (tmp_path / "a.py").write_text("import tenacity\n" + "@tenacity.retry\ndef f():\n    g()\n" * 1000)
     with subprocess.Popen(command(str(tmp_path)), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -294,14 +294,13 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_text_are_printed(tmp_path: Path) -> None:
-    """A name that is no UTF-8, or that commands a terminal, is printed by what it is, and JSON and SARIF have it."""
+    """A name that is no UTF-8, or that commands a terminal, is printed by what it is, and SARIF has it."""
     for name in (b"a\xff.py", b"b\x1b[31m.py", b"c\n.py"):
         Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name)).write_text(RETRIED)
     done = subprocess.run(command(str(tmp_path), "--select", "UNBOUNDED"), capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (1, b"")
     assert b"\x1b" not in done.stdout
     assert len([line for line in done.stdout.splitlines() if b": error UNBOUNDED: " in line]) == 3
-    for option in ("--json", "--sarif"):
-        done = subprocess.run(command(str(tmp_path), option), capture_output=True, check=False)
-        document: Any = json.loads(done.stdout)
-        assert document
+    log = json.loads(json.dumps(as_sarif(audit([tmp_path], settings=SETTINGS), "1", root=tmp_path)))
+    places = [result["locations"][0]["physicalLocation"]["artifactLocation"] for result in log["runs"][0]["results"]]
+    assert [place["uri"] for place in places] == ["a%FF.py", "b%1B%5B31m.py", "c%0A.py"]

@@ -16,8 +16,7 @@ ADVICE: dict[str, Advice] = {
         "def charge(cents):\n    return send(cents, key=str(uuid.uuid4()))\n\n@stamina.retry(on=httpx.HTTPError)\n"
         "def send(cents, key):\n    headers = {'Idempotency-Key': key}\n"
         "    return httpx.post(URL, json={'cents': cents}, headers=headers)",
-        "The server finds duplicates by something in the request that the audit cannot know, or the call only reads, "
-        "such as a search by POST.",
+        "The server finds duplicates by a field that the audit cannot know, or the call only reads, such as a search.",
     ),
     "NESTED": Advice(
         "client = openai.OpenAI(max_retries=0)\n\n@stamina.retry(on=openai.APIConnectionError)\n"

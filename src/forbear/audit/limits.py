@@ -12,7 +12,7 @@ _TIME = re.compile(
 )
 _SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at|move_on_after|move_on_at|Timeout)$")
 
-_MANY = 10**9  # attempts that nobody lives to see
+_MANY = 10**9  # more attempts than any program makes
 
 
 def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
