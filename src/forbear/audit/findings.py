@@ -1,9 +1,10 @@
 """Plain values: `Finding`, a retry that breaks a rule; `Unread`, a file that was not read; `Remark`, on a comment."""
 
-import hashlib
 import os
 from dataclasses import dataclass
 from typing import Literal
+
+from forbear.sarif import fingerprint_of
 
 Severity = Literal["note", "warning", "error"]
 
@@ -45,8 +46,7 @@ class Finding:
         With a `folder` the path counts from there, so that it does not depend on where the audit runs.
         """
         path = self.path if folder is None else os.path.relpath(self.path, folder)
-        parts = (self.rule, path.replace("\\", "/"), " ".join(self.text.split()))
-        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]
+        return fingerprint_of(self.rule, path, self.text)
 
 
 @dataclass(frozen=True, order=True)

@@ -12,8 +12,6 @@ _TIME = re.compile(
 )
 _SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at|move_on_after|move_on_at|Timeout)$")
 
-_MANY = 10**9  # more attempts than any program makes
-
 
 def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
     """Set the limit of attempts and the deadline of a loop in `use`."""
@@ -70,8 +68,7 @@ def _for_attempts(module: Module, loop: ast.For | ast.AsyncFor) -> float | None:
         numbers = [module.constant(item) for item in source.args]
         if all(isinstance(number, int) for number in numbers) and 1 <= len(numbers) <= 2:
             values = [number for number in numbers if isinstance(number, int)]
-            count = values[-1] - (values[0] if len(values) == 2 else 0)
-            return float(min(count, _MANY))
+            return float(values[-1] - (values[0] if len(values) == 2 else 0))
     return None
 
 

@@ -152,7 +152,7 @@ class Module:
             case _ if depth > 4 * _DEEPEST:
                 return ...  # a circle, or deeper than anybody writes
             case ast.Constant():
-                return expr.value
+                return _small(expr.value)
             case ast.UnaryOp(op=ast.USub()):
                 inner = self.constant(expr.operand, depth)
                 return -inner if isinstance(inner, (int, float)) else ...
@@ -165,7 +165,7 @@ class Module:
                     for key, value in pairs
                 }
             case ast.BinOp():
-                return _number(expr.op, self.constant(expr.left, depth), self.constant(expr.right, depth))
+                return _small(_number(expr.op, self.constant(expr.left, depth), self.constant(expr.right, depth)))
             case ast.Call(func=ast.Name(id="frozenset" | "set" | "list" | "tuple"), args=[inner_expr]):
                 return self.constant(inner_expr, depth)
             case _:
@@ -191,6 +191,11 @@ class Module:
                 )
             case _:
                 return None
+
+
+def _small(value: object) -> object:
+    """Return a value, or Ellipsis for a number that no float can hold."""
+    return ... if isinstance(value, int) and value.bit_length() > 1000 else value
 
 
 def _number(operator: ast.operator, left: object, right: object) -> object:

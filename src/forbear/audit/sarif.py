@@ -3,16 +3,11 @@
 from collections import Counter
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from forbear.audit.engine import Audit
 from forbear.audit.findings import Finding
 from forbear.audit.rules import RULES, AuditRule
-
-SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-"""The address of the schema of the format."""
-
-_ROOT = "%SRCROOT%"
+from forbear.sarif import fingerprints, sarif_log, sarif_place, utf16_column
 
 
 def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: str | None = None) -> dict[str, Any]:
@@ -29,26 +24,20 @@ def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: st
         *((finding, {"kind": "external", "justification": "in the baseline"}) for finding in result.known),
     ]
     times: Counter[str] = Counter()
-    run: dict[str, Any] = {
-        "tool": {"driver": _driver(version, pages)},
-        "columnKind": "utf16CodeUnits",
-        "originalUriBaseIds": {_ROOT: {"uri": base.as_uri().rstrip("/") + "/"}},
-        "results": [_result(finding, why, base, times) for finding, why in sorted(listed, key=lambda pair: pair[0])],
-        "invocations": [
-            {
-                "executionSuccessful": True,
-                "toolExecutionNotifications": [
-                    _notification("warning", f"not read: {unread.reason}", _artifact(unread.path, base), None)
-                    for unread in result.unread
-                ],
-                "toolConfigurationNotifications": [
-                    _notification("note", remark.text, _artifact(remark.path, base), remark.line)
-                    for remark in result.remarks
-                ],
-            }
-        ],
-    }
-    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    results = [_result(finding, why, base, times) for finding, why in sorted(listed, key=lambda pair: pair[0])]
+    notifications = [
+        _notification("warning", f"not read: {unread.reason}", sarif_place(unread.path, base))
+        for unread in result.unread
+    ]
+    log = sarif_log(_driver(version, pages), results, notifications, base)
+    (invocation,) = log["runs"][0]["invocations"]
+    invocation["toolConfigurationNotifications"] = [
+        _notification(
+            "note", remark.text, sarif_place(remark.path, base, None if remark.cell else {"startLine": remark.line})
+        )
+        for remark in result.remarks
+    ]
+    return log
 
 
 def _driver(version: str, pages: str | None) -> dict[str, Any]:
@@ -77,17 +66,15 @@ def _rule(rule: AuditRule, pages: str | None) -> dict[str, Any]:
 
 
 def _result(finding: Finding, suppression: dict[str, str] | None, base: Path, times: Counter[str]) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": _artifact(finding.path, base)}
-    location: dict[str, Any] = {"physicalLocation": place}
+    region = {
+        "startLine": finding.line,
+        "startColumn": utf16_column(finding.text, finding.column),
+        "endLine": finding.end_line,
+        "endColumn": utf16_column(finding.last_text, finding.end_column),
+    }
+    location = sarif_place(finding.path, base, None if finding.cell else region)
     if finding.cell:  # the lines of a cell are not those of the file
         location["logicalLocations"] = [{"name": f"cell {finding.cell}, line {finding.line}", "kind": "cell"}]
-    else:
-        place["region"] = {
-            "startLine": finding.line,
-            "startColumn": _utf16(finding.text, finding.column),
-            "endLine": finding.end_line,
-            "endColumn": _utf16(finding.last_text, finding.end_column),
-        }
     cell = f" (cell {finding.cell})" if finding.cell else ""
     fingerprint = finding.fingerprint(str(base))
     times[fingerprint] += 1  # equal lines differ by their order
@@ -97,27 +84,10 @@ def _result(finding: Finding, suppression: dict[str, str] | None, base: Path, ti
         "level": finding.severity,
         "message": {"text": f"{finding.message}{cell}. Cure: {finding.cure}."},
         "locations": [location],
-        "partialFingerprints": {"forbear/v1": f"{fingerprint}:{times[fingerprint]}"},
+        "partialFingerprints": fingerprints(fingerprint, times[fingerprint]),
         "suppressions": [] if suppression is None else [suppression],
     }
 
 
-def _notification(level: str, text: str, artifact: dict[str, str], line: int | None) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": artifact}
-    if line is not None:
-        place["region"] = {"startLine": line}
-    return {"level": level, "message": {"text": text}, "locations": [{"physicalLocation": place}]}
-
-
-def _artifact(path: str, base: Path) -> dict[str, str]:
-    """Return the location of a file: relative to the base if it is below it, else absolute."""
-    absolute = Path(base, path) if ".." not in Path(path).parts else Path(base, path).resolve()
-    if absolute.is_relative_to(base):
-        relative = absolute.relative_to(base).as_posix()
-        return {"uri": quote(relative.encode("utf-8", "surrogateescape")), "uriBaseId": _ROOT}
-    return {"uri": absolute.as_uri()}
-
-
-def _utf16(line: str, column: int) -> int:
-    """Return a column, from 1, in units of UTF-16 rather than in characters."""
-    return len(line[: column - 1].encode("utf-16-le", "surrogatepass")) // 2 + 1
+def _notification(level: str, text: str, location: dict[str, Any]) -> dict[str, Any]:
+    return {"level": level, "message": {"text": text}, "locations": [location]}
