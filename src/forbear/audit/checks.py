@@ -4,7 +4,6 @@ import ast
 import math
 import re
 from collections.abc import Iterator
-from functools import cached_property
 from typing import cast
 
 from forbear.audit import clients
@@ -24,17 +23,12 @@ _RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
 
 
 class _Uses(list[RetryUse]):
-    """The retries of a module, by what they repeat; each is computed once, since a file may have very many."""
+    """The retries of a module, also by what they repeat: a file may have very many, so none is looked for twice."""
 
-    @cached_property
-    def by_function(self) -> dict[int, RetryUse]:
-        """The retries of functions, by the id of the function."""
-        return {id(use.function): use for use in self if use.function is not None and use.region}
-
-    @cached_property
-    def by_loop(self) -> dict[int, RetryUse]:
-        """The loops written by hand, by the id of the loop."""
-        return {id(use.loop): use for use in self if use.loop is not None}
+    def __init__(self, uses: list[RetryUse]) -> None:
+        super().__init__(uses)
+        self.by_function = {id(use.function): use for use in uses if use.function is not None and use.region}
+        self.by_loop = {id(use.loop): use for use in uses if use.loop is not None}
 
 
 def check(module: Module) -> Iterator[Hit]:
