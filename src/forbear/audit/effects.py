@@ -4,6 +4,7 @@ The tables of forbear.services decide for Cloud Storage, IAM and Redis, and RFC 
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -64,7 +65,8 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
     request = http.request_of(module, call)
     if request is not None:
         why = http.unsafe(module, request, region)
-        return UnsafeCall(call, f"{request.method} {request.url or ''}".strip(), why, "network") if why else None
+        url = re.sub("^x/", "/", request.url or "")  # a base that cannot be read is left out
+        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network") if why else None
     known = clients.unsafe(module, call)
     if known is not None:
         return UnsafeCall(call, *known, "network")
