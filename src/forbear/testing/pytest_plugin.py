@@ -24,7 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--forbear-storm-sample", type=int, metavar="N", help="for each test take N of these runs at random"
     )
     group.addoption("--forbear-storm-seed", type=int, default=0, metavar="SEED", help="choose the sample by SEED")
+    group.addoption(
+        "--forbear-storm-plan",
+        metavar="FILE",
+        help="try only the calls and faults in FILE, which `forbear audit --storm-plan FILE` writes",
+    )
     group.addoption("--forbear-storm-json", metavar="FILE", help="write what the storm found to FILE as JSON")
+    group.addoption("--forbear-storm-sarif", metavar="FILE", help="write it to FILE as SARIF 2.1.0, for code hosts")
     group.addoption(
         "--forbear-fault",
         metavar="CALL#NUMBER:FAULT",
@@ -38,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "forbear_storm(faults, attempts, minutes, sample, effects): how --forbear-storm runs this test"
     )
     config.addinivalue_line("markers", "forbear_ignore: --forbear-storm leaves this test alone")
-    if config.getoption("forbear_storm") or config.getoption("forbear_fault"):
+    options = ("forbear_storm", "forbear_fault", "forbear_storm_plan")
+    if any(config.getoption(name) for name in options):
         from forbear.testing.storm.plugin import StormPlugin
 
         config.pluginmanager.register(StormPlugin(config), "forbear_storm")

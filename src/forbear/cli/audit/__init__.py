@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forbear.cli.audit.fixes import advise_figures, apply_fixes, check_options, print_diff, print_fixes
+from forbear.cli.audit.plan import check_plan, write_plan
 from forbear.cli.audit.progress import progress_line
 from forbear.cli.audit.text import print_finding, print_rule, print_summary, printable
 from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out these files or folders; repeatable.")
 @click.option("--baseline", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Known findings.")
 @click.option("--write-baseline", is_flag=True, help="Write all findings to the file of --baseline.")
+@click.option(
+    "--storm-plan",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write what `pytest --forbear-storm` should prove to FILE; - is stdout.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(("note", "warning", "error", "never")),
@@ -48,6 +55,7 @@ def command(
     exclude: tuple[str, ...],
     baseline: Path | None,
     write_baseline: bool,
+    storm_plan: str | None,
     fail_on: str | None,
     as_json: bool,
     as_sarif: bool,
@@ -78,6 +86,8 @@ def command(
     for path in names:
         if not os.path.lexists(path):
             raise BadInput(f"PATH must be a file or folder, got {str(path)!r}", "name one that exists")
+    if storm_plan is not None:
+        check_plan(storm_plan, write_baseline=write_baseline, prints=as_json or as_sarif)
     settings = _settings(names[0], select, ignore, exclude, baseline, fail_on)
     known = _baseline(settings, write_baseline)
     with progress_line() as show:
@@ -92,10 +102,12 @@ def command(
         result, fixed = apply_fixes(result, settings, known, deadline=fix_deadline, cap=fix_cap, dry=diff)
     if diff:
         print_diff(fixed)
-    else:
+    elif storm_plan != "-":
         _print(result, fixed, as_json=as_json, as_sarif=as_sarif)
     if fix or diff:
         advise_figures(result, deadline=fix_deadline, cap=fix_cap)
+    if storm_plan is not None:
+        write_plan(result, storm_plan)
     if settings.fail_on != "never" and result.at_least(settings.fail_on):
         sys.exit(1)
 

@@ -85,9 +85,15 @@ def known_faults(faults: Iterable[str]) -> frozenset[str]:
     return names
 
 
-def chosen(clean: Observation, allowed: frozenset[str], sample: int | None, seed: str) -> list[PlannedFault]:
-    """Return the faults to try after this clean run: all, or a `sample` of so many."""
-    planned = [fault for fault in plan(clean) if fault.name in allowed]
+def chosen(
+    clean: Observation,
+    allowed: frozenset[str],
+    sample: int | None,
+    seed: str,
+    faults: Iterable[PlannedFault] | None = None,
+) -> list[PlannedFault]:
+    """Return the faults to try after this clean run, of `faults` or of all (None): all, or a `sample` of so many."""
+    planned = [fault for fault in (plan(clean) if faults is None else faults) if fault.name in allowed]
     if sample is None:
         return planned
     check.at_least("sample", sample, 1, what="a number of runs")

@@ -47,7 +47,8 @@ class StormFinding:
     @property
     def reproduction(self) -> str:
         """Return the command that shows it again, "" for a test that is not deterministic."""
-        return f"pytest '{self.test}' --forbear-fault '{self.fault}'" if self.fault else ""
+        test, fault = (text.replace("'", "'\"'\"'") for text in (self.test, self.fault))
+        return f"pytest '{test}' --forbear-fault '{fault}'" if self.fault else ""
 
     def as_dict(self) -> dict[str, str]:
         """Return the finding as JSON has it."""

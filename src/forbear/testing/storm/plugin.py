@@ -4,8 +4,10 @@
 """
 
 import json
+import os
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +19,9 @@ from forbear.testing.storm.faults import FAULTS, PlannedFault, parse_fault
 from forbear.testing.storm.function import chosen, differs, known_faults
 from forbear.testing.storm.judge import StormFinding, judge, unstable
 from forbear.testing.storm.observe import Observation, StormLimits, observing
+from forbear.testing.storm.places import StormPlan
+from forbear.testing.storm.sarif import storm_sarif
+from forbear.testing.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 
 _PROPERTY = "forbear_storm"
 _MARKER = "forbear_storm"
@@ -30,7 +35,11 @@ class StormPlugin:
     def __init__(self, config: pytest.Config) -> None:
         self._sample: int | None = config.getoption("forbear_storm_sample")
         self._seed = int(config.getoption("forbear_storm_seed") or 0)
-        self._json: str | None = config.getoption("forbear_storm_json")
+        self._json = _writable(config, "--forbear-storm-json")
+        self._sarif = _writable(config, "--forbear-storm-sarif")
+        self._folder = config.invocation_params.dir
+        self._plan = _read_plan(config)
+        self._places: ReachedPlaces | None = None
         only: str | None = config.getoption("forbear_fault")
         try:
             self._only = None if only is None else parse_fault(only)
@@ -61,6 +70,9 @@ class StormPlugin:
         reports, clean = self._run(item, None, limits, effects)
         if not all(report.passed for report in reports) or not clean.calls:
             return self._end(item, nextitem, reports)
+        self._places = None if self._plan is None else ReachedPlaces(self._plan, clean)
+        if self._places is not None and not self._places.numbers:
+            return self._end(item, nextitem, reports)
         _, again = self._run(item, None, limits, effects)
         if clean.signature() != again.signature():
             return self._end(item, nextitem, reports, [unstable(item.nodeid, differs(clean, again))])
@@ -70,14 +82,20 @@ class StormPlugin:
             planned = [self._only]
         else:
             allowed = known_faults(options.get("faults", FAULTS))
-            planned = chosen(clean, allowed, options.get("sample", self._sample), f"{self._seed}:{item.nodeid}")
+            faults = None if self._plan is None else self._plan.faults(clean.calls)
+            sample = options.get("sample", self._sample)
+            planned = chosen(clean, allowed, sample, f"{self._seed}:{item.nodeid}", faults)
         findings: list[StormFinding] = []
         for fault in planned:
             done, run = self._run(item, fault, limits, effects, len(clean.calls))
             if not done[0].passed:
                 findings.append(unstable(item.nodeid, f"its fixtures failed in the run with {fault}"))
                 break
-            findings += judge(item.nodeid, clean, run, limits)
+            judged = judge(_named(item), clean, run, limits)
+            if self._places is not None:
+                judged = [finding for finding in judged if finding.kind != "lost"]  # a plan is about harm
+                self._places.add(fault, judged)
+            findings += judged
             if self._only is not None:
                 reports = done
         return self._end(item, nextitem, reports, findings, runs=len(planned))
@@ -118,13 +136,14 @@ class StormPlugin:
             reports.append(_failed(item, "teardown", text))
         listed = _without_repeats(findings)
         main = next((report for report in reports if report.when == "call"), reports[0])
-        main.user_properties.append(
-            (_PROPERTY, json.dumps({"runs": runs, "findings": [one.as_dict() for one in listed]}))
-        )
+        result: dict[str, Any] = {"runs": runs, "findings": [one.as_dict() for one in listed]}
+        if self._places is not None:
+            result["plan"] = self._places.as_dict()
+        self._places = None
+        main.user_properties.append((_PROPERTY, json.dumps(result)))
         wrong = [one for one in listed if not one.is_note]
-        if wrong:
-            text = "\n".join(_lines(one.as_dict()) for one in wrong)
-            main.longrepr = text if main.passed else f"{text}\n{main.longreprtext}"
+        if wrong and main.passed:  # else the test itself has failed, in the run with `--forbear-fault`
+            main.longrepr = "\n".join(_lines(one.as_dict()) for one in wrong)
             main.outcome = "failed"
         return reports
 
@@ -169,13 +188,54 @@ class StormPlugin:
         listed = [finding for result in self._results for finding in result["findings"]]
         runs = sum(result["runs"] for result in self._results)
         terminalreporter.section("forbear storm", sep="=")
-        terminalreporter.line(f"{len(self._results)} tests, {runs} runs with a fault, {_counted(listed)}")
+        tests = f"{len(self._results)} test{'s' * (len(self._results) != 1)}"
+        terminalreporter.line(f"{tests}, {runs} run{'s' * (runs != 1)} with a fault, {_counted(listed)}")
         for finding in listed:
             terminalreporter.line("")
             terminalreporter.line(_lines(finding))
+        document = {"version": 1, "tests": self._results, "findings": listed}
+        if self._plan is not None:
+            verdicts = verdicts_of(self._plan, self._results)
+            document["plan"] = [verdict.as_dict() for verdict in verdicts]
+            for line in ("", *verdict_lines(verdicts)):
+                terminalreporter.line(line)
         if self._json is not None:
-            text = json.dumps({"version": 1, "tests": self._results, "findings": listed}, indent=2)
-            Path(self._json).write_text(text + "\n", encoding="utf-8")
+            self._json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        if self._sarif is not None:
+            log = storm_sarif(self._results, self._plan, self._folder, version("forbear"))
+            self._sarif.write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
+
+
+def _named(item: pytest.Item) -> str:
+    """Return the id of a test with its file relative to the current folder, as the command that runs it again needs."""
+    file, mark, rest = item.nodeid.partition("::")
+    path = os.path.relpath(item.config.rootpath / file, item.config.invocation_params.dir)
+    return f"{Path(path).as_posix()}{mark}{rest}"
+
+
+def _writable(config: pytest.Config, option: str) -> Path | None:
+    """Return the file of an option, None without it; UsageError if its folder does not exist."""
+    name: str | None = config.getoption(option)
+    if name is None:
+        return None
+    file = config.invocation_params.dir / name
+    if not file.parent.is_dir() or file.is_dir():
+        raise pytest.UsageError(f"`{option}` must be a file in a folder that exists, got {name}")
+    return file
+
+
+def _read_plan(config: pytest.Config) -> StormPlan | None:
+    """Return the plan of `--forbear-storm-plan`, None without it; UsageError for a bad one."""
+    name: str | None = config.getoption("forbear_storm_plan")
+    if name is None:
+        return None
+    if not config.getoption("forbear_storm") or config.getoption("forbear_fault"):
+        raise pytest.UsageError("`--forbear-storm-plan` goes with `--forbear-storm`, and not with `--forbear-fault`")
+    folder = config.invocation_params.dir
+    try:
+        return StormPlan.read(folder / name, (folder, config.rootpath))
+    except ValueError as error:
+        raise pytest.UsageError(f"`--forbear-storm-plan`: {error}") from None
 
 
 def _failed(item: pytest.Item, when: Literal["setup", "call", "teardown", "collect"], text: str) -> pytest.TestReport:

@@ -48,6 +48,8 @@ class SentCall:
     fault: str | None = None
     faults: tuple[str, ...] = FAULTS
     timeout: float | None = None
+    frames: tuple[tuple[str, int], ...] = ()
+    """The file and line of all frames of the user's code, the innermost first."""
     has_body: bool = False
 
     def applicable(self) -> tuple[str, ...]:
@@ -97,6 +99,7 @@ class Tape:
             if self.fault is not None and self.fault.hits(label, call.number) and self.fault.name in faults:
                 call.fault = self.fault.name
             self.calls.append(call)
+        call.frames = frames_of_user()
         return call
 
     def check(self) -> None:
@@ -147,6 +150,21 @@ def http_call(
     judgement = service.classify(Request(method, host, target, headers, None))
     key = next((headers[name] for name in _KEYS if name in headers), None)
     return tape.begin(f"{method} {_steady(path)}", unsafe=not judgement.repeatable, key=key, timeout=timeout)
+
+
+def frames_of_user() -> tuple[tuple[str, int], ...]:
+    """Return the file and line of the frames of the user's code, the innermost first.
+
+    These are the frames that are neither of forbear, nor of an installed package, nor of the standard library.
+    """
+    frames: list[tuple[str, int]] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith((_HERE, "<", *_LIBRARIES)):
+            frames.append((file, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(frames)
 
 
 def _steady(path: str) -> str:
