@@ -46,7 +46,7 @@ endef
 
 .PHONY: help
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Another uv, another environment: nothing is left over from the one before.
 $(UV): requirements/uv.txt
@@ -66,6 +66,10 @@ venv: $(DEV) ## set up .venv with everything `make check` needs
 .PHONY: demo
 demo: $(DEMO) ## one workload in a storm of faults: no retries, blind ones, forbear; an upload killed and resumed; a fleet and its budget
 	@$(BIN)/forbear demo
+
+.PHONY: demo-audit
+demo-audit: $(DEMO) ## a shop that charges twice: audit suspects it, a storm proves it, forbear mends it
+	@$(PY) examples/shop/demo.py
 
 .PHONY: test
 test: $(DEV) ## run the tests
