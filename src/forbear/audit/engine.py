@@ -129,6 +129,17 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def _submit(pool: ProcessPoolExecutor, batch: list[Path], settings: AuditSettings) -> Future[Reading]:
+    """Submit a batch; a process that starts for it never sees Ctrl-C, not even before `_leave_interrupts`."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        return pool.submit(_read_batch, batch, settings)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(_read_batch, batch, settings)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _parallel(batches: Iterator[list[Path]], settings: AuditSettings, jobs: int) -> Iterator[Reading]:
     """Yield the readings of the batches, with at most two batches per process in memory.
 
@@ -140,7 +151,7 @@ def _parallel(batches: Iterator[list[Path]], settings: AuditSettings, jobs: int)
 
     def submit(batch: list[Path]) -> None:
         try:
-            pending[pool.submit(_read_batch, batch, settings)] = batch
+            pending[_submit(pool, batch, settings)] = batch
         except BrokenProcessPool:
             lost.append(batch)
 
@@ -168,7 +179,7 @@ def _one_by_one(batches: Iterable[list[Path]], settings: AuditSettings) -> Itera
     try:
         for path in chain.from_iterable(batches):
             try:
-                yield pool.submit(_read_batch, [path], settings).result()
+                yield _submit(pool, [path], settings).result()
             except BrokenProcessPool:
                 _end(pool)
                 pool = _pool(1)
