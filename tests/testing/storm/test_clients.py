@@ -127,6 +127,39 @@ def wrapped(call: Any, url: str, fault: str, seen: dict[str, BaseException]) -> 
     return function
 
 
+def over_retrying_transport(url: str) -> None:
+    """Fetch twice over one connection, with a transport that connects again by itself."""
+    with httpx.Client(transport=httpx.HTTPTransport(verify=False, retries=2), timeout=5) as client:
+        client.get(url)
+        client.get(url)
+
+
+async def over_async_retrying_transport(url: str) -> None:
+    """Do the same with the async client."""
+    async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(verify=False, retries=2), timeout=5) as client:
+        await client.get(url)
+        await client.get(url)
+
+
+def over_urllib3_connects(url: str) -> None:
+    """Fetch twice by urllib3, which connects again by itself."""
+    with urllib3.PoolManager(retries=urllib3.Retry(total=None, connect=2, backoff_factor=1)) as pool:
+        pool.request("GET", url, timeout=5)
+        pool.request("GET", url, timeout=5)
+
+
+@pytest.mark.parametrize("fetch", [over_retrying_transport, over_async_retrying_transport, over_urllib3_connects])
+@pytest.mark.parametrize(
+    ("fault", "attempts", "kinds"), [("#1:refused", 3, []), ("#2:refused", 3, []), ("#2+:refused", 2, ["storm"])]
+)
+def test_connects_again(server: OrdersServer, fetch: Any, fault: str, attempts: int, kinds: list[str]) -> None:
+    """A refused connection is made again by the client itself, and each time is an attempt."""
+    report = storm(lambda: fetch(f"{server.url}/orders"), only=f"GET /orders{fault}", attempts=attempts)
+    assert report.calls == ("GET /orders#1", "GET /orders#2")
+    assert [finding.kind for finding in report.findings] == kinds
+    assert not kinds or "3 attempts at one call" in report.findings[0].text
+
+
 def test_botocore(server: OrdersServer) -> None:
     """Retries of botocore itself are seen: it sends a PutItem again after a lost response."""
     session = botocore.session.Session()

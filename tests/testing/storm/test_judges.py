@@ -68,6 +68,22 @@ def swallowing_get(url: str) -> None:
     assert number == 1
 
 
+def trusting_get(url: str) -> None:
+    """Take any response for an order."""
+    assert requests.get(f"{url}/orders/17", timeout=5).json()["id"] == 1
+
+
+def replacing_get(url: str) -> None:
+    """Return the client's error, and raise another one later."""
+    failed = None
+    try:
+        get(url)
+    except requests.RequestException as error:
+        failed = error
+    if failed is not None:
+        raise LookupError("no order")
+
+
 def forgetful_get(url: str) -> None:
     """Replace the client's error."""
     try:
@@ -91,7 +107,9 @@ def sound_get(url: str) -> None:
         (retried_post, {"duplicated"}),
         (endless_get, {"storm", "late"}),
         (many_gets, {"storm", "early"}),
-        (swallowing_get, {"wrong"}),
+        (swallowing_get, {"silent"}),
+        (trusting_get, {"broken", "lost"}),
+        (replacing_get, {"wrong"}),
         (sound_get, set()),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -41,15 +41,17 @@ async def test_endless(server, orders, anyio_backend):
         while (await client.get(server.url)).status_code == 503:
             await anyio.sleep(50)
 
+def number_of_order(url):
+    try:
+        return requests.get(url, timeout=5).json()["id"]
+    except requests.ConnectionError:
+        return 0
+
 class TestOrders(unittest.TestCase):
     @pytest.mark.forbear_storm(faults=["refused"])
     def test_swallowed(self):
         with orders_server() as server:
-            try:
-                number = requests.get(server.url, timeout=5).json()["id"]
-            except requests.ConnectionError:
-                number = 0
-            self.assertEqual(number, 1)
+            self.assertEqual(number_of_order(server.url), 1)
 
 runs = []
 
@@ -62,6 +64,10 @@ def test_unsteady(server):
 def test_ignored(server):
     runs.append(0)
     assert requests.get(server.url, timeout=5).ok
+
+@pytest.mark.forbear_storm(faults=["503"])
+def test_by_itself(server):
+    assert requests.get(server.url, timeout=5).json()["id"] == 1
 
 def test_no_calls():
     pass
@@ -87,7 +93,7 @@ def test_storm(tmp_path: Path, workers: tuple[str, ...]) -> None:
     """Each test is judged once, over xdist too; the findings are in the summary and in the JSON file."""
     code, output = run(tmp_path, "--forbear-storm", *workers, "--forbear-storm-json", "storm.json")
     assert code == pytest.ExitCode.TESTS_FAILED, output
-    assert "4 failed, 3 passed" in output
+    assert "4 failed, 4 passed" in output
     assert "\n  pytest 'test_suite.py::test_order' --forbear-fault 'POST /orders#1:lost'\n" in output
     written = json.loads((tmp_path / "storm.json").read_text())
     listed = {(finding["test"].partition("::")[2], finding["kind"], finding["rule"]) for finding in written["findings"]}
@@ -97,8 +103,9 @@ def test_storm(tmp_path: Path, workers: tuple[str, ...]) -> None:
         ("test_endless[asyncio]", "late", "NO-DEADLINE"),
         ("test_endless[trio]", "storm", "UNBOUNDED"),
         ("test_endless[trio]", "late", "NO-DEADLINE"),
-        ("TestOrders::test_swallowed", "wrong", "LOST-CAUSE"),
+        ("TestOrders::test_swallowed", "silent", ""),
         ("test_unsteady", "unstable", ""),
+        ("test_by_itself", "unchecked", ""),
     }
     assert {finding["site"].partition(":")[0] for finding in written["findings"]} == {"test_suite.py", "?"}
 
@@ -108,7 +115,7 @@ def test_one_fault(tmp_path: Path) -> None:
     code, output = run(tmp_path, "--forbear-fault", "GET /#1:refused", "-k", "swallowed or order or ignored")
     assert code == pytest.ExitCode.TESTS_FAILED, output
     assert "1 failed, 2 passed" in output
-    assert "self.assertEqual(number, 1)" in output
+    assert "self.assertEqual(number_of_order(server.url), 1)" in output
     assert "3 tests" not in output
 
 

@@ -15,6 +15,9 @@ MAYBE_DONE = frozenset({"lost", "slow", "cut"})
 RETRY_AFTER = 7
 """The seconds in the Retry-After header of an injected 429."""
 
+INJECTED = "(injected by forbear)"
+"""A part of the text of made-up responses and of errors that gRPC makes of them."""
+
 _TEXT = re.compile(r"(?P<label>\S.*)#(?P<number>[1-9][0-9]*)(?P<persistent>\+?):(?P<fault>\w+)")
 
 

@@ -56,9 +56,9 @@ def storm(
     name = getattr(function, "__qualname__", repr(function))
     extra = () if effects is None else (effects,)
 
-    def run(fault: PlannedFault | None, calls: int = 0) -> Observation:
+    def run(fault: PlannedFault | None, clean: Observation | None = None) -> Observation:
         expected = (Exception, StormEnded) if fault else ()
-        with suppress(*expected), observing(fault, limits, extra, calls) as seen:
+        with suppress(*expected), observing(fault, limits, extra, clean) as seen:
             result = function()
             if inspect.isawaitable(result):
                 asyncio.run(_awaited(result))
@@ -68,8 +68,9 @@ def storm(
     labels = tuple(f"{call.label}#{call.number}" for call in clean.calls)
     if clean.signature() != again.signature():
         return StormReport(name, (unstable(name, differs(clean, again)),), 0, labels)
+    clean.waited = max(clean.waited, again.waited)
     planned = [parse_fault(only)] if only else chosen(clean, allowed, sample, f"{seed}:{name}")
-    findings = [finding for fault in planned for finding in judge(name, clean, run(fault, len(clean.calls)), limits)]
+    findings = [finding for fault in planned for finding in judge(name, clean, run(fault, clean), limits)]
     return StormReport(name, tuple(findings), len(planned), labels)
 
 

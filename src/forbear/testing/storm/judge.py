@@ -2,24 +2,28 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from dis import opmap
 
-from forbear.testing.storm.faults import MAYBE_DONE, RETRY_AFTER, PlannedFault
+from forbear.testing.storm.faults import INJECTED, MAYBE_DONE, RETRY_AFTER, PlannedFault
 from forbear.testing.storm.observe import Observation, StormLimits
-from forbear.testing.storm.tape import SentCall, StormEnded
+from forbear.testing.storm.tape import STUCK, SentCall, StormEnded, is_of_client
 
 RULES = {
     "duplicated": "UNSAFE",
     "suspected": "UNSAFE",
     "late": "NO-DEADLINE",
     "storm": "UNBOUNDED",
+    "silent": "",
+    "broken": "",
     "wrong": "LOST-CAUSE",
     "early": "RETRY-AFTER",
     "lost": "",
+    "unchecked": "",
     "unstable": "",
 }
 """The kinds of findings, each with the rule of `forbear audit` that is about the same mistake ("" without one)."""
 
-NOTES = frozenset({"lost", "early", "unstable"})
+NOTES = frozenset({"lost", "unchecked", "early", "unstable"})
 """The kinds of findings that are information: they fail no test."""
 
 
@@ -96,7 +100,9 @@ def _judged(clean: Observation, run: Observation, hit: SentCall, limits: StormLi
     if persistent and attempts > limits.attempts:
         more = "at least " if run.ended else ""
         yield "storm", f"{more}{attempts} attempts at one call while the fault lasts; the limit is {limits.attempts}"
-    if run.judged and run.elapsed > limits.minutes * 60:
+    if run.ended == STUCK:
+        yield "late", "no end: the test waits for something that does not come, and without a limit"
+    elif run.judged and run.elapsed > limits.minutes * 60:
         yield "late", f"no end within {limits.minutes:g} virtual minutes"
     if hit.fault == "429" and run.judged:
         again = next((call for call in run.calls if call.number > hit.number and call.label == hit.label), None)
@@ -106,8 +112,8 @@ def _judged(clean: Observation, run: Observation, hit: SentCall, limits: StormLi
         return
     if not _is_injected(run.error, run, hit):
         if not duplicated:
-            yield "wrong", f"the test fails with {_shown(run.error)}, which does not come from the injected fault"
-    elif not persistent and attempts <= 1 and (not hit.unsafe or hit.fault == "refused"):
+            yield _failure(run.error, hit)
+    elif not hit.by_test and not persistent and attempts <= 1 and (not hit.unsafe or hit.fault == "refused"):
         yield "lost", "given up at the first fault, though it is safe to send again"
 
 
@@ -133,6 +139,32 @@ def _duplicates(clean: Observation, run: Observation, hit: SentCall) -> Iterator
             yield "suspected", f"sent again after its response was {_HOW[hit.fault]}: the server may execute it twice"
 
 
+_MISTAKES = (AttributeError, LookupError, NameError, TypeError, ValueError)
+"""The errors that Python raises where code takes a bad response for a good one."""
+
+
+def _failure(error: BaseException, hit: SentCall) -> tuple[str, str]:
+    """Return the kind and the text for a test that fails with an error that does not come from the fault."""
+    shown = _shown(error)
+    if hit.by_test:
+        return "unchecked", f"the test makes this call by itself, and does not expect the fault: {shown}"
+    if isinstance(error, AssertionError) or type(error).__module__ == "_pytest.outcomes":
+        return "silent", f"no error is raised, but the result is wrong: {shown}"
+    if isinstance(error, _MISTAKES) and not _is_deliberate(error):
+        return "broken", f"the code takes what it got for a good response: {shown}"
+    return "wrong", f"the test fails with {shown}, which does not come from the injected fault"
+
+
+def _is_deliberate(error: BaseException) -> bool:
+    """Return whether a `raise` statement raised the error, one outside of client libraries and the standard library."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or is_of_client(trace.tb_frame.f_code.co_filename):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
+
+
 _HOW = {"lost": "lost", "slow": "late", "cut": "cut off"}
 
 
@@ -151,7 +183,9 @@ def _is_injected(error: BaseException, run: Observation, hit: SentCall) -> bool:
         if not isinstance(current, BaseException) or id(current) in seen:
             continue
         seen.add(id(current))
-        if id(current) in known or (hit.fault in {"503", "429"} and hit.fault in str(current)):
+        text = str(current)
+        told = INJECTED in text and not isinstance(current, AssertionError)
+        if id(current) in known or told or (hit.fault in {"503", "429"} and hit.fault in text):
             return True
         response = getattr(current, "response", None)
         if hit.fault in {"503", "429"} and str(getattr(response, "status_code", "")) == hit.fault:

@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import CodeType
 
 from forbear.core import check
 from forbear.testing.storm.counting import EffectCount, Effects
 from forbear.testing.storm.faults import PlannedFault
-from forbear.testing.storm.shifted_time import ShiftedTime, shifted
+from forbear.testing.storm.shifted_time import ShiftedTime, patience, shifted
 from forbear.testing.storm.tape import SentCall, Tape, recording
 from forbear.testing.storm.wire import over_aiohttp, over_httpcore, over_redis, over_urllib3
 
@@ -34,7 +35,7 @@ class Observation:
 
     `effects` has how often each effect occurred. `counts_http` and `counts_redis` say whether the servers count theirs.
     `elapsed` is in virtual seconds, `ended` says why the storm ended the run, and `judged` is false if timing means
-    nothing because a server shared the event loop.
+    nothing because a server shared the event loop. `waited` is the longest wait for a notice, in real seconds.
     """
 
     fault: PlannedFault | None
@@ -48,6 +49,7 @@ class Observation:
     elapsed: float = 0
     ended: str | None = None
     judged: bool = True
+    waited: float = 0
 
     def signature(self) -> tuple[str, Counter[tuple[str, str]]]:
         """Return what must be the same in two clean runs: the outcome, and the calls from each place."""
@@ -60,16 +62,22 @@ class Observation:
 
 @contextmanager
 def observing(
-    fault: PlannedFault | None, limits: StormLimits, extra: Iterable[Effects] = (), expected: int = 0
+    fault: PlannedFault | None,
+    limits: StormLimits,
+    extra: Iterable[Effects] = (),
+    clean: Observation | None = None,
+    test: CodeType | None = None,
 ) -> Generator[Observation]:
     """Observe the block as one run, with at most one fault, and fill in the observation at its end.
 
-    `expected` is how many calls a clean run makes. Errors of the block pass through.
+    `clean` is the record of a clean run, for a run with a fault. `test` is the code of the test function. Errors of the
+    block pass through.
     """
     observation = Observation(fault)
-    clock = ShiftedTime()
-    tape = Tape(clock, fault, limit=expected + 100 + 10 * limits.attempts, seconds=limits.minutes * 60)
-    clock.on_sleep = tape.check
+    clock = ShiftedTime(None if fault is None or clean is None else patience(clean.waited))
+    expected = 0 if clean is None else len(clean.calls)
+    tape = Tape(clock, fault, limit=expected + 100 + 10 * limits.attempts, seconds=limits.minutes * 60, test=test)
+    clock.on_sleep, clock.on_stuck = tape.check, tape.stuck
     count = EffectCount(tape, extra)
     try:
         with ExitStack() as undo:
@@ -83,6 +91,6 @@ def observing(
         raise
     finally:
         observation.calls, observation.injected, observation.ended = tape.calls, tape.injected, tape.ended
-        observation.elapsed, observation.judged = clock.elapsed, clock.judged
+        observation.elapsed, observation.judged, observation.waited = clock.elapsed, clock.judged, clock.waited
         observation.effects = count.after()
         observation.counts_http, observation.counts_redis = count.http, count.redis

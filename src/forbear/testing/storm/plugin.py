@@ -3,12 +3,14 @@
 `forbear.testing.pytest_plugin` registers it if one of its options is given.
 """
 
+import inspect
 import json
 import os
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
+from types import CodeType
 from typing import Any, Literal
 
 import pytest
@@ -47,7 +49,7 @@ class StormPlugin:
             raise pytest.UsageError(str(error)) from None
         if self._sample is not None and self._sample < 1:
             raise pytest.UsageError(f"`--forbear-storm-sample` must be at least 1, got {self._sample}")
-        self._next: tuple[PlannedFault | None, StormLimits, tuple[Effects, ...], int] | None = None
+        self._next: tuple[PlannedFault | None, StormLimits, tuple[Effects, ...], Observation | None] | None = None
         self._observation: Observation | None = None
         self._results: list[dict[str, Any]] = []
 
@@ -76,6 +78,7 @@ class StormPlugin:
         _, again = self._run(item, None, limits, effects)
         if clean.signature() != again.signature():
             return self._end(item, nextitem, reports, [unstable(item.nodeid, differs(clean, again))])
+        clean.waited = max(clean.waited, again.waited)
         if self._only is not None:
             if not any(self._only.hits(call.label, call.number) for call in clean.calls):
                 return self._end(item, nextitem, reports)
@@ -87,7 +90,7 @@ class StormPlugin:
             planned = chosen(clean, allowed, sample, f"{self._seed}:{item.nodeid}", faults)
         findings: list[StormFinding] = []
         for fault in planned:
-            done, run = self._run(item, fault, limits, effects, len(clean.calls))
+            done, run = self._run(item, fault, limits, effects, clean)
             if not done[0].passed:
                 findings.append(unstable(item.nodeid, f"its fixtures failed in the run with {fault}"))
                 break
@@ -106,10 +109,10 @@ class StormPlugin:
         fault: PlannedFault | None,
         limits: StormLimits,
         effects: tuple[Effects, ...],
-        calls: int = 0,
+        clean: Observation | None = None,
     ) -> tuple[list[pytest.TestReport], Observation]:
         """Run the test once with all its fixtures of function scope, without reporting it."""
-        self._next, self._observation = (fault, limits, effects, calls), None
+        self._next, self._observation = (fault, limits, effects, clean), None
         # A parent as the next item: fixtures of function scope end, wider ones stay for the next run.
         reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         self._next = None
@@ -152,9 +155,8 @@ class StormPlugin:
         """Observe the call of a test, not its fixtures."""
         if self._next is None:
             return (yield)
-        fault, limits, effects, calls = self._next
         with ExitStack() as stack:
-            self._observation = stack.enter_context(observing(fault, limits, effects, calls))
+            self._observation = stack.enter_context(observing(*self._next, _code(item)))
             return (yield)
 
     @pytest.hookimpl(specname="pytest_runtest_makereport")
@@ -183,7 +185,7 @@ class StormPlugin:
             if name == _PROPERTY and report.when != "teardown":
                 self._results.append({"test": report.nodeid, **json.loads(str(value))})
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the findings, and the file of `--forbear-storm-json`."""
         listed = [finding for result in self._results for finding in result["findings"]]
         runs = sum(result["runs"] for result in self._results)
@@ -241,6 +243,11 @@ def _read_plan(config: pytest.Config) -> StormPlan | None:
 def _failed(item: pytest.Item, when: Literal["setup", "call", "teardown", "collect"], text: str) -> pytest.TestReport:
     phase = "call" if when == "collect" else when
     return pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", text, phase)
+
+
+def _code(item: pytest.Item) -> CodeType | None:
+    """Return the code of a test's function, None if it has none."""
+    return getattr(inspect.unwrap(getattr(item, "function", _options)), "__code__", None)
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:

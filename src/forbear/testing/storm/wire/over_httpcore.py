@@ -1,7 +1,7 @@
 """Faults in httpcore (httpx) and httpcore2 (httpx2), at the connection: below the pool, httpx and its transports."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
@@ -28,13 +28,17 @@ def _sync(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         if tape is None:
             return original(self, request)
         call = _begin(tape, request)
-        if (response := _unsent(core, tape, call, self)) is not None:
+        if (response := _unsent(core, call, self)) is not None:
             return response
+        if call.fault == "refused" and _is_open(self):
+            tape.withdraw(call)
+            self._connection.close()
+            raise core.ConnectionNotAvailable  # so that the pool sends the request over a new connection
         try:
-            with tape.time.sending():
+            with tape.time.sending(), _refusing(core, tape, call, self, request):
                 response = original(self, request)
                 call.has_body = canned.has_body(_names(response))
-                if call.fault is None:
+                if call.fault in {None, "refused"}:
                     return response
                 body = response.read()
                 response.close()
@@ -52,13 +56,17 @@ def _async(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         if tape is None:
             return await original(self, request)
         call = _begin(tape, request)
-        if (response := _unsent(core, tape, call, self)) is not None:
+        if (response := _unsent(core, call, self)) is not None:
             return response
+        if call.fault == "refused" and _is_open(self):
+            tape.withdraw(call)
+            await self._connection.aclose()
+            raise core.ConnectionNotAvailable  # so that the pool sends the request over a new connection
         try:
-            with tape.time.sending():
+            with tape.time.sending(), _refusing(core, tape, call, self, request):
                 response = await original(self, request)
                 call.has_body = canned.has_body(_names(response))
-                if call.fault is None:
+                if call.fault in {None, "refused"}:
                     return response
                 body = await response.aread()
                 await response.aclose()
@@ -81,16 +89,64 @@ def _names(response: Any) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers}
 
 
-def _unsent(core: Any, tape: Tape, call: SentCall, connection: Any) -> Any:
-    """Return the response to a request that is not sent, None if it is to be sent; raise the error of a refused one."""
-    if call.fault != "refused" and not canned.is_status(call.fault):
+def _unsent(core: Any, call: SentCall, connection: Any) -> Any:
+    """Return the response to a request that is not sent, None if it is to be sent."""
+    if not canned.is_status(call.fault):
         return None
     if connection._connection is None:
         connection._connect_failed = True  # so that the pool drops the connection, which was never made
-    if call.fault == "refused":
-        raise tape.inject(core.ConnectError("[Errno 111] Connection refused"))
     fault = str(call.fault)
     return core.Response(int(fault), headers=canned.headers(fault), content=canned.body(fault))
+
+
+def _is_open(connection: Any) -> bool:
+    return connection._connection is not None
+
+
+@contextmanager
+def _refusing(core: Any, tape: Tape, call: SentCall, connection: Any, request: Any) -> Generator[None]:
+    """Refuse connects within the block if the call has that fault."""
+    if call.fault != "refused":
+        yield
+        return
+    backend = connection._network_backend
+    connection._network_backend = _RefusingBackend(backend, core, tape, call, request)
+    try:
+        yield
+    finally:
+        connection._network_backend = backend
+
+
+class _RefusingBackend:
+    """A network backend, sync or async, whose connects meet the fault; each one after the first is a call of its own.
+
+    So retries of the connection itself (`retries=` of a transport) are seen.
+    """
+
+    def __init__(self, backend: Any, core: Any, tape: Tape, call: SentCall, request: Any) -> None:
+        self._backend = backend
+        self._core = core
+        self._tape = tape
+        self._call: SentCall | None = call
+        self._request = request
+
+    def _meet(self) -> None:
+        call, self._call = self._call or _begin(self._tape, self._request), None
+        if call.fault == "refused":
+            raise self._tape.inject(self._core.ConnectError("[Errno 111] Connection refused"))
+
+    def connect_tcp(self, *args: Any, **kwargs: Any) -> Any:
+        """Connect, unless this connect is refused."""
+        self._meet()
+        return self._backend.connect_tcp(*args, **kwargs)
+
+    def connect_unix_socket(self, *args: Any, **kwargs: Any) -> Any:
+        """Connect, unless this connect is refused."""
+        self._meet()
+        return self._backend.connect_unix_socket(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
 
 
 def _spoiled(core: Any, tape: Tape, call: SentCall, response: Any, body: bytes) -> Any:
