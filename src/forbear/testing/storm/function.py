@@ -13,6 +13,9 @@ from forbear.testing.storm.faults import FAULTS, PlannedFault, parse_fault
 from forbear.testing.storm.judge import StormFinding, judge, plan, unstable
 from forbear.testing.storm.observe import Observation, StormLimits, observing
 from forbear.testing.storm.tape import StormEnded
+from forbear.testing.storm.wire.over_grpc import watch_channels
+
+watch_channels()  # here, so that channels that are made before the first run are known
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from forbear.testing.storm.counting import EffectCount, Effects
 from forbear.testing.storm.faults import PlannedFault
 from forbear.testing.storm.shifted_time import ShiftedTime, patience, shifted
 from forbear.testing.storm.tape import SentCall, Tape, recording
-from forbear.testing.storm.wire import over_aiohttp, over_httpcore, over_redis, over_urllib3
+from forbear.testing.storm.wire import over_aiohttp, over_grpc, over_httpcore, over_redis, over_urllib3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,7 @@ def observing(
         with ExitStack() as undo:
             for library in (over_httpcore, over_urllib3, over_aiohttp, over_redis):
                 library.install(undo)
+            over_grpc.install(undo, tape)
             undo.enter_context(shifted(clock))
             undo.enter_context(recording(tape))
             yield observation

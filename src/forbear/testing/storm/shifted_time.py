@@ -92,7 +92,11 @@ class ShiftedTime:
         try:
             yield
         finally:
-            self.busy -= 1
+            self.landed()
+
+    def landed(self) -> None:
+        """Count a call that is no longer in flight."""
+        self.busy -= 1
 
     def wait(self, poll: Callable[[float], _Events], timeout: float) -> _Events:
         """Return the events of an event loop: none arrives within a moment, so the clock jumps to the next timer."""
