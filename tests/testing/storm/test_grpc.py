@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Generator
+from functools import partial
 from typing import Any
 
 import grpc
+import grpc.aio
 import pytest
 
 from forbear.testing.storm import storm
@@ -35,31 +37,31 @@ def server() -> Generator[RpcOrders]:
         yield server
 
 
-def order(channel: grpc.Channel) -> None:
+def order(channel: Any) -> None:
     """Make an order by each form of the call."""
-    method = channel.unary_unary(ORDER)
+    method = channel.unary_unary(ORDER, None, None)
     assert method(b"", timeout=5) == b"order"
 
 
-def ordered_with_call(channel: grpc.Channel) -> None:
+def ordered_with_call(channel: Any) -> None:
     """Make an order, and look at its call."""
-    response, call = channel.unary_unary(ORDER).with_call(b"", timeout=5, metadata=(("name", "tea"),))
+    response, call = channel.unary_unary(ORDER, None, None).with_call(b"", timeout=5, metadata=(("name", "tea"),))
     assert (response, call.code()) == (b"order", grpc.StatusCode.OK)
 
 
-def ordered_later(channel: grpc.Channel) -> None:
+def ordered_later(channel: Any) -> None:
     """Make an order by a future."""
-    assert channel.unary_unary(ORDER).future(b"", 5).result() == b"order"
+    assert channel.unary_unary(ORDER, None, None).future(b"", 5).result() == b"order"
 
 
-def watched(channel: grpc.Channel) -> None:
+def watched(channel: Any) -> None:
     """Read a stream of orders."""
-    assert list(channel.unary_stream(WATCH)(b"", timeout=5)) == [b"order", b"second", b"third"]
+    assert list(channel.unary_stream(WATCH, None, None)(b"", timeout=5)) == [b"order", b"second", b"third"]
 
 
-def collected(channel: grpc.Channel) -> None:
+def collected(channel: Any) -> None:
     """Send a stream of orders."""
-    assert channel.stream_unary(COLLECT)(iter([b"", b""]), timeout=5) == b"order"
+    assert channel.stream_unary(COLLECT, None, None)(iter([b"", b""]), timeout=5) == b"order"
 
 
 ENDS = {
@@ -110,7 +112,7 @@ def test_all_faults_of_a_stream(server: RpcOrders) -> None:
     def both() -> None:
         with grpc.insecure_channel(server.target) as channel:
             watched(channel)
-            assert len(list(channel.stream_stream(CHAT)(iter([b""]), timeout=5))) == 3
+            assert len(list(channel.stream_stream(CHAT, None, None)(iter([b""]), timeout=5))) == 3
 
     report = storm(both, effects=server.count)
     assert report.calls == (f"{WATCH}#1", f"{CHAT}#1")
@@ -132,7 +134,8 @@ def test_suspected(server: RpcOrders) -> None:
 
     def kinds(label: str) -> list[str]:
         with grpc.insecure_channel(server.target, OPTIONS) as channel:
-            report = storm(lambda: channel.unary_unary(label)(b"", timeout=5), only=f"{label}#1:lost")
+            method: Any = channel.unary_unary(label, None, None)
+            report = storm(partial(method, b"", timeout=5), only=f"{label}#1:lost")
         return [each.kind for each in report.findings]
 
     assert kinds(ORDER) == ["suspected"]
@@ -146,7 +149,7 @@ def test_errors_of_the_server(server: RpcOrders) -> None:
     def call() -> None:
         channel = grpc.insecure_channel(server.target)
         with pytest.raises(grpc.RpcError, match="no order"):
-            channel.unary_unary("/shop.Orders/Missing")(b"")
+            channel.unary_unary("/shop.Orders/Missing", None, None)(b"")
         channel.close()
         with pytest.raises(ValueError, match="closed channel"):
             order(channel)
@@ -162,8 +165,15 @@ def test_asyncio(server: RpcOrders, retries: bool) -> None:
     async def call() -> None:
         async with grpc.aio.insecure_channel(server.target, OPTIONS if retries else None) as channel:
             try:
-                assert await channel.unary_unary(ORDER)(b"", timeout=5, metadata=(("name", "tea"),)) == b"order"
-                assert [each async for each in channel.unary_stream(WATCH)(b"")] == [b"order", b"second", b"third"]
+                assert (
+                    await channel.unary_unary(ORDER, None, None)(b"", timeout=5, metadata=(("name", "tea"),))
+                    == b"order"
+                )
+                assert [each async for each in channel.unary_stream(WATCH, None, None)(b"")] == [
+                    b"order",
+                    b"second",
+                    b"third",
+                ]
             except grpc.RpcError as error:
                 seen.append(error)
                 raise

@@ -184,8 +184,8 @@ def _is_injected(error: BaseException, run: Observation, hit: SentCall) -> bool:
             continue
         seen.add(id(current))
         text = str(current)
-        told = INJECTED in text and not isinstance(current, AssertionError)
-        if id(current) in known or told or (hit.fault in {"503", "429"} and hit.fault in text):
+        is_marked = INJECTED in text and not isinstance(current, AssertionError)
+        if id(current) in known or is_marked or (hit.fault in {"503", "429"} and hit.fault in text):
             return True
         response = getattr(current, "response", None)
         if hit.fault in {"503", "429"} and str(getattr(response, "status_code", "")) == hit.fault:

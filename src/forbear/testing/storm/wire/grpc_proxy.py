@@ -23,7 +23,7 @@ _EXHAUSTED = 8
 
 @dataclass(frozen=True, slots=True)
 class RpcOrigin:
-    """What the client knows of a call: its name, place, safety, kind, and what is passed on to the server's channel."""
+    """The client's side of a call: its name, place, safety and kind, and what the channel to the server needs."""
 
     label: str
     place: tuple[str, bool]
@@ -83,8 +83,8 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
         if call.fault == "429":
             context.set_trailing_metadata([(_DETAILS, _retry_info(f"Quota exceeded {INJECTED}"))])
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"Quota exceeded {INJECTED}")
-        multicallable = self._upstream.stream_stream(method)
-        sent: Any = multicallable(
+        stream: Any = self._upstream.stream_stream(method, None, None)
+        sent = stream(
             requests,
             timeout=None if origin.timeout is None else context.time_remaining(),
             metadata=metadata,
@@ -122,7 +122,8 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
                 place=origin.place,
             )
         except StormEnded:  # the caller raises it
-            return context.abort(grpc.StatusCode.UNAVAILABLE, f"The storm ended this run {INJECTED}")
+            context.abort(grpc.StatusCode.UNAVAILABLE, f"The storm ended this run {INJECTED}")
+            raise
 
     def _drop(self, call: SentCall, sent: Any, context: Any) -> None:
         """End a call that was executed as if its response had not come."""

@@ -6,6 +6,7 @@ A channel must have been made since `watch_channels` was called, or it is left a
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -30,7 +31,7 @@ _real_time = vars(time)["time"]
 
 
 class _Channel:
-    """How a channel was made: `arguments` are target, options, credentials and compression."""
+    """The making of a channel: `arguments` are target, options, credentials and compression."""
 
     def __init__(self, arguments: tuple[Any, ...]) -> None:
         self.arguments = arguments
@@ -82,8 +83,8 @@ def install(undo: ExitStack, tape: Tape) -> None:
     undo.callback(routes.close)
     sync, asynchronous = import_module("grpc._channel"), import_module("grpc.aio._channel")
     for name, kind in _KINDS.items():
-        found = [vars(sync).get(f"{prefix}{name}MultiCallable") for prefix in ("_", "_SingleThreaded")]
-        for multicallable in (*found, getattr(asynchronous, f"{name}MultiCallable")):
+        kinds = [vars(sync).get(f"{prefix}{name}MultiCallable") for prefix in ("_", "_SingleThreaded")]
+        for multicallable in (*kinds, getattr(asynchronous, f"{name}MultiCallable")):
             for method in ("__call__", "with_call", "future"):
                 if method in vars(multicallable or object):
                     replace(undo, multicallable, method, _led(routes, kind, getattr(multicallable, method)))
@@ -117,10 +118,14 @@ def _led(routes: "_Routes", kind: str, original: Callable[..., Any]) -> Callable
         call = original(twin, *requests, **options)
         if kind.endswith("unary"):
             tape.time.busy += 1
-            call.add_done_callback(lambda call: tape.time.landed())
+            call.add_done_callback(partial(_landed, tape))
         return call
 
     return send
+
+
+def _landed(tape: Tape, call: object) -> None:
+    tape.time.landed()
 
 
 _OPTIONS = ("timeout", "metadata", "credentials", "wait_for_ready", "compression")
@@ -168,10 +173,10 @@ class _Routes:
     def of(self, multicallable: Any) -> _Route | None:
         """Return the route for the channel of a multicallable; None for one that is closed or not known."""
         core = multicallable._channel
-        found = next((item for item in list(_made.items()) if item[0]._channel is core), None)
-        if found is None or found[1].closed:
+        known = next((item for item in list(_made.items()) if item[0]._channel is core), None)
+        if known is None or known[1].closed:
             return None
-        channel, made = found
+        channel, made = known
         loop = getattr(channel, "_loop", None)
         if (channel, loop) not in self._routes:
             self._routes[channel, loop] = self._new(type(channel), made, loop)
