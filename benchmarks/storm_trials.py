@@ -86,8 +86,8 @@ TRIALS = (
     ),
     Trial(
         "opentelemetry-exporter-otlp-proto-grpc",
-        "1.45.2",
-        ("pytest==9.2.0", "opentelemetry-test-utils", "opentelemetry-sdk", "grpcio"),
+        "1.45.1",
+        ("pytest==9.2.0", "opentelemetry-test-utils==0.66b1", "opentelemetry-sdk==1.45.1", "grpcio"),
         ("tests",),
     ),
 )  # fmt: skip

@@ -1,5 +1,6 @@
 """Each client library meets every fault as its own error, below its own retries, and is itself again afterwards."""
 
+import socket
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
@@ -125,6 +126,30 @@ def wrapped(call: Any, url: str, fault: str, seen: dict[str, BaseException]) -> 
             raise
 
     return function
+
+
+def test_limits_of_urllib3(server: OrdersServer) -> None:
+    """A limit for the whole call, as other clients set it, is one for the response too."""
+
+    def fetch() -> None:
+        with urllib3.PoolManager(timeout=urllib3.Timeout(total=7)) as pool:
+            assert pool.request("GET", server.url).status == 200
+
+    report = storm(fetch, faults=["slow"])
+    assert (report.runs, report.findings) == (1, ())
+
+
+def test_calls_without_a_response() -> None:
+    """A call that has no response without a fault is not tried with one."""
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+
+    def fetch() -> None:
+        with pytest.raises(requests.ConnectionError):
+            requests.get(f"http://127.0.0.1:{port}/", timeout=5)
+
+    report = storm(fetch)
+    assert (report.calls, report.runs) == (("GET /#1",), 0)
 
 
 def over_retrying_transport(url: str) -> None:

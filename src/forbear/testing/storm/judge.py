@@ -70,7 +70,7 @@ def plan(clean: Observation) -> list[PlannedFault]:
     places: set[tuple[str, str]] = set()
     for call in clean.calls:
         faults += [PlannedFault(call.label, call.number, name) for name in call.applicable()]
-        if (call.label, call.site) not in places:
+        if call.responded and (call.label, call.site) not in places:
             places.add((call.label, call.site))
             lasting = [name for name in ("503", "refused", "lost") if name in call.faults]
             faults += [PlannedFault(call.label, call.number, name, persistent=True) for name in lasting]

@@ -47,8 +47,9 @@ class SentCall:
 
     `site` is file:line of the user's code, "?" if none is on the stack. `at` is the time in virtual seconds since the
     run began. `unsafe` is true if our tables say that the call must not be executed twice. `key` is its idempotency
-    key. `fault` is what was injected. `timeout` is the client's own limit in seconds. `has_body` says whether the
-    response had a body. `by_test` is true if the test makes the call by itself, with no code under test between.
+    key. `fault` is what was injected. `timeout` is the client's own limit in seconds. `responded` says whether there was
+    a response, `has_body` whether it had a body. `by_test` is true if the test makes the call by itself, with no code
+    under test between.
     """
 
     label: str
@@ -64,13 +65,17 @@ class SentCall:
     """The file and line of all frames of the user's code, the innermost first."""
     has_body: bool = False
     by_test: bool = False
+    responded: bool = False
 
     def applicable(self) -> tuple[str, ...]:
-        """Return the faults that make a difference: "slow" only with a timeout, "cut" only with a body."""
+        """Return the faults that make a difference.
+
+        "slow" does only with a timeout, "cut" only with a body. None does for a call that has no response anyway.
+        """
         return tuple(
             fault
             for fault in self.faults
-            if (fault != "slow" or self.timeout is not None) and (fault != "cut" or self.has_body)
+            if self.responded and (fault != "slow" or self.timeout is not None) and (fault != "cut" or self.has_body)
         )
 
 

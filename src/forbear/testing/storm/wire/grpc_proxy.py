@@ -14,11 +14,13 @@ import grpc
 from forbear.testing.storm.faults import INJECTED, RETRY_AFTER
 from forbear.testing.storm.tape import SentCall, StormEnded, Tape
 
+_grpc: Any = grpc  # its types want to know the messages
 _MARK = "forbear-storm"
 _THREADS = 64
 _HIDDEN = (_MARK, "user-agent", "grpc-previous-rpc-attempts")
 _DETAILS = "grpc-status-details-bin"
 _EXHAUSTED = 8
+_NO_RESPONSE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,13 @@ class RpcOrigin:
 class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for type checkers only
     """The proxy of one channel; `upstream` is the channel to the server. It runs until `stop` is called."""
 
-    def __init__(self, tape: Tape, upstream: grpc.Channel) -> None:
+    def __init__(self, tape: Tape, upstream: Any) -> None:
         self._tape = tape
         self._upstream = upstream
         self._origins: dict[str, RpcOrigin] = {}
         self._numbers = count()
         self._pool = ThreadPoolExecutor(_THREADS, "forbear-storm")
-        self._server = grpc.server(self._pool, handlers=[self], options=[("grpc.so_reuseport", 0)])
+        self._server = _grpc.server(self._pool, handlers=[self], options=[("grpc.so_reuseport", 0)])
         self.target = f"127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
         self._server.start()
 
@@ -70,7 +72,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
             passed = [(name, value) for name, value in metadata if name not in _HIDDEN]
             return self._forward(method, origin, requests, passed, context)
 
-        return grpc.stream_stream_rpc_method_handler(handle)
+        return _grpc.stream_stream_rpc_method_handler(handle)
 
     def _forward(
         self, method: str, origin: RpcOrigin, requests: Iterator[bytes], metadata: Any, context: Any
@@ -83,7 +85,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
         if call.fault == "429":
             context.set_trailing_metadata([(_DETAILS, _retry_info(f"Quota exceeded {INJECTED}"))])
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"Quota exceeded {INJECTED}")
-        stream: Any = self._upstream.stream_stream(method, None, None)
+        stream = self._upstream.stream_stream(method, None, None)
         sent = stream(
             requests,
             timeout=None if origin.timeout is None else context.time_remaining(),
@@ -95,6 +97,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
         try:
             with self._tape.time.sending():
                 first = next(sent, None)
+            call.responded = True
             if first is not None and call.fault is None:
                 call.has_body = origin.streams
                 context.send_initial_metadata(sent.initial_metadata())
@@ -108,6 +111,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
         except grpc.RpcError:
             if call.fault in {"lost", "slow"}:
                 self._drop(call, sent, context)
+            call.responded = sent.code() not in _NO_RESPONSE
             context.set_trailing_metadata(sent.trailing_metadata())
             context.abort(sent.code(), sent.details())
         context.set_trailing_metadata(sent.trailing_metadata())

@@ -71,7 +71,7 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
             return await original(self, connection)
         with tape.time.sending():
             response = await original(self, connection)
-            call.has_body = self.method != "HEAD" and canned.has_body(response.headers)
+            call.responded, call.has_body = True, self.method != "HEAD" and canned.has_body(response.headers)
             if call.fault is None or canned.is_status(call.fault):
                 return response
             body = await response.content.read()

@@ -37,7 +37,7 @@ def _sync(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with tape.time.sending(), _refusing(core, tape, call, self, request):
                 response = original(self, request)
-                call.has_body = canned.has_body(_names(response))
+                call.responded, call.has_body = True, canned.has_body(_names(response))
                 if call.fault in {None, "refused"}:
                     return response
                 body = response.read()
@@ -65,7 +65,7 @@ def _async(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             with tape.time.sending(), _refusing(core, tape, call, self, request):
                 response = await original(self, request)
-                call.has_body = canned.has_body(_names(response))
+                call.responded, call.has_body = True, canned.has_body(_names(response))
                 if call.fault in {None, "refused"}:
                     return response
                 body = await response.aread()

@@ -1,7 +1,7 @@
 """Faults in the connections of redis-py and valkey-py, sync and asyncio, below the retries of clients and clusters."""
 
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -123,7 +123,8 @@ def _read(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         with tape.time.sending():
             if pending.call.fault is None:
                 _count_down(self, pending)
-                return original(self, *args, **kwargs)
+                with _noting_response(errors, pending.call):
+                    return original(self, *args, **kwargs)
             for _ in range(pending.left):
                 with suppress(errors.ResponseError):
                     original(self, *args, **kwargs)
@@ -142,7 +143,8 @@ def _aread(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         with tape.time.sending():
             if pending.call.fault is None:
                 _count_down(self, pending)
-                return await original(self, *args, **kwargs)
+                with _noting_response(errors, pending.call):
+                    return await original(self, *args, **kwargs)
             for _ in range(pending.left):
                 with suppress(errors.ResponseError):
                     await original(self, *args, **kwargs)
@@ -151,6 +153,16 @@ def _aread(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
         raise _error(errors, tape, pending.call)
 
     return read_response
+
+
+@contextmanager
+def _noting_response(errors: Any, call: SentCall) -> Generator[None]:
+    try:
+        yield
+    except errors.ResponseError:
+        call.responded = True
+        raise
+    call.responded = True
 
 
 def _count_down(connection: Any, pending: _Pending) -> None:

@@ -27,8 +27,7 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, conn, method, url, *args, **kwargs)
         passed: dict[Any, Any] = dict(kwargs.get("headers") or self.headers or {})
         headers = {_text(name).lower(): _text(value) for name, value in passed.items()}
-        timeout = self._get_timeout(kwargs.get("timeout")).read_timeout if "timeout" in kwargs else None
-        limit = float(timeout) if isinstance(timeout, int | float) else None
+        limit = _limit(self._get_timeout(kwargs["timeout"])) if "timeout" in kwargs else None
         call = http_call(tape, method, self.host, _target(url), headers, limit)
         if call.fault == "refused":
             conn.close()
@@ -49,7 +48,7 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
         with tape.time.sending():
             if call.fault is None:
                 response = original(self, conn, method, url, *args, **kwargs)
-                call.has_body = method != "HEAD" and canned.has_body(response.headers)
+                call.responded, call.has_body = True, method != "HEAD" and canned.has_body(response.headers)
                 return response
             whole = kwargs | {"preload_content": False, "response_conn": None}
             response = original(self, conn, method, url, *args, **whole)
@@ -59,6 +58,13 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
         return _spoiled(tape, call, self, conn, method, url, kwargs, response, body)
 
     return _make_request
+
+
+def _limit(timeout: Any) -> float | None:
+    """Return the seconds that a response may take; `read_timeout` cannot say it before a connect."""
+    return min(
+        (float(value) for value in (timeout._read, timeout.total) if isinstance(value, int | float)), default=None
+    )
 
 
 def _text(value: object) -> str:
