@@ -47,7 +47,7 @@ class SentCall:
 
     `site` is file:line of the user's code, "?" if none is on the stack. `at` is the time in virtual seconds since the
     run began. `unsafe` is true if our tables say that the call must not be executed twice. `key` is its idempotency
-    key. `fault` is what was injected. `timeout` is the client's own limit in seconds. `responded` says whether there was
+    key. `fault` is what was injected, `timeout` the client's own limit in seconds. `responded` says whether there was
     a response, `has_body` whether it had a body. `by_test` is true if the test makes the call by itself, with no code
     under test between.
     """
