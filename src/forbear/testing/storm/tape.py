@@ -216,13 +216,13 @@ def place_of_user(test: CodeType | None = None) -> tuple[str, bool]:
         code = frame.f_code
         file = code.co_filename
         if not file.startswith((_HERE, "<", *_LIBRARIES)):
-            return f"{file.removeprefix(here)}:{frame.f_lineno}", not between and _is_part(code, test)
+            return f"{file.removeprefix(here)}:{frame.f_lineno}", not between and is_part_of(code, test)
         between = between or _package(file) not in _CLIENTS
         frame = frame.f_back
     return "?", test is not None and not between
 
 
-def _is_part(code: CodeType, test: CodeType | None) -> bool:
+def is_part_of(code: CodeType, test: CodeType | None) -> bool:
     """Return whether code is that of the test, or of a function in it."""
     if test is None or code.co_filename != test.co_filename:
         return False
