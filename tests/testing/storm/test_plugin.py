@@ -1,9 +1,11 @@
 """`pytest --forbear-storm` as users run it: async tests, unittest, fixtures, markers, xdist, and one fault again."""
 
+import io
 import json
 import os
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from copy import copy
 from pathlib import Path
 
@@ -88,10 +90,26 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+def run_here(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[int, str]:
+    """Do the same in this process, which has all modules already."""
+    (folder / "test_suite.py").write_text(SUITE)
+    monkeypatch.chdir(folder)
+    monkeypatch.delitem(sys.modules, "test_suite", raising=False)
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    loaded = [part for name in PLUGINS.split(",") for part in ("-p", name)]
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
+        code = pytest.main(
+            ["-q", "-W", "error", "-p", "no:cacheprovider", "--import-mode=importlib", *loaded, *options, str(folder)]
+        )
+    return code, output.getvalue()
+
+
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.soak)], ids=["alone", "xdist"])
-def test_storm(tmp_path: Path, workers: tuple[str, ...]) -> None:
+def test_storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]) -> None:
     """Each test is judged once, over xdist too; the findings are in the summary and in the JSON file."""
-    code, output = run(tmp_path, "--forbear-storm", *workers, "--forbear-storm-json", "storm.json")
+    options = ["--forbear-storm", *workers, "--forbear-storm-json", "storm.json"]
+    code, output = run(tmp_path, *options) if workers else run_here(tmp_path, monkeypatch, *options)
     assert code == pytest.ExitCode.TESTS_FAILED, output
     assert "4 failed, 4 passed" in output
     assert "\n  pytest 'test_suite.py::test_order' --forbear-fault 'POST /orders#1:lost'\n" in output
@@ -110,9 +128,11 @@ def test_storm(tmp_path: Path, workers: tuple[str, ...]) -> None:
     assert {finding["site"].partition(":")[0] for finding in written["findings"]} == {"test_suite.py", "?"}
 
 
-def test_one_fault(tmp_path: Path) -> None:
+def test_one_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command of a finding shows it again, with the traceback of the test, and leaves other tests alone."""
-    code, output = run(tmp_path, "--forbear-fault", "GET /#1:refused", "-k", "swallowed or order or ignored")
+    code, output = run_here(
+        tmp_path, monkeypatch, "--forbear-fault", "GET /#1:refused", "-k", "swallowed or order or ignored"
+    )
     assert code == pytest.ExitCode.TESTS_FAILED, output
     assert "1 failed, 2 passed" in output
     assert "self.assertEqual(number_of_order(server.url), 1)" in output
