@@ -1,11 +1,13 @@
 """The judges find duplicates, endless retries and wrong results, and leave sound retries alone."""
 
 import asyncio
+import queue
 import time
 from collections.abc import Callable, Generator
 from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import count
+from threading import Event, Thread, Timer
 
 import httpx
 import pytest
@@ -14,7 +16,7 @@ import tenacity
 
 from forbear.clients.requests import RetryAdapter
 from forbear.testing.cloud import Cloud
-from forbear.testing.storm import effects, storm
+from forbear.testing.storm import effects, shifted_time, storm
 from tests.support.testing.orders import OrdersServer, orders_server
 
 _sleep = vars(time)["sleep"]
@@ -219,6 +221,48 @@ def test_waits_take_no_time(server: OrdersServer) -> None:
     assert all(7200 <= seconds < 7260 for seconds in seen)
     assert time.monotonic() - began < 3600
     assert vars(time)["sleep"] is _sleep
+
+
+def test_waits_for_other_threads(server: OrdersServer) -> None:
+    """A wait for what does not come because of a fault ends early; one that another thread ends takes its real time."""
+
+    def fetch(results: queue.Queue[int]) -> None:
+        with suppress(requests.RequestException):
+            results.put(requests.get(server.url, timeout=5).json()["id"])
+
+    def fetch_through_a_thread() -> None:
+        results = queue.Queue[int]()
+        Thread(target=fetch, args=(results,)).start()
+        assert results.get(timeout=3600) == 1
+        later = Event()
+        Timer(0.05, later.set).start()
+        assert later.wait(3600)
+
+    began = time.monotonic()
+    report = storm(fetch_through_a_thread, only="GET /#1:refused", minutes=100)
+    assert [finding.kind for finding in report.findings] == ["wrong"]
+    assert "Empty" in report.findings[0].text
+    assert time.monotonic() - began < 600
+
+
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_waits_without_an_end(server: OrdersServer, monkeypatch: pytest.MonkeyPatch, in_a_loop: bool) -> None:
+    """A run that waits for ever is ended, and that is a finding."""
+    monkeypatch.setattr(shifted_time, "_STUCK", 0.3)
+
+    def fetch_or_hang() -> None:
+        if requests.get(server.url, timeout=5).status_code == 503:
+            Event().wait()
+
+    async def fetch_or_hang_in_a_loop() -> None:
+        async with httpx.AsyncClient(timeout=5, verify=False) as client:
+            response = await client.get(server.url)
+        if response.status_code == 503:
+            await asyncio.Event().wait()
+
+    report = storm(fetch_or_hang_in_a_loop if in_a_loop else fetch_or_hang, only="GET /#1:503")
+    assert [finding.kind for finding in report.findings] == ["late"]
+    assert "waits for something that does not come" in report.findings[0].text
 
 
 def test_time_of_a_server_in_the_loop(server: OrdersServer) -> None:
