@@ -55,6 +55,23 @@ class TestOrders(unittest.TestCase):
         with orders_server() as server:
             self.assertEqual(number_of_order(server.url), 1)
 
+@pytest.mark.forbear_storm(faults=["503"])
+def test_subtests(server, subtests):
+    for number in range(2):
+        with subtests.test(number=number):
+            assert number_of_order(server.url) == 1
+
+@pytest.mark.forbear_storm(faults=["503"])
+def test_honest_subtests(server, subtests):
+    with subtests.test():
+        requests.get(server.url, timeout=5).raise_for_status()
+
+class TestParts(unittest.TestCase):
+    @pytest.mark.forbear_storm(faults=["refused"])
+    def test_parts(self):
+        with orders_server() as server, self.subTest(part=1):
+            self.assertEqual(number_of_order(server.url), 1)
+
 runs = []
 
 def test_unsteady(server):
@@ -111,7 +128,7 @@ def test_storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: tuple[s
     options = ["--forbear-storm", *workers, "--forbear-storm-json", "storm.json"]
     code, output = run(tmp_path, *options) if workers else run_here(tmp_path, monkeypatch, *options)
     assert code == pytest.ExitCode.TESTS_FAILED, output
-    assert "4 failed, 4 passed" in output
+    assert "6 failed, 5 passed" in output
     assert "\n  pytest 'test_suite.py::test_order' --forbear-fault 'POST /orders#1:lost'\n" in output
     written = json.loads((tmp_path / "storm.json").read_text())
     listed = {(finding["test"].partition("::")[2], finding["kind"], finding["rule"]) for finding in written["findings"]}
@@ -122,6 +139,8 @@ def test_storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: tuple[s
         ("test_endless[trio]", "storm", "UNBOUNDED"),
         ("test_endless[trio]", "late", "NO-DEADLINE"),
         ("TestOrders::test_swallowed", "silent", ""),
+        ("test_subtests", "broken", ""),
+        ("TestParts::test_parts", "silent", ""),
         ("test_unsteady", "unstable", ""),
         ("test_by_itself", "unchecked", ""),
     }

@@ -6,8 +6,9 @@
 import inspect
 import json
 import os
+import sys
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from types import CodeType
@@ -75,7 +76,7 @@ class StormPlugin:
         self._places = None if self._plan is None else ReachedPlaces(self._plan, clean)
         if self._places is not None and not self._places.numbers:
             return self._end(item, nextitem, reports)
-        _, again = self._run(item, None, limits, effects)
+        _, again = self._run(item, None, limits, effects, clean)
         if clean.signature() != again.signature():
             return self._end(item, nextitem, reports, [unstable(item.nodeid, differs(clean, again))])
         clean.waited = max(clean.waited, again.waited)
@@ -114,7 +115,8 @@ class StormPlugin:
         """Run the test once with all its fixtures of function scope, without reporting it."""
         self._next, self._observation = (fault, limits, effects, clean), None
         # A parent as the next item: fixtures of function scope end, wider ones stay for the next run.
-        reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
+        with nullcontext() if _is_shown(fault, clean, self._only) else _quiet(item):
+            reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         self._next = None
         seen = self._observed()
         return reports, Observation(fault) if seen is None else seen
@@ -175,8 +177,9 @@ class StormPlugin:
         """Note the outcome and the error of a run; unittest shows its errors only here."""
         report = yield
         if call.when == "call" and self._observation is not None:
-            self._observation.outcome = report.outcome
-            self._observation.error = None if call.excinfo is None else call.excinfo.value
+            if self._observation.error is None:  # the first one: that of a subtest comes before that of its test
+                self._observation.outcome = report.outcome
+                self._observation.error = None if call.excinfo is None else call.excinfo.value
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -243,6 +246,33 @@ def _read_plan(config: pytest.Config) -> StormPlan | None:
 def _failed(item: pytest.Item, when: Literal["setup", "call", "teardown", "collect"], text: str) -> pytest.TestReport:
     phase = "call" if when == "collect" else when
     return pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", text, phase)
+
+
+def _is_shown(fault: PlannedFault | None, clean: Observation | None, only: PlannedFault | None) -> bool:
+    """Return whether pytest shows this run: the first clean one, or that of `--forbear-fault`."""
+    return clean is None if only is None else fault is not None
+
+
+@contextmanager
+def _quiet(item: pytest.Item) -> Generator[None]:
+    """Keep reports of subtests within the block from all plugins; they are made during the test."""
+    caller: Any = item.config.hook.pytest_runtest_logreport
+    execute = caller._hookexec
+    caller._hookexec = lambda *arguments: []
+    try:
+        yield
+    finally:
+        caller._hookexec = execute
+        for failed in _failed_subtests(item.config):
+            failed.pop(getattr(item, "id", item.nodeid), None)
+
+
+def _failed_subtests(config: pytest.Config) -> Iterable[dict[str, int]]:
+    """Yield the numbers of failed subtests that pytest 9 keeps, by test."""
+    module: Any = sys.modules.get("_pytest.subtests")
+    key = getattr(module, "failed_subtests_key", None)
+    if key is not None and key in config.stash:
+        yield config.stash[key]
 
 
 def _code(item: pytest.Item) -> CodeType | None:
