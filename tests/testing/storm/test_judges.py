@@ -9,6 +9,7 @@ from functools import partial
 from itertools import count
 from threading import Event, Thread, Timer
 
+import anyio
 import httpx
 import pytest
 import requests
@@ -179,6 +180,21 @@ def test_not_deterministic(server: OrdersServer) -> None:
     (finding,) = storm(unsteady).findings
     assert finding.kind == "unstable"
     assert "two clean runs sent GET /orders/* (tests/testing/storm/test_judges.py:" in finding.text
+
+
+def test_end_within_a_task_group(server: OrdersServer) -> None:
+    """A run is ended within a task group too, whose error is a group."""
+
+    async def endless() -> None:
+        async with httpx.AsyncClient(timeout=5, verify=False) as client, anyio.create_task_group() as group:
+            group.start_soon(fetch_until_it_works, client)
+
+    async def fetch_until_it_works(client: httpx.AsyncClient) -> None:
+        while (await client.get(server.url)).status_code == 503:
+            pass
+
+    report = storm(endless, only="GET /#1+:503")
+    assert [finding.kind for finding in report.findings] == ["storm"]
 
 
 def test_many_calls(server: OrdersServer) -> None:

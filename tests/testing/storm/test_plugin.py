@@ -35,10 +35,18 @@ retried = tenacity.retry(stop=tenacity.stop_after_attempt(3), wait=tenacity.wait
 def test_order(server, orders):
     retried(requests.post)(f"{server.url}/orders", timeout=5).raise_for_status()
 
+@pytest.fixture(scope="module", params=["asyncio", "trio"])
+def anyio_backend(request):
+    return request.param
+
+@pytest.fixture(scope="module")
+async def shared(anyio_backend):
+    async with httpx.AsyncClient(timeout=5, verify=False) as client:
+        yield client
+
 @pytest.mark.anyio
-@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 @pytest.mark.forbear_storm(effects="orders", faults=["503"], attempts=5)
-async def test_endless(server, orders, anyio_backend):
+async def test_endless(server, orders, shared, anyio_backend):
     async with httpx.AsyncClient(timeout=5, verify=False) as client:
         while (await client.get(server.url)).status_code == 503:
             await anyio.sleep(50)

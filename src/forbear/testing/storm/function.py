@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from forbear.core import check
@@ -60,11 +59,16 @@ def storm(
     extra = () if effects is None else (effects,)
 
     def run(fault: PlannedFault | None, clean: Observation | None = None) -> Observation:
-        expected = (Exception, StormEnded) if fault else ()
-        with suppress(*expected), observing(fault, limits, extra, clean) as seen:
-            result = function()
-            if inspect.isawaitable(result):
-                asyncio.run(_awaited(result))
+        seen = Observation(fault)
+        try:
+            with observing(fault, limits, extra, clean) as seen:
+                result = function()
+                if inspect.isawaitable(result):
+                    asyncio.run(_awaited(result))
+        except BaseException as error:
+            ended = seen.ended is not None and isinstance(error, (StormEnded, BaseExceptionGroup))
+            if fault is None or not (ended or isinstance(error, Exception)):
+                raise
         return seen
 
     clean, again = run(None), run(None)

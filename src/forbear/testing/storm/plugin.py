@@ -176,10 +176,11 @@ class StormPlugin:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Note the outcome and the error of a run; unittest shows its errors only here."""
         report = yield
-        if call.when == "call" and self._observation is not None:
-            if self._observation.error is None:  # the first one: that of a subtest comes before that of its test
-                self._observation.outcome = report.outcome
-                self._observation.error = None if call.excinfo is None else call.excinfo.value
+        seen = self._observation
+        # The first error counts: that of a subtest comes before that of its test.
+        if call.when == "call" and seen is not None and seen.error is None:
+            seen.outcome = report.outcome
+            seen.error = None if call.excinfo is None else call.excinfo.value
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

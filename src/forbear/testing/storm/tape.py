@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from types import CodeType, FrameType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from forbear.http.request import Request
 from forbear.services import registry
@@ -37,7 +37,13 @@ STUCK = "a wait that nothing ends"
 """Why a run was ended that hangs."""
 
 
-class StormEnded(BaseException):
+if TYPE_CHECKING:
+    _Base = BaseException
+else:  # anyio ends its runner, and with it all fixtures, for any other BaseException
+    _Base = getattr(sys.modules.get("_pytest.outcomes"), "OutcomeException", BaseException)
+
+
+class StormEnded(_Base):
     """Raised into the code under test when a run goes on for too long."""
 
 
