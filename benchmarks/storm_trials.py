@@ -2,7 +2,7 @@
 
 Run it as `python -m benchmarks.storm_trials [--only NAME] [--sample N]`. It downloads pinned source packages into a
 folder outside the repository, and makes an environment for each there. It runs their tests without the storm and with
-it. A test that fails in the storm alone, without a finding, is a mistake of the storm, and makes the exit code 1.
+it. A test that fails in the storm alone, without a finding, may be a mistake of the storm, and makes the exit code 1.
 """
 
 import argparse
@@ -86,7 +86,7 @@ TRIALS = (
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a trial: counts, seconds without and with the storm, the findings, and what storm itself broke."""
+    """The outcome of a trial; `broken` are the tests that fail in the storm alone."""
 
     tests: int
     runs: int
@@ -97,7 +97,7 @@ class Result:
 
 
 def main() -> int:
-    """Run the trials and print a table; return 1 if the storm broke a test."""
+    """Run the trials and print a table; return 1 if a test fails in the storm alone."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", metavar="NAME", choices=[trial.name for trial in TRIALS], help="run one package")
     parser.add_argument("--sample", type=int, metavar="N", help="take N runs for each test (default: all)")
@@ -199,7 +199,7 @@ def show(trial: Trial, result: Result) -> None:
             print(f"    {finding['kind']} {finding['test']} {finding['fault']}")
             print(f"        {finding['site']}: {finding['text']}")
     for name in result.broken:
-        print(f"    BROKEN BY THE STORM: {name}")
+        print(f"    fails in the storm alone: {name}")
 
 
 if __name__ == "__main__":
