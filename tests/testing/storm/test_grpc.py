@@ -10,6 +10,7 @@ import grpc.aio
 import pytest
 
 from forbear.testing.storm import storm
+from forbear.testing.storm.observe import StormLimits, observing
 from tests.support.testing.rpc_orders import RpcOrders, rpc_orders
 
 ORDER, WATCH, COLLECT, CHAT = (f"/shop.Orders/{name}" for name in ("Order", "Watch", "Collect", "Chat"))
@@ -127,6 +128,15 @@ def test_service_config(server: RpcOrders) -> None:
     kinds = {(each.fault.partition("#")[2], each.kind) for each in report.findings}
     assert kinds == {("1:lost", "duplicated"), ("1+:lost", "duplicated"), ("1+:lost", "storm"), ("1+:503", "storm")}
     assert report.findings[0].site.startswith("tests/testing/storm/test_grpc.py:")
+
+
+def test_the_frames_of_the_user(server: RpcOrders) -> None:
+    """The proxy's thread sends a call, but its frames are those of the user's code: a plan finds its places."""
+    with observing(None, StormLimits(10, 10)) as seen, grpc.insecure_channel(server.target) as channel:
+        order(channel)
+    (call,) = seen.calls
+    assert {file for file, _ in call.frames} >= {__file__}
+    assert (__file__, order.__code__.co_firstlineno + 3) in call.frames
 
 
 def test_suspected(server: RpcOrders) -> None:

@@ -7,7 +7,8 @@ from types import CodeType
 
 from forbear.testing.storm.faults import INJECTED, MAYBE_DONE, RETRY_AFTER, PlannedFault
 from forbear.testing.storm.observe import Observation, StormLimits
-from forbear.testing.storm.tape import STUCK, SentCall, StormEnded, is_of_client, is_part_of
+from forbear.testing.storm.stack import is_of_client, is_part_of
+from forbear.testing.storm.tape import STUCK, SentCall, StormEnded
 
 RULES = {
     "duplicated": "UNSAFE",

@@ -2,14 +2,12 @@
 
 import re
 import sys
-import sysconfig
 from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Lock
-from types import CodeType, FrameType
+from types import CodeType
 from typing import TYPE_CHECKING, TypeVar
 
 from forbear.http.request import Request
@@ -17,18 +15,9 @@ from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
 from forbear.testing.storm.faults import FAULTS, PlannedFault
 from forbear.testing.storm.shifted_time import ShiftedTime
+from forbear.testing.storm.stack import UserStack, user_stack
 
 _Error = TypeVar("_Error", bound=BaseException)
-_HERE = str(Path(__file__).parents[2])
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} - {None})
-_PACKAGES = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")} - {None})
-_CLIENTS = frozenset(
-    {
-        "", "aiohttp", "anyio", "boto3", "botocore", "grpc", "httpcore", "httpcore2", "httpx", "httpx2", "pluggy",
-        "_pytest", "pytest_asyncio", "redis", "requests", "trio", "urllib3", "valkey",
-    }
-)  # fmt: skip
-"""The packages whose frames lie between a test and the call that it makes by itself."""
 _VARYING = re.compile(r"[0-9]+|[0-9a-fA-F]{16,}|[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _KEYS = ("idempotency-key", "x-idempotency-key", "x-goog-gcs-idempotency-token")
 
@@ -113,24 +102,24 @@ class Tape:
         key: str | None = None,
         timeout: float | None = None,
         faults: tuple[str, ...] = FAULTS,
-        place: tuple[str, bool] | None = None,
+        stack: UserStack | None = None,
     ) -> SentCall:
         """Record a call that is about to be sent, and return it with its fault; StormEnded if the run is too long.
 
-        `place` is what `place_of_user` returned, for a call that is sent by another thread than the user's.
+        `stack` is that of the user's thread, for a call that another thread sends.
         """
-        if place is None:
+        if stack is None:
             self.time.join()
         self.check()
-        site, by_test = place or place_of_user(self.test)
+        stack = stack or user_stack(self.test)
         with self.lock:
             self.numbers[label] += 1
-            call = SentCall(label, self.numbers[label], site, self.time.elapsed, unsafe, key, None, faults, timeout)
-            call.by_test = by_test
+            number, at = self.numbers[label], self.time.elapsed
+            call = SentCall(label, number, stack.site, at, unsafe, key, None, faults, timeout, stack.frames)
+            call.by_test = stack.by_test
             if self.fault is not None and self.fault.hits(label, call.number) and self.fault.name in faults:
                 call.fault = self.fault.name
             self.calls.append(call)
-        call.frames = frames_of_user()
         return call
 
     def check(self) -> None:
@@ -188,61 +177,6 @@ def http_call(
     return tape.begin(f"{method} {_steady(path)}", unsafe=not judgement.repeatable, key=key, timeout=timeout)
 
 
-def frames_of_user() -> tuple[tuple[str, int], ...]:
-    """Return the file and line of the frames of the user's code, the innermost first.
-
-    These are the frames that are neither of forbear, nor of an installed package, nor of the standard library.
-    """
-    frames: list[tuple[str, int]] = []
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith((_HERE, "<", *_LIBRARIES)):
-            frames.append((file, frame.f_lineno))
-        frame = frame.f_back
-    return tuple(frames)
-
-
 def _steady(path: str) -> str:
     """Return the path with `*` for each segment that is a number, a UUID or a long hexadecimal number."""
     return "/".join("*" if _VARYING.fullmatch(segment) else segment for segment in path.split("/"))
-
-
-def place_of_user(test: CodeType | None = None) -> tuple[str, bool]:
-    """Return file:line of the user's code that makes a call, and whether the test makes it by itself.
-
-    It is the innermost frame that is neither forbear, an installed package nor the standard library. The file is
-    relative to the current directory where possible; "?" without such a frame. The test makes a call by itself if
-    nothing but a client library is between its function, `test`, and the call.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    here = str(Path.cwd()) + "/"
-    between = False
-    while frame is not None:
-        code = frame.f_code
-        file = code.co_filename
-        if not file.startswith((_HERE, "<", *_LIBRARIES)):
-            return f"{file.removeprefix(here)}:{frame.f_lineno}", not between and is_part_of(code, test)
-        between = between or _package(file) not in _CLIENTS
-        frame = frame.f_back
-    return "?", test is not None and not between
-
-
-def is_part_of(code: CodeType, test: CodeType | None) -> bool:
-    """Return whether code is that of the test, or of a function in it."""
-    if test is None or code.co_filename != test.co_filename:
-        return False
-    return code is test or code.co_qualname.startswith(f"{test.co_qualname}.")
-
-
-def is_of_client(file: str) -> bool:
-    """Return whether a file is one of the standard library or of a client library."""
-    return file.startswith(("<", *_LIBRARIES)) and _package(file) in _CLIENTS
-
-
-def _package(file: str) -> str:
-    """Return the name of the installed package that a file belongs to, "" for forbear and the standard library."""
-    for folder in _PACKAGES:
-        if file.startswith(folder) and not file.startswith(_HERE):
-            return file[len(folder) + 1 :].partition("/")[0].removesuffix(".py")
-    return ""

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 
 from forbear.testing.storm.faults import INJECTED, RETRY_AFTER
+from forbear.testing.storm.stack import UserStack
 from forbear.testing.storm.tape import SentCall, StormEnded, Tape
 
 _grpc: Any = grpc  # its types want to know the messages
@@ -25,10 +26,10 @@ _NO_RESPONSE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.Sta
 
 @dataclass(frozen=True, slots=True)
 class RpcOrigin:
-    """The client's side of a call: its name, place, safety and kind, and what the channel to the server needs."""
+    """The client's side of a call: its name, stack, safety and kind, and what the channel to the server needs."""
 
     label: str
-    place: tuple[str, bool]
+    stack: UserStack
     unsafe: bool
     faults: tuple[str, ...]
     streams: bool
@@ -123,7 +124,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
                 unsafe=origin.unsafe,
                 timeout=origin.timeout,
                 faults=origin.faults,
-                place=origin.place,
+                stack=origin.stack,
             )
         except StormEnded:  # the caller raises it
             context.abort(grpc.StatusCode.UNAVAILABLE, f"The storm ended this run {INJECTED}")

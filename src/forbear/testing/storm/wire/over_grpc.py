@@ -15,7 +15,8 @@ from forbear.grpc.call import GrpcCall
 from forbear.services import registry
 from forbear.testing.storm.faults import FAULTS
 from forbear.testing.storm.shifted_time import replace
-from forbear.testing.storm.tape import Tape, active, place_of_user
+from forbear.testing.storm.stack import user_stack
+from forbear.testing.storm.tape import Tape, active
 
 if TYPE_CHECKING:
     from forbear.testing.storm.wire.grpc_proxy import GrpcProxy, RpcOrigin
@@ -142,7 +143,7 @@ def _origin(tape: Tape, method: str | bytes, kind: str, message: object, options
 
     return RpcOrigin(
         name,
-        place_of_user(tape.test),
+        user_stack(tape.test),
         unsafe=not is_safe,
         faults=_UNSENT if kind == "stream_stream" else FAULTS,
         streams=streams,

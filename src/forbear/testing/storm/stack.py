@@ -1,0 +1,73 @@
+"""Where the user's code makes a call: the frames on the stack that belong neither to forbear nor to a library."""
+
+import sys
+import sysconfig
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import NamedTuple
+
+_HERE = str(Path(__file__).parents[2])
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} - {None})
+_PACKAGES = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")} - {None})
+_CLIENTS = frozenset(
+    {
+        "", "aiohttp", "anyio", "boto3", "botocore", "grpc", "httpcore", "httpcore2", "httpx", "httpx2", "pluggy",
+        "_pytest", "pytest_asyncio", "redis", "requests", "trio", "urllib3", "valkey",
+    }
+)  # fmt: skip
+"""The packages whose frames lie between a test and the call that it makes by itself."""
+
+
+class UserStack(NamedTuple):
+    """The user's frames of one call.
+
+    `frames` has the file and line of each, the innermost first. `by_test` is true if the test makes the call by itself:
+    nothing but a client library is between its function and the call.
+    """
+
+    frames: tuple[tuple[str, int], ...]
+    by_test: bool
+
+    @property
+    def site(self) -> str:
+        """Return file:line of the innermost frame, relative to the current folder where possible; "?" without one."""
+        if not self.frames:
+            return "?"
+        file, line = self.frames[0]
+        return f"{file.removeprefix(str(Path.cwd()) + '/')}:{line}"
+
+
+def user_stack(test: CodeType | None) -> UserStack:
+    """Return the user's frames of the call that this thread is about to make, in the run of `test`."""
+    frames: list[tuple[str, int]] = []
+    between = by_test = False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        file = code.co_filename
+        if not file.startswith((_HERE, "<", *_LIBRARIES)):
+            by_test = by_test or (not frames and not between and is_part_of(code, test))
+            frames.append((file, frame.f_lineno))
+        between = between or _package(file) not in _CLIENTS
+        frame = frame.f_back
+    return UserStack(tuple(frames), by_test or (not frames and test is not None and not between))
+
+
+def is_part_of(code: CodeType, test: CodeType | None) -> bool:
+    """Return whether code is that of the test, or of a function in it."""
+    if test is None or code.co_filename != test.co_filename:
+        return False
+    return code is test or code.co_qualname.startswith(f"{test.co_qualname}.")
+
+
+def is_of_client(file: str) -> bool:
+    """Return whether a file is one of the standard library or of a client library."""
+    return file.startswith(("<", *_LIBRARIES)) and _package(file) in _CLIENTS
+
+
+def _package(file: str) -> str:
+    """Return the name of the installed package that a file belongs to, "" for forbear and the standard library."""
+    for folder in _PACKAGES:
+        if file.startswith(folder) and not file.startswith(_HERE):
+            return file[len(folder) + 1 :].partition("/")[0].removesuffix(".py")
+    return ""
