@@ -1,4 +1,4 @@
-"""Where the user's code makes a call: the frames on the stack that belong neither to forbear nor to a library."""
+"""The user's part of the stack of a call: the frames that belong neither to forbear nor to a library."""
 
 import sys
 import sysconfig
