@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import cast
 
-from forbear.audit import clients
-from forbear.audit.effects import called, effects
-from forbear.audit.errors import INTERRUPTS, is_doubtful, is_hopeless, is_status_error
+from forbear.audit.errors import INTERRUPTS, is_hopeless, is_status_error
 from forbear.audit.find import find_retries
 from forbear.audit.modules import Module, inside
+from forbear.audit.nesting import nested
+from forbear.audit.repeats import blocking, retry_after, unsafe, unsafe_by_client
 from forbear.audit.state import leaves_behind
 from forbear.audit.uses import RetryUse
-from forbear.audit.waits import mentions_header, sleeps
+from forbear.audit.waits import sleeps
 
 Hit = tuple[str, ast.AST, str, str]
 """A rule, the node to report, the message, and the library."""
@@ -37,7 +37,8 @@ def check(module: Module) -> Iterator[Hit]:
     for use in uses:
         for rule, node, message in _of_use(module, use, uses):
             yield rule, node, message, use.library
-    yield from _self_retrying_clients(module)
+    yield from unsafe_by_client(module)
+    yield from blocking(module, uses)
 
 
 def _of_use(module: Module, use: RetryUse, uses: _Uses) -> Iterator[tuple[str, ast.AST, str]]:
@@ -51,9 +52,9 @@ def _of_use(module: Module, use: RetryUse, uses: _Uses) -> Iterator[tuple[str, a
     elif use.region:
         yield from _wrong_statuses(module, use)
     if use.region:
-        yield from _unsafe(module, use)
-        yield from _nested(module, use, uses)
-        yield from _retry_after(module, use)
+        yield from unsafe(module, use)
+        yield from nested(module, use, uses)
+        yield from retry_after(module, use)
         for node, message in leaves_behind(module, use):
             yield "STATE", node, message
     if use.loop is not None:
@@ -123,66 +124,9 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
-    if use.safe:
-        return
-    errors = use.errors if use.errors is not None else ()
-    by_status = any(status >= 500 for status in use.statuses)
-    body = [statement for attempt in use.tries for statement in attempt.body] or use.region
-    handlers = [statement for attempt in use.tries for handler in attempt.handlers for statement in handler.body]
-    handlers += (
-        [s for n in inside(use.region) if isinstance(n, ast.ExceptHandler) for s in n.body] if not use.tries else []
-    )
-    for effect in effects(module, body, handlers, repeated=use.region):
-        if by_status or any(is_doubtful(name, effect.kind) for name in errors):
-            yield "UNSAFE", effect.node, f"{effect.text} is repeated; {effect.why}"
-
-
-def _nested(module: Module, use: RetryUse, uses: _Uses) -> Iterator[tuple[str, ast.AST, str]]:
-    inner = uses.by_function
-    for node in inside(use.region):
-        if not isinstance(node, ast.Call):
-            continue
-        text = clients.retries_itself(module, node)
-        if text is not None:
-            yield "NESTED", node, f"{text}, within this retry: attempts multiply"
-            return
-        home, function = called(module, node)
-        if function is None or function is use.function:
-            continue
-        others = inner if home is module else {id(o.function): o for o in find_retries(home) if o.function is not None}
-        other = others.get(id(function))
-        if other is not None and not (use.library == other.library == "forbear"):
-            yield "NESTED", node, f"{function.name}() retries, too: attempts multiply"
-            return
-    for node in inside(use.region) if uses.by_loop else ():
-        other = uses.by_loop.get(id(node))
-        if other is not None and other.loop is not None and node is not use.loop:
-            yield "NESTED", use.node, f"the loop in line {other.loop.lineno} retries, too: attempts multiply"
-            return
-
-
-def _retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
-    if use.reads_header or (use.wait == "unknown" and use.wait_node is not None):
-        return
-    nodes: list[ast.AST] = [*use.region]
-    if not use.shared and isinstance(use.node, ast.expr):
-        nodes.append(use.node)
-    if mentions_header(nodes):
-        return
-    for part in nodes:
-        for node in ast.walk(part):
-            numbers = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
-            if isinstance(node, ast.Compare) and 429 in numbers and "status" in ast.unparse(node):
-                yield "RETRY-AFTER", node, "after a 429 the server's Retry-After is not read"
-                return
-
-
 def _loop_only(module: Module, use: RetryUse, loop: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
     assert isinstance(loop, (ast.For, ast.AsyncFor, ast.While))  # noqa: S101 - for type checkers
     for call in sleeps(module, loop.body):
-        if module.dotted(call.func) == "time.sleep" and isinstance(module.function_of(call), ast.AsyncFunctionDef):
-            yield "BLOCKING", call, "time.sleep() stops the whole event loop"
         if use.attempts != math.inf and _sleeps_last(module, loop, call, use):
             yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
     for node in inside([s for attempt in use.tries for handler in attempt.handlers for s in handler.body]):
@@ -243,11 +187,3 @@ def _block(parent: ast.AST, name: str) -> list[ast.stmt]:
     """Return the statements in a field of a node, none where the field has something else."""
     block: object = getattr(parent, name, None)
     return [s for s in cast("list[object]", block) if isinstance(s, ast.stmt)] if isinstance(block, list) else []
-
-
-def _self_retrying_clients(module: Module) -> Iterator[Hit]:
-    """Yield the calls that a client with retries of its own repeats, though they are not safe."""
-    for call in module.calls:
-        hit = clients.repeated_by_client(module, call)
-        if hit is not None:
-            yield "UNSAFE", call, hit[0], hit[1]

@@ -37,7 +37,12 @@ _BOTO = {
 }
 """Methods of boto3's clients that act twice when called twice, with the parameter that prevents it, if there is one."""
 
+_MONGO_WRITES = ("update_one", "update_many", "find_one_and_update", "bulk_write")
+_MONGO_ADDS = ("$inc", "$mul", "$push", "$bit")
+"""The updates of MongoDB that add to what is there."""
+
 _MODELS = ("OpenAI", "AsyncOpenAI", "AzureOpenAI", "AsyncAzureOpenAI", "Anthropic", "AsyncAnthropic")
+_STEPS = 6  # from a part to the object: client.db["x"].table
 _REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
 
 
@@ -122,9 +127,9 @@ def _boto(module: Module, call: ast.Call) -> tuple[str, str] | None:
     return f"{service}.{name}{cure}", "called twice, it acts twice"
 
 
-def _boto_client(module: Module, owner: ast.expr) -> ast.Call | None:
+def _boto_client(module: Module, owner: ast.expr, kinds: tuple[str, ...] = ("client",)) -> ast.Call | None:
     value = module.value(owner)
-    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr == "client"
+    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in kinds
     if not (isinstance(value, ast.Call) and made and any(from_package(n, "boto3") for n in module.imports.values())):
         return None
     return value if "boto" in module.dotted(value.func) or "session" in ast.unparse(value.func).lower() else None
@@ -137,33 +142,77 @@ def _others(module: Module, call: ast.Call) -> tuple[str, str] | None:
         made = module.dotted(owner.func)
         if from_package(made, "smtplib") or from_package(made, "aiosmtplib"):
             return "sending mail", "the mail may have been sent before the failure, so it arrives twice"
+    name, package = call.func.attr, _maker(module, call.func.value)
+    if name == "send" and package in ("kafka", "aiokafka"):
+        return "sending to Kafka", "the broker may have the message, and idempotence ends with the call"
+    if name == "create" and package == "twilio" and ast.unparse(call.func.value).endswith(("messages", "calls")):
+        return "sending a message", "it may have been sent before the failure, so it arrives twice"
+    if name == "chat_postMessage":
+        return "posting to Slack", "the message may have been posted before the failure, so it appears twice"
+    if name in _MONGO_WRITES and package in ("pymongo", "motor", "") and _uses(module, "pymongo", "motor"):
+        update = call.args[1] if len(call.args) > 1 else keyword(call, "update")
+        adds = [word for word in _MONGO_ADDS if update is not None and word in _keys(module, update)]
+        if adds:
+            return f"an update with {adds[0]}", "it may have been done before the failure, and adds again"
     dotted = module.dotted(call.func)
     if from_package(dotted, "stripe", "create") and keyword(call, "idempotency_key") is None:
         return dotted, "without idempotency_key, a lost response leads to a second one"
     return None
 
 
-def retries_itself(module: Module, call: ast.Call) -> str | None:
-    """Return the client of a call that retries by itself, with its number of attempts; None if it does not."""
+def _maker(module: Module, owner: ast.expr) -> str:
+    """Return the package whose call made the object that an expression is, or is a part of; "" if that is unknown."""
+    for _ in range(_STEPS):
+        value = module.value(owner)
+        if isinstance(value, ast.Call):
+            return module.dotted(value.func).partition(".")[0]
+        if not isinstance(value, (ast.Attribute, ast.Subscript)):
+            break
+        owner = value.value
+    return ""
+
+
+def _uses(module: Module, *packages: str) -> bool:
+    return any(from_package(name, package) for name in module.imports.values() for package in packages)
+
+
+def _keys(module: Module, expr: ast.expr) -> set[object]:
+    value = module.value(expr)
+    return {module.constant(key) for key in value.keys if key is not None} if isinstance(value, ast.Dict) else set()
+
+
+def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return the package of a client that retries by itself, and what it does; None if it does not retry."""
     if not isinstance(call.func, ast.Attribute):
         return None
     if call.func.attr in _STORAGE and uses_storage(module):
         off = keyword(call, "retry")
-        return (
-            None
-            if off is not None and module.constant(off) is None
-            else "google-cloud-storage retries this call for up to 120 s"
-        )
+        if off is not None and module.constant(off) is None:
+            return None
+        return "google", "google-cloud-storage retries this call for up to 120 s"
+    dotted = module.dotted(call.func)
+    if from_package(dotted, "stripe") and dotted.count(".") > 1 and not _sets(module, "stripe.max_network_retries", 0):
+        return "stripe", "stripe makes up to 3 attempts"
     owner: ast.expr = call.func
-    while isinstance(owner, ast.Attribute):
-        text = _client_retries(module, owner.value)
-        if text is not None:
-            return text
-        owner = owner.value
+    while isinstance(owner, (ast.Attribute, ast.Call)):
+        owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
+        found = _client_retries(module, owner)
+        if found is not None:
+            return found
     return None
 
 
-def _client_retries(module: Module, owner: ast.expr) -> str | None:
+def _sets(module: Module, name: str, value: object) -> bool:
+    """Return whether a module assigns a constant to an attribute with this dotted name."""
+    return any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(t, ast.Attribute) and module.dotted(t) == name for t in node.targets)
+        and module.constant(node.value) == value
+        for node in module.tree.body
+    )
+
+
+def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     value = module.value(owner)
     if not isinstance(value, ast.Call):
         return None
@@ -172,19 +221,24 @@ def _client_retries(module: Module, owner: ast.expr) -> str | None:
     if package in ("openai", "anthropic") and name in _MODELS:
         limit = keyword(value, "max_retries")
         count = 2 if limit is None else module.constant(limit)
-        return (
-            None if count == 0 else f"{name} makes up to {count + 1 if isinstance(count, int) else 'several'} attempts"
-        )
-    client = _boto_client(module, owner)
+        many = count + 1 if isinstance(count, int) else "several"
+        return None if count == 0 else (package, f"{name} makes up to {many} attempts")
+    client = _boto_client(module, owner, ("client", "resource"))
     if client is not None:
-        return _boto_retries(module, client)
+        text = _boto_retries(module, client)
+        return ("botocore", text) if text is not None else None
     if name in ("Session", "session", "Client", "AsyncClient"):
-        return _mounted(module, owner, value)
-    return (
-        "RetryClient of aiohttp-retry makes several attempts"
-        if from_package(dotted, "aiohttp_retry", "RetryClient")
-        else None
-    )
+        text = _mounted(module, owner, value)
+        return (package, text) if text is not None else None
+    if from_package(dotted, "aiohttp_retry", "RetryClient"):
+        return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
+    if (
+        isinstance(value.func, ast.Attribute)
+        and value.func.attr[:1].isupper()
+        and isinstance(value.func.value, ast.Call)
+    ):
+        return _client_retries(module, value.func.value)  # boto3.resource("dynamodb").Table("x")
+    return None
 
 
 def _boto_retries(module: Module, client: ast.Call) -> str | None:

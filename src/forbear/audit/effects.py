@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from forbear.audit import clients, http, sql
-from forbear.audit.modules import Function, Module, inside, keyword
-from forbear.audit.packages import imported
+from forbear.audit.modules import Module, inside, keyword
+from forbear.audit.packages import called
 
 
 @dataclass
@@ -53,12 +53,6 @@ def effects(
                 for inner in effects(home, function.body, deep=False):
                     yield UnsafeCall(node, f"{inner.text} in {function.name}()", inner.why, inner.kind)
                     break
-
-
-def called(module: Module, call: ast.Call) -> tuple[Module, Function | None]:
-    """Return the function that a call calls, in this module or another of its package, with its module."""
-    function = module.method(call)
-    return (module, function) if function is not None else imported(module, module.dotted(call.func))
 
 
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> UnsafeCall | None:

@@ -1,5 +1,6 @@
 """The meaning of error types by their names: which prove that nothing was done, and which no attempt cures."""
 
+import re
 from typing import Final
 
 _CONNECT: Final = frozenset({
@@ -14,6 +15,9 @@ _ROLLED_BACK: Final = (
     "SerializationFailure", "DeadlockDetected", "SerializationError", "DeadlockDetectedError", "TransactionRollback",
 )  # fmt: skip
 
+_REFUSED: Final = re.compile(r"RateLimit|TooManyRequests|Throttl|ResourceExhausted|Connect(?:ion)?(?:Refused|Timeout)")
+"""The names of errors that prove that the server did nothing: it was too busy, or never reached."""
+
 _DOUBTFUL: Final = frozenset({
     "BaseException", "Exception", "OSError", "IOError", "EnvironmentError", "ConnectionError", "ConnectionResetError",
     "ConnectionAbortedError", "BrokenPipeError", "TimeoutError", "socket.timeout", "socket.error",
@@ -24,7 +28,8 @@ _DOUBTFUL: Final = frozenset({
 _CLIENTS: Final = frozenset({
     "requests", "httpx", "httpx2", "aiohttp", "urllib3", "urllib", "http", "redis", "valkey", "botocore", "google",
     "psycopg", "psycopg2", "asyncpg", "sqlite3", "sqlalchemy", "pymysql", "MySQLdb", "django", "smtplib", "stripe",
-    "openai", "anthropic", "grpc", "niquests", "tenacity", "aiosmtplib",
+    "openai", "anthropic", "grpc", "niquests", "tenacity", "aiosmtplib", "pymongo", "kafka", "aiokafka", "twilio",
+    "slack_sdk",
 })  # fmt: skip
 
 _HOPELESS_BUILTINS: Final = frozenset({
@@ -56,7 +61,7 @@ INTERRUPTS: Final = frozenset({
 def is_doubtful(name: str, kind: str) -> bool:
     """Return whether an error leaves open if a call of this kind ("network", "sql", "file") was executed."""
     last = name.rpartition(".")[2]
-    if name in _CONNECT or (kind == "sql" and last in _ROLLED_BACK) or is_hopeless(name):
+    if name in _CONNECT or _REFUSED.search(last) or (kind == "sql" and last in _ROLLED_BACK) or is_hopeless(name):
         return False
     return name in _DOUBTFUL or ("." in name and name.partition(".")[0] in _CLIENTS)
 

@@ -36,9 +36,25 @@ _NAMES = re.compile(r"(?:^|_)(?:session|http|http_?client|client|sess)$")
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
 _HARMLESS = re.compile(
     r"(?:search|query|queries|token|login|signin|auth|authorize|graphql|lookup|list|check|validate|verify|predict|"
-    r"completions|embeddings|translate|count|read|find|filter|rpc|test\w+|get\w*|batch_?get)/?$",
+    r"completions?|embed|embeddings?|embed_?documents|rerank|tokenize|moderations?|translate|classify|count|read|find|"
+    r"filter|rpc|status|poll|test\w+|get\w*|batch_?get)/?$",
     re.IGNORECASE,
 )
+"""The end of paths that only read or compute, or give a token."""
+
+_COMPUTES = re.compile(
+    r"(?:^|_)(?:token|auth|oauth|oauth2|login|embed|embedding|embeddings|rerank|tokenize|graphql|search|query)_?"
+    r"(?:url|uri|endpoint|api|path|route)s?$",
+    re.IGNORECASE,
+)
+_READS = re.compile(
+    r"^_*(?:async_|a|sync_)?(?:get|list|search|query|fetch|find|lookup|count|embed|rerank|tokenize|authenticate|login|poll|"
+    r"read|describe|check|validate|verify|wait|refresh_token|refresh_access_token|request_token|translate)(?:_|$)"
+)
+_WRITES = re.compile(
+    r"create|add|insert|send|post|write|update|delete|submit|pay|charge|order|upload|publish|run|start|put"
+)
+_PART = re.compile(r"^(?:chunk_?(?:index|number|id)|part_?(?:index|number|id)|upload_?id|uploadId|partNumber|offset)$")
 _DEEPEST = 5  # steps from a name to its value
 _FRESH = re.compile(r"\b(?:uuid\w*|token_\w+|random\w*|time|now|urandom|ulid|nanoid)$")
 
@@ -75,9 +91,10 @@ def _urlopen(module: Module, call: ast.Call) -> CodeRequest | None:
     body = keyword(call, "data") or (call.args[1] if len(call.args) > 1 else None)
     if isinstance(target, ast.Call) and module.dotted(target.func) == "urllib.request.Request":
         body = body or keyword(target, "data") or (target.args[1] if len(target.args) > 1 else None)
-        method = module.constant(keyword(target, "method"))
-        url = _url(module, target.args[0] if target.args else None)
-        return CodeRequest(target, method if isinstance(method, str) else "POST" if body else "GET", url)
+        option = keyword(target, "method")
+        method = module.constant(option) if option is not None else "POST" if body is not None else "GET"
+        url = _url(module, target.args[0] if target.args else keyword(target, "url"))
+        return CodeRequest(target, method.upper(), url) if isinstance(method, str) else None
     return CodeRequest(call, "POST", _url(module, target)) if body is not None else None
 
 
@@ -157,7 +174,7 @@ def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str 
             return None
         operation = judged.operation or f"this {request.method}"
         return f"the table of {judged.service} says that {operation} may not be executed twice"
-    if request.method not in ("POST", "PATCH") or (url and _HARMLESS.search(url.partition("?")[0])):
+    if request.method not in ("POST", "PATCH") or _is_harmless(module, request) or _is_part(module, request.call):
         return None
     for name, value in headers.items():
         if "idempoten" in name.lower():
@@ -167,6 +184,41 @@ def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str 
         if name.lower() in ("if-match", "if-none-match", "if-unmodified-since"):
             return None
     return f"{request.method} is not idempotent: a lost response does not prove that nothing was done"
+
+
+def _is_harmless(module: Module, request: CodeRequest) -> bool:
+    """Return whether a request only reads, computes or logs in, as its URL or the function around it are named."""
+    path = (request.url or "").partition("?")[0]
+    if path and _HARMLESS.search(path):
+        return True
+    call = request.call
+    place = keyword(call, "url") or next((item for item in call.args if not isinstance(item, ast.Constant)), None)
+    if isinstance(place, (ast.Name, ast.Attribute)) and _COMPUTES.search(ast.unparse(place).rpartition(".")[2]):
+        return True
+    function = module.function_of(call)
+    name = function.name if function is not None else ""
+    return bool(_READS.search(name)) and not _WRITES.search(name)
+
+
+def _is_part(module: Module, call: ast.Call) -> bool:
+    """Return whether a request says which part of an upload it sends: sent again, it replaces that part."""
+    options = [module.value(keyword(call, name)) for name in ("params", "json", "data", "headers")]
+    keys = [key for option in options if isinstance(option, ast.Dict) for key in option.keys if key is not None]
+    names = [name for name in map(module.constant, keys) if isinstance(name, str)]
+    return any(_PART.search(name) or name.lower() == "content-range" for name in names)
+
+
+def sent_by(module: Module, session: ast.expr) -> list[CodeRequest]:
+    """Return the requests that a module sends by a session with this name."""
+    name = ast.unparse(session)
+    calls = [c for c in module.calls if isinstance(c.func, ast.Attribute) and ast.unparse(c.func.value) == name]
+    return [request for request in (request_of(module, call) for call in calls) if request is not None]
+
+
+def only_harmless(module: Module, requests: list[CodeRequest]) -> bool:
+    """Return whether there are POST or PATCH requests, and all of them only read, compute or log in."""
+    sent = [request for request in requests if request.method in ("POST", "PATCH")]
+    return bool(sent) and all(_is_harmless(module, request) for request in sent)
 
 
 def _headers(module: Module, call: ast.Call) -> dict[str, ast.expr]:

@@ -1,4 +1,4 @@
-"""`imported`: a function that a module imports from its own package. The other file is read, never imported."""
+"""`called`: the function that a call calls, in its module or in another of its package. Nothing is imported."""
 
 import ast
 from functools import lru_cache
@@ -27,6 +27,12 @@ def imported(module: Module, dotted: str) -> tuple[Module, Function | None]:
     if home is None or not isinstance(target, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return module, None
     return home, target
+
+
+def called(module: Module, call: ast.Call) -> tuple[Module, Function | None]:
+    """Return the function that a call calls, in this module or another of its package, with its module."""
+    function = module.method(call)
+    return (module, function) if function is not None else imported(module, module.dotted(call.func))
 
 
 @lru_cache(1024)

@@ -73,8 +73,11 @@ def _calls(nodes: Iterable[ast.AST], names: tuple[str, ...]) -> bool:
 def _is_autocommit(module: Module, call: ast.Call) -> bool:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     owner = module.value(call.func.value)
-    if isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and owner.func.attr == "cursor":
-        owner = module.value(owner.func.value)
+    while isinstance(owner, ast.Call) and isinstance(owner.func, ast.Attribute) and not keyword(owner, *_AUTOCOMMIT):
+        inner = module.value(owner.func.value)  # of `engine.connect()`, `connection.cursor()`
+        if not isinstance(inner, ast.Call):
+            break
+        owner = inner
     if not isinstance(owner, ast.Call):
         return False
     option = keyword(owner, *_AUTOCOMMIT)

@@ -56,6 +56,11 @@ class RetryUse:
         )
 
 
+def attempt_of(use: RetryUse) -> list[ast.stmt]:
+    """Return the code of one attempt: the bodies of `try` in a loop that has them, else all that is repeated."""
+    return [statement for attempt in use.tries for statement in attempt.body] or use.region
+
+
 def grows_to(first: float, multiplier: float, attempts: float | None) -> float | None:
     """Return the longest wait of an exponential backoff without a cap, None if the number of attempts is unknown."""
     if attempts is None:

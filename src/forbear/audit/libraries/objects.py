@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import cast
 
+from forbear.audit.http import CodeRequest, only_harmless, sent_by
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Module, from_package, has_unknown, keyword
 from forbear.audit.uses import RetryUse
@@ -61,9 +62,22 @@ def _methods(module: Module, call: ast.Call, use: RetryUse) -> None:
     only_connects = (
         reads is not None and module.constant(reads) in (0, False) and keyword(call, "status_forcelist") is None
     )
-    if unsafe and not only_connects:
+    if unsafe and not only_connects and not only_harmless(module, _sent(module, call)):
         which = " and ".join(map(str, unsafe))
         use.flaws.append(("UNSAFE", node, f"{which} requests are repeated after a lost response"))
+
+
+def _sent(module: Module, retry: ast.Call) -> list[CodeRequest]:
+    """Return the requests of this module that go through the session on which a policy is mounted."""
+    place = (retry.lineno, retry.col_offset)
+    for mount in module.calls:
+        if not (isinstance(mount.func, ast.Attribute) and mount.func.attr == "mount" and len(mount.args) > 1):
+            continue
+        adapter = module.value(mount.args[1])
+        policy = module.value(keyword(adapter, "max_retries")) if isinstance(adapter, ast.Call) else None
+        if isinstance(policy, ast.Call) and (policy.lineno, policy.col_offset) == place:
+            return sent_by(module, mount.func.value)
+    return []
 
 
 def _statuses(module: Module, node: ast.expr | None, use: RetryUse) -> None:
