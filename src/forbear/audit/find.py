@@ -12,6 +12,8 @@ _PACKAGES = frozenset({
     "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "urllib3", "requests", "httpx_retries",
     "aiohttp_retry", "google", "redis", "valkey",
 })  # fmt: skip
+_BARE = ("tenacity", "retrying")  # `retry(function)` is a retry with the defaults
+_TIMEOUTS = ("timeout", "timeout_at", "fail_after", "fail_at", "move_on_after", "move_on_at")
 _CALLS = ("call", "acall", "__call__", "retry_call")
 
 
@@ -108,7 +110,15 @@ def _looped(module: Module, seen: set[int]) -> Iterator[RetryUse]:
             use = _resolved(module, loop.iter, seen)
             if use is not None and use.library in _DECORATORS:
                 use.function, use.region = module.function_of(loop), loop.body
+                use.deadline = use.deadline or _within_timeout(module, loop) or use.deadline
                 yield use
+
+
+def _within_timeout(module: Module, loop: ast.AST) -> bool:
+    """Return whether a loop stands in `async with asyncio.timeout(...)` or its like."""
+    scopes = [parent for parent in module.ancestors(loop) if isinstance(parent, (ast.With, ast.AsyncWith))]
+    calls = [item.context_expr for scope in scopes for item in scope.items if isinstance(item.context_expr, ast.Call)]
+    return any(module.dotted(call.func).rpartition(".")[2] in _TIMEOUTS for call in calls)
 
 
 def _called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
@@ -123,6 +133,8 @@ def _called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
         if target is None:
             continue
         use = _resolved(module, policy, seen)
+        if use is not None and not use.shared and not isinstance(policy, ast.Call) and use.library not in _BARE:
+            continue  # `backoff.on_exception(wait, ...)` makes a policy of its first argument, and repeats nothing
         if use is not None and use.library in _DECORATORS and use.node is policy and id(call) not in seen:
             use.function, use.region = target, target.body
             yield use

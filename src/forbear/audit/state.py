@@ -12,6 +12,9 @@ _COUNTS = re.compile(r"attempt|tries|retr|count|stat|metric|log|err|call|fail|nu
 _PURE = re.compile(
     r"(?:^|\.)(?:len|str|int|print|repr|range|isinstance|format|join|list|dict|tuple|float|min|max|sum|debug|info|warning|error|exception|monotonic|time|perf_counter|append|extend|insert|get|items|keys|values|copy)$"
 )
+_TAKES = ("pop", "popleft", "remove", "clear")
+_STREAM = re.compile(r"^(?:f|fh|fp|stream|file_?obj|file_?handle|body_stream|\w+_(?:stream|fileobj|handle|fh|fp))$")
+_BODIES = ("data", "content", "body", "fileobj", "Body", "Fileobj")
 _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 
 
@@ -21,6 +24,8 @@ def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]
     own = {n.id for n in inside(region) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     body = [statement for attempt in use.tries for statement in attempt.body] if use.tries else region
     yield from _mutations(body, own, use)
+    yield from _popped(module, body, own, use)
+    yield from _streams(use, own)
     if use.loop is not None:
         yield from _spent(module, use, own)
 
@@ -29,8 +34,55 @@ def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[t
     flat = list(_flat(body))
     for index, statement in enumerate(flat):
         target = _mutated(statement, own, is_loop=use.loop is not None)
-        if target and not _COUNTS.search(target.lower()) and any(map(_may_fail, flat[index + 1 :])):
+        if not target or _COUNTS.search(target.lower()) or _changes(use, target, _TAKES):
+            continue  # a stack is popped again
+        if any(map(_may_fail, flat[index + 1 :])):
             yield statement, f"`{target}` grows before the call, once for each attempt"
+
+
+def _popped(module: Module, body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the keys that an attempt takes out of a dictionary of the caller: the next attempt does not find them."""
+    rest = use.function.args.kwarg if use.function is not None and use.loop is None else None
+    for statement in _flat(body):
+        for call in (node for node in inside([statement]) if isinstance(node, ast.Call)):
+            match call:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[key]) if name not in own:
+                    if rest is not None and rest.arg == name:
+                        continue  # `**options` is a new dictionary for each call
+                    if isinstance(module.constant(key), str) and not _changes(use, name, ("setdefault", "update")):
+                        yield call, f"`{name}` lacks the key after the first attempt"
+                case _:
+                    pass
+
+
+def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the open files that the caller passes and an attempt reads, if nothing goes back to their begin."""
+    if use.function is None:
+        return
+    spec = use.function.args
+    passed = {each.arg for each in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if _STREAM.search(each.arg)}
+    for call in (node for statement in use.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
+        reads = isinstance(call.func, ast.Attribute) and call.func.attr == "read"
+        sent = [call.func.value] if reads and isinstance(call.func, ast.Attribute) else []
+        sent += [option.value for option in call.keywords if option.arg in _BODIES]
+        for item in sent:
+            if isinstance(item, ast.Name) and item.id in passed - own and not _changes(use, item.id, ("seek",)):
+                passed.remove(item.id)
+                yield call, f"the file `{item.id}` is at its end after the first attempt"
+
+
+def _changes(use: RetryUse, target: str, methods: tuple[str, ...]) -> bool:
+    """Return whether the function of a retry calls one of these methods of `target`, or sets an item of it."""
+    for node in inside(use.function.body if use.function is not None else use.region):
+        match node:
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in methods:
+                if ast.unparse(owner) == target:
+                    return True
+            case ast.Assign(targets=[ast.Subscript(value=owner)]) if ast.unparse(owner) == target:
+                return True
+            case _:
+                pass
+    return False
 
 
 def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:

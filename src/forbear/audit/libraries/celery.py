@@ -25,7 +25,11 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
             yield use
     for node in inside(function.body):
         if isinstance(node, ast.ExceptHandler):
-            yield from _by_hand(module, function, node)
+            for use in _by_hand(module, function, node):
+                limit = keyword(use.node, "max_retries") if isinstance(use.node, ast.Call) else None
+                _limit(module, limit or (keyword(call, "max_retries") if call is not None else None), use)
+                if use.attempts != 1:
+                    yield use
 
 
 def _by_options(module: Module, call: ast.Call) -> RetryUse | None:
@@ -38,14 +42,23 @@ def _by_options(module: Module, call: ast.Call) -> RetryUse | None:
         use.errors, use.selective = ("celery.WorkerLost",), True  # another worker executes it again
         return use
     use.error_node, use.errors = retried, error_names(module, retried)
-    most = keyword(call, "max_retries")
-    if most is not None and module.constant(most) is None:
-        use.attempts, use.deadline = math.inf, False
+    _limit(module, keyword(call, "max_retries"), use)
     grows = module.constant(keyword(call, "retry_backoff")) if keyword(call, "retry_backoff") is not None else False
     use.wait = "unknown" if grows is ... else "growing" if grows else "fixed"
     jitter = keyword(call, "retry_jitter")
     use.jitter = jitter is None or module.constant(jitter) is not False
     return use
+
+
+def _limit(module: Module, most: ast.expr | None, use: RetryUse) -> None:
+    """Set the limit of attempts by `max_retries`: None is no limit, 0 is off, and without it there are four."""
+    if most is None:
+        return
+    limit = module.constant(most)
+    if limit is None:
+        use.attempts, use.deadline = math.inf, False
+    elif isinstance(limit, int):
+        use.attempts = limit + 1
 
 
 def _by_hand(module: Module, function: Function, handler: ast.ExceptHandler) -> Iterator[RetryUse]:

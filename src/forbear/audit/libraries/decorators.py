@@ -8,6 +8,8 @@ from forbear.audit.modules import Module, from_package, has_unknown, keyword
 from forbear.audit.uses import RetryUse, grows_to, seconds
 
 ALL = ("Exception",)
+_EXPONENTIAL = ("wait_exponential", "wait_random_exponential", "wait_full_jitter", "wait_exponential_jitter")
+"""The waits of tenacity that grow without a cap if they have no `max`. All but the first have jitter."""
 
 
 def read(module: Module, call: ast.Call | ast.expr, dotted: str) -> RetryUse | None:
@@ -96,19 +98,14 @@ def _tenacity_wait(module: Module, wait: ast.expr | None, use: RetryUse) -> None
     names = set(_last_names(module, wait))
     if wait is None or names == {"wait_none"}:
         use.wait = "none"
-    elif names & {"wait_random_exponential", "wait_full_jitter", "wait_exponential_jitter"}:
-        use.wait, use.jitter = "growing", True
-    elif names & {"wait_exponential", "wait_incrementing"}:
-        use.wait, use.jitter = "growing", bool(names & {"wait_random"})
-        calls = [
-            c for c in ast.walk(wait) if isinstance(c, ast.Call) and module.dotted(c.func).endswith("wait_exponential")
-        ]
-        if calls and keyword(calls[0], "max") is None and len(calls[0].args) < 2:
-            use.longest = grows_to(
-                seconds(module.constant(keyword(calls[0], "multiplier")), 1),
-                seconds(module.constant(keyword(calls[0], "exp_base")), 2),
-                use.attempts,
-            )
+    elif names & {*_EXPONENTIAL, "wait_incrementing"}:
+        use.wait, use.jitter = "growing", bool(names & {*_EXPONENTIAL[1:], "wait_random"})
+        calls = [c for c in ast.walk(wait) if isinstance(c, ast.Call)]
+        growing = [c for c in calls if module.dotted(c.func).rpartition(".")[2] in _EXPONENTIAL]
+        if growing and keyword(growing[0], "max") is None and len(growing[0].args) < 2:
+            first = keyword(growing[0], "multiplier", "initial") or (growing[0].args[0] if growing[0].args else None)
+            base = seconds(module.constant(keyword(growing[0], "exp_base")), 2)
+            use.longest = grows_to(seconds(module.constant(first), 1), base, use.attempts)
     elif names & {"wait_fixed", "wait_random"} and "wait_chain" not in names:
         use.wait, use.jitter = "fixed", "wait_random" in names
 

@@ -33,6 +33,8 @@ def _urllib3(module: Module, call: ast.Call, use: RetryUse) -> RetryUse | None:
     value = module.constant(total) if total is not None else 10
     if value in (0, False):
         return None
+    if _only_redirects(module, call):
+        return None
     limited = keyword(call, "connect", "read", "status", "other") is not None
     use.attempts = math.inf if value is None and not limited else None
     use.deadline = False
@@ -48,6 +50,16 @@ def _urllib3(module: Module, call: ast.Call, use: RetryUse) -> RetryUse | None:
     if header is not None and module.constant(header) is False:
         use.flaws.append(("RETRY-AFTER", header, "the server's Retry-After is ignored"))
     return use
+
+
+def _only_redirects(module: Module, call: ast.Call) -> bool:
+    """Return whether a policy of urllib3 repeats nothing after errors and statuses: it only follows redirects."""
+    off = [option for option in ("connect", "read", "status") if _is_off(module, keyword(call, option))]
+    return {"connect", "read"} <= set(off) and ("status" in off or keyword(call, "status_forcelist") is None)
+
+
+def _is_off(module: Module, limit: ast.expr | None) -> bool:
+    return limit is not None and module.constant(limit) in (0, False)
 
 
 def _methods(module: Module, call: ast.Call, use: RetryUse) -> None:
