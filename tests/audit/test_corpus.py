@@ -13,12 +13,8 @@ DIFFERING: dict[str, str] = {
     "a-telegram-flood": "-FIXED -LAST-SLEEP -NO-DEADLINE -RETRY-AFTER",
     "a-mqtt-hello": "-NO-DEADLINE -NO-JITTER",
     "a-asyncpg-report": "-FIXED -NO-DEADLINE",
-    "a-put-open-handle": "-STATE",
-    "a-payload-pop": "-STATE",
     "a-lock-spin": "-FIXED -UNBOUNDED",
     "a-doubling-forever": "+NO-DEADLINE -NO-CAP -UNBOUNDED",
-    "a-celery-pdf-forever": "-UNBOUNDED",
-    "a-jitter-uncapped": "-NO-CAP",
     "a-classified-exception": "+NO-DEADLINE",
     "a-second-chance": "-NO-DEADLINE",
     "b-repo-issues": "+NO-DEADLINE",
@@ -26,7 +22,6 @@ DIFFERING: dict[str, str] = {
     "b-license-hidden": "-LOST-CAUSE",
     "b-ws-rpc": "+NO-DEADLINE -UNBOUNDED",
     "b-translate-blocking": "-RETRY-AFTER",
-    "b-trusting-timeout": "+UNBOUNDED",
 }
 """The snippets that the audit does not judge as their labels do: rules that it finds (+) and misses (-)."""
 

@@ -12,6 +12,7 @@ from forbear.audit.packages import called
 DOUBTFUL = (500, 502, 503, 504)
 """Statuses that leave open whether the request was executed. A 429 proves that it was not."""
 
+_GOOD = (200, 201, 204)
 ON, AGAIN, OUT = "on", "again", "out"
 _RAISES = "raise "  # with the dotted name of the error behind it
 _CODE = re.compile(r"^(?:(?:\w+_)?(?:status_code|http_status|http_code)|status|statusCode|code)$")
@@ -35,7 +36,7 @@ def goes_on(module: Module, body: list[ast.stmt], status: int | None) -> bool:
 
 def repeats(module: Module, loop: ast.For | ast.AsyncFor | ast.While, status: int) -> bool:
     """Return whether a loop surely ends after a success, and may go on after this status."""
-    return not goes_on(module, loop.body, 200) and goes_on(module, loop.body, status)
+    return any(not goes_on(module, loop.body, good) for good in _GOOD) and goes_on(module, loop.body, status)
 
 
 def returned(module: Module, function: ast.AST, status: int | None) -> set[bool | None]:
@@ -151,6 +152,9 @@ def _compare(module: Module, test: ast.Compare, status: int | None) -> bool | No
     for left, operator, right in zip(sides, test.ops, sides[1:], strict=False):
         if isinstance(operator, ast.In) and isinstance(left, ast.Constant) and isinstance(left.value, str):
             results.append(_in_text(left.value, status))  # `"429" in str(error)`
+            continue
+        if isinstance(right, ast.Constant) and right.value is None and ast.unparse(left).endswith("response"):
+            results.append((status is None) is isinstance(operator, (ast.Is, ast.Eq)))
             continue
         if not (is_status(module, left) or is_status(module, right)):
             results.append(None)

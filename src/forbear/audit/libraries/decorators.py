@@ -107,7 +107,22 @@ def _tenacity_wait(module: Module, wait: ast.expr | None, use: RetryUse) -> None
             base = seconds(module.constant(keyword(growing[0], "exp_base")), 2)
             use.longest = grows_to(seconds(module.constant(first), 1), base, use.attempts)
     elif names & {"wait_fixed", "wait_random"} and "wait_chain" not in names:
-        use.wait, use.jitter = "fixed", "wait_random" in names
+        use.wait, use.jitter = "unknown" if _is_mostly_random(module, wait) else "fixed", "wait_random" in names
+
+
+def _is_mostly_random(module: Module, wait: ast.expr) -> bool:
+    """Return whether more than half of the longest wait of `wait_fixed` and `wait_random` is random."""
+    fixed = spread = 0.0
+    for call in (node for node in ast.walk(wait) if isinstance(node, ast.Call)):
+        name = module.dotted(call.func).rpartition(".")[2]
+        numbers = [seconds(module.constant(item), 0) for item in call.args]
+        if name == "wait_fixed":
+            fixed += numbers[0] if numbers else seconds(module.constant(keyword(call, "wait")), 0)
+        elif name == "wait_random":
+            least = numbers[0] if numbers else seconds(module.constant(keyword(call, "min")), 0)
+            most = numbers[1] if len(numbers) > 1 else seconds(module.constant(keyword(call, "max")), 1)
+            fixed, spread = fixed + least, spread + most - least
+    return spread > fixed
 
 
 def _backoff(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
