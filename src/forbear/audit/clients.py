@@ -1,7 +1,6 @@
-"""The clients whose methods are known: which of them may not be executed twice, and which retry by themselves."""
+"""The clients whose methods are known: which of them may not be executed twice."""
 
 import ast
-from typing import cast
 
 from forbear.audit.http import annotation
 from forbear.audit.modules import Module, from_package, keyword
@@ -9,7 +8,7 @@ from forbear.http.request import Request
 from forbear.services import registry
 from forbear.services.redis import service as redis_service
 
-_STORAGE = {
+STORAGE = {
     "upload_from_string": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
     "upload_from_filename": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
     "upload_from_file": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
@@ -41,7 +40,6 @@ _MONGO_WRITES = ("update_one", "update_many", "find_one_and_update", "bulk_write
 _MONGO_ADDS = ("$inc", "$mul", "$push", "$bit")
 """The updates of MongoDB that add to what is there."""
 
-_MODELS = ("OpenAI", "AsyncOpenAI", "AzureOpenAI", "AsyncAzureOpenAI", "Anthropic", "AsyncAnthropic")
 _STEPS = 6  # from a part to the object: client.db["x"].table
 _REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
 
@@ -61,9 +59,9 @@ def uses_storage(module: Module) -> bool:
 def _storage(module: Module, call: ast.Call) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     name = call.func.attr
-    if name not in _STORAGE or not uses_storage(module):
+    if name not in STORAGE or not uses_storage(module):
         return None
-    method, target = _STORAGE[name]
+    method, target = STORAGE[name]
     for option, parameter in _CONDITIONS.items():
         if keyword(call, option) is not None:
             target += f"{'&' if '?' in target else '?'}{parameter}=1"
@@ -117,7 +115,7 @@ def _names_redis(dotted: str) -> bool:
 
 def _boto(module: Module, call: ast.Call) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    client = _boto_client(module, call.func.value)
+    client = boto_client(module, call.func.value)
     service = module.constant(client.args[0]) if client is not None and client.args else None
     known = _BOTO.get(service, {}) if isinstance(service, str) else {}
     name = call.func.attr
@@ -127,7 +125,8 @@ def _boto(module: Module, call: ast.Call) -> tuple[str, str] | None:
     return f"{service}.{name}{cure}", "called twice, it acts twice"
 
 
-def _boto_client(module: Module, owner: ast.expr, kinds: tuple[str, ...] = ("client",)) -> ast.Call | None:
+def boto_client(module: Module, owner: ast.expr, kinds: tuple[str, ...] = ("client",)) -> ast.Call | None:
+    """Return the call that made a client of boto3, None if `owner` is none."""
     value = module.value(owner)
     made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in kinds
     if not (isinstance(value, ast.Call) and made and any(from_package(n, "boto3") for n in module.imports.values())):
@@ -181,102 +180,6 @@ def _keys(module: Module, expr: ast.expr) -> set[object]:
     return {module.constant(key) for key in value.keys if key is not None} if isinstance(value, ast.Dict) else set()
 
 
-def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
-    """Return the package of a client that retries by itself, and what it does; None if it does not retry."""
-    if not isinstance(call.func, ast.Attribute):
-        return None
-    if call.func.attr in _STORAGE and uses_storage(module):
-        off = keyword(call, "retry")
-        if off is not None and module.constant(off) is None:
-            return None
-        return "google", "google-cloud-storage retries this call for up to 120 s"
-    dotted = module.dotted(call.func)
-    if from_package(dotted, "stripe") and dotted.count(".") > 1 and not _sets(module, "stripe.max_network_retries", 0):
-        return "stripe", "stripe makes up to 3 attempts"
-    owner: ast.expr = call.func
-    while isinstance(owner, (ast.Attribute, ast.Call)):
-        owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
-        found = _client_retries(module, owner)
-        if found is not None:
-            return found
-    return None
-
-
-def _sets(module: Module, name: str, value: object) -> bool:
-    """Return whether a module assigns a constant to an attribute with this dotted name."""
-    return any(
-        isinstance(node, ast.Assign)
-        and any(isinstance(t, ast.Attribute) and module.dotted(t) == name for t in node.targets)
-        and module.constant(node.value) == value
-        for node in module.tree.body
-    )
-
-
-def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
-    value = module.value(owner)
-    if not isinstance(value, ast.Call):
-        return None
-    dotted = module.dotted(value.func)
-    package, name = dotted.partition(".")[0], dotted.rpartition(".")[2]
-    if package in ("openai", "anthropic") and name in _MODELS:
-        limit = keyword(value, "max_retries")
-        count = 2 if limit is None else module.constant(limit)
-        many = count + 1 if isinstance(count, int) else "several"
-        return None if count == 0 else (package, f"{name} makes up to {many} attempts")
-    client = _boto_client(module, owner, ("client", "resource"))
-    if client is not None:
-        text = _boto_retries(module, client)
-        return ("botocore", text) if text is not None else None
-    if name in ("Session", "session", "Client", "AsyncClient"):
-        text = _mounted(module, owner, value)
-        return (package, text) if text is not None else None
-    if from_package(dotted, "aiohttp_retry", "RetryClient"):
-        return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
-    if (
-        isinstance(value.func, ast.Attribute)
-        and value.func.attr[:1].isupper()
-        and isinstance(value.func.value, ast.Call)
-    ):
-        return _client_retries(module, value.func.value)  # boto3.resource("dynamodb").Table("x")
-    return None
-
-
-def _boto_retries(module: Module, client: ast.Call) -> str | None:
-    config = module.value(keyword(client, "config"))
-    retries: object = module.constant(keyword(config, "retries")) if isinstance(config, ast.Call) else {}
-    if keyword(client, "config") is not None and not isinstance(config, ast.Call):
-        return None
-    if isinstance(retries, dict):
-        retries = cast("dict[object, object]", retries)
-        if retries.get("total_max_attempts") == 1 or retries.get("max_attempts") == 0:
-            return None
-        return "botocore makes up to 5 attempts" if not retries else "botocore retries this call"
-    return None
-
-
-def _mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
-    """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
-    transport = module.value(keyword(made, "transport"))
-    if isinstance(transport, ast.Call) and module.dotted(transport.func).rpartition(".")[2] in (
-        "RetryTransport",
-        "AsyncRetryTransport",
-    ):
-        return "its transport retries"
-    name = ast.unparse(owner)
-    for call in module.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "mount" and ast.unparse(call.func.value) == name:
-            adapter = module.value(call.args[1]) if len(call.args) > 1 else None
-            if isinstance(adapter, ast.Call):
-                if module.dotted(adapter.func).endswith("RetryAdapter"):
-                    return "its adapter retries"
-                retries = module.value(keyword(adapter, "max_retries"))
-                if isinstance(retries, ast.Call) and module.dotted(retries.func).endswith("Retry"):
-                    total = module.constant(keyword(retries, "total") or (retries.args[0] if retries.args else None))
-                    count = f" up to {total + 1}" if isinstance(total, int) else " several"
-                    return None if total == 0 else f"its adapter makes{count} attempts"
-    return None
-
-
 def repeated_by_client(module: Module, call: ast.Call) -> tuple[str, str] | None:
     """Return the message and the library for an unsafe call whose client retries; None for others."""
     if not isinstance(call.func, ast.Attribute):
@@ -288,7 +191,7 @@ def repeated_by_client(module: Module, call: ast.Call) -> tuple[str, str] | None
         if isinstance(retry, ast.Call) and not (count is not None and module.constant(count) == 0):
             known = redis_command(module, call)
             return None if known is None else (f"{known[0]} is repeated by the client; {known[1]}", "redis")
-    if call.func.attr in _STORAGE:
+    if call.func.attr in STORAGE:
         retry = keyword(call, "retry")
         if retry is not None and module.dotted(retry).endswith("DEFAULT_RETRY"):
             known = _storage(module, call)

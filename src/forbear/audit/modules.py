@@ -236,6 +236,17 @@ def inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             stack.extend([*ast.iter_child_nodes(node)][::-1])
 
 
+def following(module: Module, statement: ast.stmt) -> list[ast.stmt]:
+    """Return the statements that follow one in its block."""
+    parent = module.parents[statement]
+    for name in ("body", "orelse", "finalbody"):
+        block: object = getattr(parent, name, None)
+        items = [s for s in cast("list[object]", block) if isinstance(s, ast.stmt)] if isinstance(block, list) else []
+        if statement in items:
+            return items[items.index(statement) + 1 :]
+    return []
+
+
 def from_package(dotted: str, package: str, *names: str) -> bool:
     """Return whether a dotted name is one of `names` of a package or of its modules; without names, any of them."""
     if dotted != package and not dotted.startswith(f"{package}."):

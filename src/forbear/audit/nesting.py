@@ -5,12 +5,12 @@ import builtins
 from collections.abc import Iterator
 from functools import lru_cache
 
-from forbear.audit import clients
 from forbear.audit.errors import is_doubtful, is_hopeless
 from forbear.audit.find import find_retries
 from forbear.audit.libraries.decorators import error_names
-from forbear.audit.modules import Module, inside, keyword
+from forbear.audit.modules import Module, following, inside, keyword
 from forbear.audit.packages import called
+from forbear.audit.self_retrying import retries_itself
 from forbear.audit.uses import RetryUse, attempt_of
 
 _BASES = {
@@ -55,7 +55,7 @@ def _before_handlers(body: list[ast.stmt]) -> Iterator[ast.AST]:
 
 def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
     """Return what a client does by itself, None if it does not retry, or ends with an error that `use` lets pass."""
-    own = clients.retries_itself(module, call)
+    own = retries_itself(module, call)
     if own is None:
         return None
     package, text = own
@@ -140,21 +140,19 @@ def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
 def _raised(home: Module, other: RetryUse) -> tuple[str, ...]:
     """Return the errors that a loop raises: in the handlers of its attempts, and in the code that follows it."""
     assert other.loop is not None  # noqa: S101 - for type checkers
-    found: list[str] = []
+    raised: list[str] = []
     for attempt in other.tries:
         for handler in attempt.handlers:
             caught = ("BaseException",) if handler.type is None else error_names(home, handler.type) or ()
             for node in inside(handler.body):
                 if isinstance(node, ast.Raise):
-                    found += _names(home, node, handler.name, caught)
-    parent = home.parents[other.loop]
-    block = next((b for b in (getattr(parent, "body", []), getattr(parent, "orelse", [])) if other.loop in b), [])
-    after = [*other.loop.orelse, *(block[block.index(other.loop) + 1 :] if block else [])]
+                    raised += _names(home, node, handler.name, caught)
+    after = other.loop.orelse or following(home, other.loop)
     for node in after:
         if isinstance(node, ast.Raise):
-            found += _names(home, node, None, other.errors or ())
+            raised += _names(home, node, None, other.errors or ())
             break
-    return tuple(found)
+    return tuple(raised)
 
 
 def _names(home: Module, node: ast.Raise, error: str | None, caught: tuple[str, ...]) -> tuple[str, ...]:

@@ -63,9 +63,9 @@ def _conditions(module: Module, use: RetryUse) -> Iterator[ast.AST]:
             "retry_if_exception",
             "retry_if_result",
         ):
-            found = _predicate(module, node.args[0] if node.args else None)
-            if found is not None:
-                yield found
+            chosen = _predicate(module, node.args[0] if node.args else None)
+            if chosen is not None:
+                yield chosen
 
 
 def _predicate(module: Module, expr: ast.expr | None) -> Function | ast.Lambda | None:
