@@ -29,7 +29,7 @@ def nested(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tupl
     """
     attempt = attempt_of(use)
     for call in [node for node in _before_handlers(attempt) if isinstance(node, ast.Call)]:
-        message = _around_client(module, use, call) or _around_function(module, use, call)
+        message = _around_client(module, use, call) or _around_function(module, use, call, uses)
         if message is not None and _escapes(module, call, attempt):
             yield "NESTED", call, f"{message}: attempts multiply"
             return
@@ -72,11 +72,12 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
     return None
 
 
-def _around_function(module: Module, use: RetryUse, call: ast.Call) -> str | None:
+def _around_function(module: Module, use: RetryUse, call: ast.Call, uses: list[RetryUse]) -> str | None:
     home, function = called(module, call)
     if function is None or function is use.function:
         return None
-    other = _retried(home).get(id(function))
+    others = _by_function(uses) if home is module else _retried(home)
+    other = others.get(id(function))
     if other is None or use.library == other.library == "forbear" or not _multiply(home, use, other):
         return None
     return f"{function.name}() retries, too"
@@ -84,8 +85,12 @@ def _around_function(module: Module, use: RetryUse, call: ast.Call) -> str | Non
 
 @lru_cache(64)
 def _retried(module: Module) -> dict[int, RetryUse]:
-    """Return the retries of the functions of a module, by the identity of the function."""
-    return {id(use.function): use for use in find_retries(module) if use.function is not None and use.region}
+    return _by_function(find_retries(module))
+
+
+def _by_function(uses: list[RetryUse]) -> dict[int, RetryUse]:
+    """Return the retries of functions, by the identity of the function."""
+    return {id(use.function): use for use in uses if use.function is not None and use.region}
 
 
 def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:

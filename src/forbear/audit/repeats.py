@@ -139,9 +139,8 @@ def blocking(module: Module, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AS
     """
     for call in module.calls:
         if (
-            module.dotted(call.func) == "time.sleep"
+            _is_sleep(module, call)
             and isinstance(module.scope(call), ast.AsyncFunctionDef)
-            and not (call.args and module.constant(call.args[0]) == 0)
             and _is_repeated(module, call)
         ):
             yield "BLOCKING", call, "time.sleep() stops the whole event loop", "loop"
@@ -153,6 +152,16 @@ def blocking(module: Module, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AS
                 f"{use.library} waits by time.sleep() here, which stops the event loop",
                 use.library,
             )
+
+
+def _is_sleep(module: Module, call: ast.Call) -> bool:
+    """Return whether a call is `time.sleep(...)` of more than zero, under any name."""
+    if isinstance(call.func, ast.Name):
+        sleeps = module.imports.get(call.func.id) == "time.sleep"
+    else:
+        named = isinstance(call.func, ast.Attribute) and call.func.attr == "sleep"
+        sleeps = named and module.dotted(call.func) == "time.sleep"
+    return sleeps and not (call.args and module.constant(call.args[0]) == 0)
 
 
 def _is_repeated(module: Module, call: ast.Call) -> bool:
