@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from forbear.audit.libraries import celery, decorators, objects
 from forbear.audit.loops import read_loop
-from forbear.audit.modules import Function, Module, from_package
+from forbear.audit.modules import Function, Module, from_package, inside
 from forbear.audit.uses import RetryUse
 
 _PACKAGES = frozenset({
@@ -55,22 +55,39 @@ def _whole(module: Module, expr: ast.expr) -> ast.expr:
         function, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
     result: list[ast.keyword] = []
     for item in keywords:
-        value = module.value(item.value) if item.arg is None else None
-        if (
-            isinstance(value, ast.Call)
-            and isinstance(value.func, ast.Name)
-            and value.func.id == "dict"
-            and not value.args
-        ):
-            result += value.keywords
-        elif isinstance(value, ast.Dict) and all(
-            isinstance(k, ast.Constant) and isinstance(k.value, str) for k in value.keys
-        ):
-            pairs = zip(value.keys, value.values, strict=True)
-            result += [ast.keyword(arg=str(k.value), value=v) for k, v in pairs if isinstance(k, ast.Constant)]
-        else:
-            result.append(item)
+        options = _options(module, item.value) if item.arg is None else None
+        result += [item] if options is None else options
     return ast.copy_location(ast.Call(func=function, args=args, keywords=result), expr)
+
+
+def _options(module: Module, expr: ast.expr) -> list[ast.keyword] | None:
+    """Return the keywords that a dictionary stands for, with the items that are set later; None if unknown."""
+    value = module.value(expr)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict" and not value.args:
+        options = value.keywords
+    elif isinstance(value, ast.Dict) and all(
+        isinstance(key, ast.Constant) and isinstance(key.value, str) for key in value.keys
+    ):
+        pairs = zip(value.keys, value.values, strict=True)
+        options = [ast.keyword(arg=str(key.value), value=item) for key, item in pairs if isinstance(key, ast.Constant)]
+    else:
+        return None
+    return options + _set_later(module, expr) if isinstance(expr, ast.Name) else options
+
+
+def _set_later(module: Module, name: ast.Name) -> list[ast.keyword]:
+    """Return the items that a function sets in a dictionary by `options["key"] = value`."""
+    scope = module.function_of(name)
+    later: list[ast.keyword] = []
+    for node in inside(scope.body if scope is not None else []):
+        match node:
+            case ast.Assign(
+                targets=[ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str() as key))], value=value
+            ) if owner == name.id:
+                later.append(ast.keyword(arg=key, value=value))
+            case _:
+                pass
+    return later
 
 
 def _resolved(module: Module, expr: ast.expr, seen: set[int]) -> RetryUse | None:
