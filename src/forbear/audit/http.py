@@ -37,23 +37,30 @@ _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "
 _HARMLESS = re.compile(
     r"(?:search|query|queries|token|login|signin|auth|authorize|graphql|lookup|list|check|validate|verify|predict|"
     r"completions?|embed|embeddings?|embed_?documents|rerank|tokenize|moderations?|translate|classify|count|read|find|"
-    r"filter|rpc|status|poll|test\w+|get\w*|batch_?get)/?$",
+    r"filter|rpc|status|poll|test\w+|get\w*|batch_?get|sign(?:jwt|blob|_?urls?)|presign\w*|upload[-_](?:url|request)s?|"
+    r"init(?:iate)?)/?$",
     re.IGNORECASE,
 )
-"""The end of paths that only read or compute, or give a token."""
+"""The end of paths that only read or compute, give a token, or open an upload."""
 
 _COMPUTES = re.compile(
     r"(?:^|_)(?:token|auth|oauth|oauth2|login|embed|embedding|embeddings|rerank|tokenize|graphql|search|query)_?"
     r"(?:url|uri|endpoint|api|path|route)s?$",
     re.IGNORECASE,
 )
+"""The names of variables with the URL of such a path."""
+
 _READS = re.compile(
-    r"^_*(?:async_|a|sync_)?(?:get|list|search|query|fetch|find|lookup|count|embed|rerank|tokenize|authenticate|login|poll|"
-    r"read|describe|check|validate|verify|wait|refresh_token|refresh_access_token|request_token|translate)(?:_|$)"
+    r"^_*(?:async_|a|sync_)?(?:get|list|search|query|fetch|find|lookup|count|embed|rerank|tokenize|authenticate|login|"
+    r"poll|read|describe|check|validate|verify|wait|translate|retrieve|sign_(?:jwt|blob|url))(?:_|$)|"
+    r"(?:^|_)(?:refresh|acquire|renew|obtain|request|exchange|update)_(?:\w+_)?(?:token|jwt|credentials?|auth)(?:_|$)"
 )
-_WRITES = re.compile(
-    r"create|add|insert|send|post|write|update|delete|submit|pay|charge|order|upload|publish|run|start|put"
-)
+"""The names of functions that only read or compute, or get a token."""
+
+_WRITES = re.compile(r"create|add|insert|send|post|write|delete|submit|pay|charge|order|upload|publish|run|start|put")
+_READERS = re.compile(r"Search|Embed|Rerank|Retriev|Translat|Moderat|Authenticat|OAuth|TokenProvider|Tokenizer")
+"""The names of classes that only read or compute, or get a token."""
+
 _PART = re.compile(r"^(?:chunk_?(?:index|number|id)|part_?(?:index|number|id)|upload_?id|uploadId|partNumber|offset)$")
 _DEEPEST = 5  # steps from a name to its value
 _FRESH = re.compile(r"\b(?:uuid\w*|token_\w+|random\w*|time|now|urandom|ulid|nanoid)$")
@@ -195,9 +202,11 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
     place = keyword(call, "url") or next((item for item in call.args if not isinstance(item, ast.Constant)), None)
     if isinstance(place, (ast.Name, ast.Attribute)) and _COMPUTES.search(ast.unparse(place).rpartition(".")[2]):
         return True
-    function = module.function_of(call)
-    name = function.name if function is not None else ""
-    return bool(_READS.search(name)) and not _WRITES.search(name)
+    function, owner = module.function_of(call), module.class_of(call)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", function.name).lower() if function is not None else ""
+    if _READS.search(name) and not _WRITES.search(name):
+        return True
+    return owner is not None and bool(_READERS.search(owner.name)) and not _WRITES.search(name)
 
 
 def _is_part(module: Module, call: ast.Call) -> bool:

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -13,6 +14,11 @@ from forbear.audit.packages import called
 from forbear.audit.self_retrying import retries_itself
 from forbear.audit.uses import RetryUse, attempt_of
 
+_LIMIT = re.compile(r"attempt|retr(?:y|ies)|tries")
+_OVERLOAD = re.compile(
+    r"throttl|throughput|slow_?down|too_?many|rate_?exceeded|unavailable|internal|timeout|429|5\d\d|transient",
+    re.IGNORECASE,
+)
 _BASES = {
     "requests": ("RequestException",), "httpx": ("HTTPError", "TransportError"), "aiohttp": ("ClientError",),
     "openai": ("OpenAIError", "APIError"), "anthropic": ("AnthropicError", "APIError"), "redis": ("RedisError",),
@@ -65,6 +71,9 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
             repeated = not use.selective
         elif package == "google":
             repeated = last in ("RetryError", "GoogleAPIError")
+        elif last == "ClientError" and use.selective:  # botocore repeats only some of these
+            handlers = [handler for attempt in use.tries for handler in attempt.handlers]
+            repeated = any(_OVERLOAD.search(ast.unparse(handler)) for handler in handlers)
         else:
             repeated = root == package and not is_hopeless(name)
         if repeated:
@@ -74,13 +83,19 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
 
 def _around_function(module: Module, use: RetryUse, call: ast.Call, uses: list[RetryUse]) -> str | None:
     home, function = called(module, call)
-    if function is None or function is use.function:
+    if function is None or function is use.function or _turns_off(module, call):
         return None
     others = _by_function(uses) if home is module else _retried(home)
     other = others.get(id(function))
     if other is None or use.library == other.library == "forbear" or not _multiply(home, use, other):
         return None
     return f"{function.name}() retries, too"
+
+
+def _turns_off(module: Module, call: ast.Call) -> bool:
+    """Return whether a call passes a limit of one attempt, or of no retries, to what it calls."""
+    limits = [option for option in call.keywords if option.arg and _LIMIT.search(option.arg)]
+    return any(module.constant(option.value) in (0, 1, False, None) for option in limits)
 
 
 @lru_cache(64)
