@@ -51,7 +51,7 @@ _COMPUTES = re.compile(
 """The names of variables with the URL of such a path."""
 
 _READS = re.compile(
-    r"^_*(?:async_|a|sync_)?(?:get|list|search|query|fetch|find|lookup|count|embed|rerank|tokenize|authenticate|login|"
+    r"^_*(?:async_|a|sync_|do_|try_)*(?:get|list|search|query|fetch|find|lookup|count|embed|rerank|tokenize|authenticate|login|"
     r"poll|read|describe|check|validate|verify|wait|translate|retrieve|sign_(?:jwt|blob|url))(?:_|$)|"
     r"(?:^|_)(?:refresh|acquire|renew|obtain|request|exchange|update)_(?:\w+_)?(?:token|jwt|credentials?|auth)(?:_|$)"
 )
@@ -60,6 +60,9 @@ _READS = re.compile(
 _WRITES = re.compile(r"create|add|insert|send|post|write|delete|submit|pay|charge|order|upload|publish|run|start|put")
 _READERS = re.compile(r"Search|Embed|Rerank|Retriev|Translat|Moderat|Authenticat|OAuth|TokenProvider|Tokenizer")
 """The names of classes that only read or compute, or get a token."""
+
+_KEY = re.compile(r"idempoten|payload[-_]?id|dedup|client[-_]?token", re.IGNORECASE)
+"""The names of headers by which a server knows a request that it has seen."""
 
 _PART = re.compile(r"^(?:chunk_?(?:index|number|id)|part_?(?:index|number|id)|upload_?id|uploadId|partNumber|offset)$")
 _DEEPEST = 5  # steps from a name to its value
@@ -184,7 +187,7 @@ def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str 
     if request.method not in ("POST", "PATCH") or _is_harmless(module, request) or _is_part(module, request.call):
         return None
     for name, value in headers.items():
-        if "idempoten" in name.lower():
+        if _KEY.search(name):
             if not _is_fresh(module, value, region):
                 return None
             return "its idempotency key is made inside of what is repeated, so every attempt has another one"
@@ -240,9 +243,24 @@ def _headers(module: Module, call: ast.Call) -> dict[str, ast.expr]:
                 result[name] = value
     elif expr is not None and "idempot" in ast.unparse(expr).lower():
         result["Idempotency-Key"] = expr
+    result |= _set_later(module, keyword(call, "headers"))
     for item in call.keywords:
         if item.arg and "idempoten" in item.arg:
             result["Idempotency-Key"] = item.value
+    return result
+
+
+def _set_later(module: Module, name: ast.expr | None) -> dict[str, ast.expr]:
+    """Return the items that the function around a name sets in it by `headers["name"] = value`."""
+    function = module.function_of(name) if isinstance(name, ast.Name) else None
+    result: dict[str, ast.expr] = {}
+    for node in inside(function.body if function is not None else []):
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str() as key))]):
+                if isinstance(name, ast.Name) and owner == name.id:
+                    result[key] = node.value
+            case _:
+                pass
     return result
 
 

@@ -9,7 +9,7 @@ from forbear.audit.effects import effects
 from forbear.audit.errors import is_doubtful
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Function, Module, inside, keyword
-from forbear.audit.statuses import DOUBTFUL, goes_on, is_status, numbers, repeats, returned
+from forbear.audit.statuses import DOUBTFUL, goes_on, is_status, numbers, repeats, returned, survives
 from forbear.audit.uses import RetryUse, attempt_of
 from forbear.audit.waits import mentions_header
 
@@ -35,14 +35,15 @@ def unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
 
 def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
     """Return the errors that are retried, without those whose handler goes on after statuses such as 429 only."""
-    if not use.tries:
+    if use.loop is None or not use.tries:
         give_up = _predicate(module, keyword(use.node, "giveup")) if isinstance(use.node, ast.Call) else None
         if give_up is not None and all(returned(module, give_up, status) == {True} for status in (*DOUBTFUL, None)):
             return ()
         return use.errors or ()
     certain: set[str] = set()
     for handler in use.tries[0].handlers:
-        if not any(goes_on(module, handler.body, status) for status in (*DOUBTFUL, None)):
+        outcomes = (survives(module, use.loop, use.tries[0], handler, status) for status in (*DOUBTFUL, None))
+        if not any(outcomes):
             certain |= {*(error_names(module, handler.type) or ())}
     return tuple(name for name in use.errors or () if name not in certain)
 

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from forbear.audit.errors import is_status_error
 from forbear.audit.libraries.decorators import error_names
-from forbear.audit.modules import Module
+from forbear.audit.modules import Loop, Module, following
 from forbear.audit.packages import called
 
 DOUBTFUL = (500, 502, 503, 504)
@@ -34,7 +34,18 @@ def goes_on(module: Module, body: list[ast.stmt], status: int | None) -> bool:
     return bool(_block(module, body, status, 0) & {ON, AGAIN})
 
 
-def repeats(module: Module, loop: ast.For | ast.AsyncFor | ast.While, status: int) -> bool:
+def survives(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHandler, status: int | None) -> bool:
+    """Return whether a loop may go on after an error with this status: past its handler, and past what follows it."""
+    ways = _block(module, handler.body, status, 0)
+    for parent in (attempt, *module.ancestors(attempt)):
+        if parent is loop or ON not in ways:
+            break
+        if isinstance(parent, ast.stmt):
+            ways = ways - {ON} | _block(module, following(module, parent), status, 0)
+    return bool(ways & {ON, AGAIN})
+
+
+def repeats(module: Module, loop: Loop, status: int) -> bool:
     """Return whether a loop surely ends after a success, and may go on after this status."""
     return any(not goes_on(module, loop.body, good) for good in _GOOD) and goes_on(module, loop.body, status)
 
