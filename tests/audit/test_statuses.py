@@ -73,7 +73,7 @@ def test_functions_and_handlers_are_followed() -> None:
 
 @pytest.mark.parametrize(("success", "repeated"), [("r.status_code == 201", True), ("done", False)])
 def test_a_loop_repeats_only_if_a_success_ends_it(success: str, repeated: bool) -> None:
-    """Where the end after a success cannot be read, nothing is said of other statuses."""
+    """Other statuses count only if the end after a success can be read."""
     module = Module(ast.parse(f"while True:\n    r = post()\n    if {success}:\n        break\n"))
     loop: Loop = module.loops[0]
     assert repeats(module, loop, 503) is repeated
