@@ -12,7 +12,7 @@ from forbear.audit.modules import Module, inside
 from forbear.audit.nesting import nested
 from forbear.audit.repeats import blocking, retry_after, unsafe, unsafe_by_client
 from forbear.audit.state import leaves_behind
-from forbear.audit.uses import RetryUse
+from forbear.audit.uses import RetryUse, RetryUses
 from forbear.audit.waits import sleeps
 
 Hit = tuple[str, ast.AST, str, str]
@@ -22,18 +22,9 @@ _LONGEST = 120.0  # seconds: a single wait above this needs a reason
 _RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
 
 
-class _Uses(list[RetryUse]):
-    """The retries of a module, also by what they repeat: a file may have very many, so none is looked for twice."""
-
-    def __init__(self, uses: list[RetryUse]) -> None:
-        super().__init__(uses)
-        self.by_function = {id(use.function): use for use in uses if use.function is not None and use.region}
-        self.by_loop = {id(use.loop): use for use in uses if use.loop is not None}
-
-
 def check(module: Module) -> Iterator[Hit]:
     """Yield what the rules say of a module."""
-    uses = _Uses(find_retries(module))
+    uses = RetryUses(find_retries(module))
     for use in uses:
         for rule, node, message in _of_use(module, use, uses):
             yield rule, node, message, use.library
@@ -41,7 +32,7 @@ def check(module: Module) -> Iterator[Hit]:
     yield from blocking(module, uses)
 
 
-def _of_use(module: Module, use: RetryUse, uses: _Uses) -> Iterator[tuple[str, ast.AST, str]]:
+def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
     yield from use.flaws
     if use.attempts == 1:
         return  # the policy is off

@@ -12,7 +12,7 @@ from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Module, following, inside, keyword
 from forbear.audit.packages import called
 from forbear.audit.self_retrying import retries_itself
-from forbear.audit.uses import RetryUse, attempt_of
+from forbear.audit.uses import RetryUse, RetryUses, attempt_of
 
 _LIMIT = re.compile(r"attempt|retr(?:y|ies)|tries")
 _OVERLOAD = re.compile(
@@ -28,7 +28,7 @@ _BASES = {
 """The errors that stand for others of the same package."""
 
 
-def nested(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str]]:
+def nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the first retry within an attempt of `use` whose last error `use` repeats.
 
     Calls in error handlers are no part of an attempt: cleaning up, or counting failures.
@@ -39,10 +39,9 @@ def nested(module: Module, use: RetryUse, uses: list[RetryUse]) -> Iterator[tupl
         if message is not None and _escapes(module, call, attempt):
             yield "NESTED", call, f"{message}: attempts multiply"
             return
-    loops = {id(node) for node in _before_handlers(attempt)}
-    for other in uses:
-        if other.loop is not use.loop and id(other.loop) in loops and _multiply(module, use, other):
-            assert other.loop is not None  # noqa: S101 - for type checkers
+    for node in _before_handlers(attempt) if uses.by_loop else ():
+        other = uses.by_loop.get(id(node))
+        if other is not None and other.loop is not None and node is not use.loop and _multiply(module, use, other):
             yield "NESTED", use.node, f"the loop in line {other.loop.lineno} retries, too: attempts multiply"
             return
 
@@ -81,12 +80,12 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
     return None
 
 
-def _around_function(module: Module, use: RetryUse, call: ast.Call, uses: list[RetryUse]) -> str | None:
+def _around_function(module: Module, use: RetryUse, call: ast.Call, uses: RetryUses) -> str | None:
     home, function = called(module, call)
     if function is None or function is use.function or _turns_off(module, call):
         return None
-    others = _by_function(uses) if home is module else _retried(home)
-    other = others.get(id(function))
+    others = uses if home is module else _retried(home)
+    other = others.by_function.get(id(function))
     if other is None or use.library == other.library == "forbear" or not _multiply(home, use, other):
         return None
     return f"{function.name}() retries, too"
@@ -99,13 +98,9 @@ def _turns_off(module: Module, call: ast.Call) -> bool:
 
 
 @lru_cache(64)
-def _retried(module: Module) -> dict[int, RetryUse]:
-    return _by_function(find_retries(module))
-
-
-def _by_function(uses: list[RetryUse]) -> dict[int, RetryUse]:
-    """Return the retries of functions, by the identity of the function."""
-    return {id(use.function): use for use in uses if use.function is not None and use.region}
+def _retried(module: Module) -> RetryUses:
+    """Return the retries of another module."""
+    return RetryUses(find_retries(module))
 
 
 def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:

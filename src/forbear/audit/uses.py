@@ -61,6 +61,15 @@ def attempt_of(use: RetryUse) -> list[ast.stmt]:
     return [statement for attempt in use.tries for statement in attempt.body] or use.region
 
 
+class RetryUses(list[RetryUse]):
+    """The retries of a module, also by what they repeat: a file may have very many, so none is looked for twice."""
+
+    def __init__(self, uses: list[RetryUse]) -> None:
+        super().__init__(uses)
+        self.by_function = {id(use.function): use for use in uses if use.function is not None and use.region}
+        self.by_loop = {id(use.loop): use for use in uses if use.loop is not None}
+
+
 def grows_to(first: float, multiplier: float, attempts: float | None) -> float | None:
     """Return the longest wait of an exponential backoff without a cap, None if the number of attempts is unknown."""
     if attempts is None:
