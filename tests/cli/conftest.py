@@ -32,8 +32,9 @@ Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def invoke() -> Invoke:
+def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Call the command line in this process; a bug raises its exception."""
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def call(*args: str) -> Result:
         return CliRunner().invoke(app, args, prog_name="forbear", catch_exceptions=False)

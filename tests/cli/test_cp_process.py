@@ -1,15 +1,12 @@
 """`forbear cp` as a program: Ctrl-C, a terminal to draw on, and a reader who has seen enough."""
 
-import fcntl
 import json
 import os
 import pty
 import re
 import shlex
 import signal
-import struct
 import subprocess
-import termios
 import threading
 from pathlib import Path
 
@@ -17,6 +14,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from tests.cli.conftest import FORBEAR, Finish, Start
+from tests.support.cli.terminal import on_a_terminal
 
 MIB = 1024 * 1024
 SEND = "storage.objects.insert.send"
@@ -183,30 +181,13 @@ def test_a_reader_who_has_seen_enough(cloud: Cloud, env: dict[str, str]) -> None
     assert process.returncode == 1
 
 
-def on_a_terminal(env: dict[str, str], width: int, *args: str, both: bool = False) -> tuple[int, str]:
-    """Run it with a terminal for stderr, or `both` outputs; returns the exit code and what was written there."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    out = theirs if both else subprocess.DEVNULL
-    with subprocess.Popen([*FORBEAR, *args], stdin=subprocess.DEVNULL, stdout=out, stderr=theirs, env=env) as process:
-        os.close(theirs)
-        seen = b""
-        try:
-            while piece := os.read(ours, 65_536):
-                seen += piece
-        except OSError:
-            pass  # Linux says so when the other end is closed
-        os.close(ours)
-    return process.returncode, seen.decode()
-
-
 def test_a_terminal(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
     """On a terminal there are a bar, a line for the large file and the last retry; in the end the summary is left."""
     (big.parent / "evil\x1b[2J").write_text("data")
     cloud.fault(Fault.status(503, operation=SEND, times=1))
     terminal = env | {"TERM": "xterm-256color", "PYTHONUTF8": "1"}
     args = ("cp", "-r", "--constant", "1", "--endpoint", cloud.url, str(big.parent), "gs://bkt/")
-    code, seen = on_a_terminal(terminal, 100, *args)
+    code, seen = on_a_terminal([*FORBEAR, *args], terminal, 100, both=False)
     assert code == 0
     assert re.search(r"/big\.bin  \d+ %  \S+ .?.?B of 12\.0 MiB", seen)
     assert re.search(r"\x1b\[32m━+.* of 2 files  \d+ %", seen)
@@ -220,18 +201,20 @@ def test_a_terminal(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
 def test_a_terminal_without_colours(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
     """NO_COLOR leaves out the colours, a dumb terminal all of the drawing."""
     args = ("cp", "--endpoint", cloud.url, str(big), "gs://bkt/")
-    _, seen = on_a_terminal(env | {"TERM": "xterm-256color", "PYTHONUTF8": "1", "NO_COLOR": "1"}, 40, *args)
+    _, seen = on_a_terminal(
+        [*FORBEAR, *args], env | {"TERM": "xterm-256color", "PYTHONUTF8": "1", "NO_COLOR": "1"}, 40, both=False
+    )
     assert "files" in seen
     assert not re.search(r"\x1b\[[0-9;]*m", seen)
-    code, plain = on_a_terminal(env | {"TERM": "dumb", "PYTHONUTF8": "1"}, 40, *args)
+    code, dumb = on_a_terminal([*FORBEAR, *args], env | {"TERM": "dumb", "PYTHONUTF8": "1"}, 40, both=False)
     assert code == 0
-    assert re.fullmatch(r"1 file, 12\.0 MiB in .*\r\n", plain)
+    assert re.fullmatch(r"1 file, 12\.0 MiB in .*\r\n", dumb)
 
 
 def test_data_on_the_same_terminal(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
     """Where stdout is the terminal, too, nothing is drawn among the data."""
     args = ("cp", "--json", "--endpoint", cloud.url, str(big), "gs://bkt/")
-    code, seen = on_a_terminal(env | {"TERM": "xterm-256color", "PYTHONUTF8": "1"}, 80, *args, both=True)
+    code, seen = on_a_terminal([*FORBEAR, *args], env | {"TERM": "xterm-256color", "PYTHONUTF8": "1"}, 80, both=True)
     outcome, summary, line = seen.splitlines()
     assert (code, json.loads(outcome)["status"], json.loads(summary)["summary"]["done"]) == (0, "done", 1)
     assert line.startswith("1 file, 12.0 MiB in ")

@@ -13,7 +13,7 @@ from forbear.cli.forecast import MOST, forecast
 from forbear.core.backoff import JITTERS, Constant, Exponential
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import TRANSIENT
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Finish, Invoke
 
 
 def read(invoke: Invoke, *args: str) -> Any:
@@ -123,6 +123,47 @@ def test_a_plot_is_drawn(invoke: Invoke, tmp_path: Path) -> None:
         done = invoke("schedule", "cloud_storage", "--plot", str(tmp_path / name))
         assert done.stderr == f"wrote the plot to {tmp_path / name}\n"
         assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_the_chart(invoke: Invoke) -> None:
+    """A bar shows the shortest wait and its random part; all bars have one scale, and lines have 80 columns."""
+    lines = invoke("schedule", "cloud_storage.documented", "--attempts", "5", "--chart").stdout.splitlines()
+    bars = [line.split("   ")[-1].strip() for line in lines[3:7]]
+    assert bars == ["█" * low + "░" * (high - low) for low, high in ((4, 8), (8, 12), (16, 20), (32, 36))]
+    assert "█ the shortest wait, ░ its random part" in lines
+
+
+def test_the_chart_of_waits_of_zero(invoke: Invoke) -> None:
+    """Waits of zero have empty bars, and a wait that is tiny beside the others keeps one sign."""
+    lines = invoke("schedule", "--constant", "0", "--attempts", "3", "--chart").stdout.splitlines()
+    assert lines[3:5] == ["    1   0 s              0 s", "    2   0 s              0 s"]
+    args = ("--jitter", "none", "--attempts", "12", "--timeout", "1h", "--maximum", "900")
+    assert invoke("schedule", *args, "--chart").stdout.splitlines()[3].endswith("1 s                ░")
+
+
+@pytest.mark.parametrize("form", ["--json", "--csv"])
+def test_the_chart_is_for_people(form: str, invoke: Invoke) -> None:
+    """Programs get no bars: the options exclude each other."""
+    done = invoke("schedule", "--chart", form)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f"error: `--chart` does not go with `{form}`\nhint: leave one of them out\n"
+
+
+@pytest.mark.parametrize("name", ["plot.xyz", "plot", "missing/plot.png"])
+def test_a_plot_that_fails_prints_nothing_else(name: str, invoke: Invoke, tmp_path: Path) -> None:
+    """A wrong suffix or folder is reported before any output."""
+    done = invoke("schedule", "--plot", str(tmp_path / name))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(("error: cannot plot to ", "error: cannot write "))
+
+
+@pytest.mark.parametrize("command", ["schedule", "simulate"])
+def test_a_plot_without_matplotlib(command: str, finish: Finish, tmp_path: Path) -> None:
+    """The missing package is reported with the extra that installs it, before any output."""
+    (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('no', name='matplotlib')")
+    done = finish(command, "--plot", str(tmp_path / "plot.png"), PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == ('error: this needs matplotlib, which is not installed\nhint: pip install "forbear[plot]"\n')
 
 
 @given(

@@ -6,8 +6,11 @@ terminal commands.
 
 import os
 import re
+import shutil
 import sys
-from typing import TYPE_CHECKING
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,9 +19,12 @@ from forbear.core.redact import redact
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
 EXIT_CODES = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted."
-_WIDE = 200  # columns without a terminal, so that output for programs is not wrapped
+_WIDE = 200  # columns of formatted text without a terminal, so that output for programs is not wrapped
+_GAP = 3  # spaces between the columns of a table
+_INDENT = 4  # spaces before the cells of a row that is too wide for the terminal
 
 
 class Problem(click.ClickException):
@@ -76,6 +82,23 @@ def tell(message: str) -> None:
     click.echo(redact(message), err=True, color=_color())
 
 
+def line_width() -> int | None:
+    """Return the columns of a line on stdout: $COLUMNS if it is set, else those of the terminal; None for no limit.
+
+    A pipe and a file have no limit, so that programs get each row on one line.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def wrapped(text: str) -> str:
+    """Return a text with line ends between words, so that it fits the terminal; a longer word is never broken."""
+    room = line_width()
+    return text if room is None else textwrap.fill(text, room, break_long_words=False, break_on_hyphens=False)
+
+
 def console() -> "Console":
     """Return a rich console for formatted text on stdout, without colours if NO_COLOR is set.
 
@@ -87,7 +110,7 @@ def console() -> "Console":
         highlight=False,
         soft_wrap=True,
         color_system=None if os.environ.get("NO_COLOR") else "auto",
-        width=None if sys.stdout.isatty() else _WIDE,
+        width=line_width() or _WIDE,
     )
 
 
@@ -95,20 +118,73 @@ def columns(*headers: str) -> "Table":
     """Return an empty table with these headers, without lines, and with three spaces between the columns."""
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for header in headers:
         table.add_column(header)
     return table
 
 
 def show_table(table: "Table") -> None:
-    """Print a table without trailing spaces to stdout, and an empty line after it."""
-    out = console()
+    """Print a table without trailing spaces to stdout, and an empty line after it.
+
+    It fits the line: no word is cut or broken, and no cell of a column with `no_wrap`. If the line is too short for
+    that, the first cell of each row has a line of its own, and the others follow indented, with their headers.
+    """
+    out, room = console(), line_width()
+    cells = [
+        [out.render_str(cell) if isinstance(cell, str) else cell for cell in (column.header, *column.cells)]
+        for column in table.columns
+    ]
+    measured = [[out.measure(cell) for cell in column] for column in cells]
+    widths = [max(each.maximum for each in column) for column in measured]
+    words = [
+        width if column.no_wrap else max(each.minimum for each in cells)
+        for column, width, cells in zip(table.columns, widths, measured, strict=True)
+    ]
+    room = None if room is None else room - _GAP * (len(widths) - 1)
+    if room is not None and sum(words) > room:
+        texts = _stacked(table, cells, room + _GAP * (len(widths) - 1))
+    else:
+        while room is not None and sum(widths) > room:  # the widest column that can be narrower
+            widths[max(range(len(widths)), key=lambda i: (widths[i] > words[i], widths[i]))] -= 1
+        for column, width in zip(table.columns, widths, strict=True):
+            column.width = width
+        out.width = sum(widths) + _GAP * len(widths)
+        texts = [table]
     with out.capture() as captured:
-        out.print(table, soft_wrap=False)
+        for text in texts:
+            out.print(text, soft_wrap=text is not table)
     for line in captured.get().splitlines():
         click.echo(line.rstrip(), color=out.color_system is not None)
     click.echo()
+
+
+def _stacked(table: "Table", cells: Sequence[Sequence[Any]], room: int) -> "list[Text | Table]":
+    """Return the lines of a table that is too wide: for each row its first cell, and the others below it.
+
+    `cells` has the header and the cells of each column, `room` is the number of columns of a line.
+    """
+    from rich.text import Text
+
+    lines: list[Text | Table] = []
+    (_, *names), *others = cells
+    for number, name in enumerate(names, start=1):
+        style = table.rows[number - 1].style or ""
+        lines.append(Text.assemble(name, style=style))
+        for header, *values in others:
+            value = values[number - 1]
+            if not value.plain:
+                continue
+            text = Text.assemble(header.plain, ": " if header.plain else "", value, style=style)
+            longest = max(len(word) for word in text.plain.split())
+            indent = Text(" " * _INDENT)
+            lines += [indent + line for line in text.wrap(console(), max(room - _INDENT, longest))]
+    return lines
+
+
+def styled(text: str, *, bold: bool = False) -> str:
+    """Return a text with a style for stdout if that is a terminal, unless NO_COLOR is set."""
+    return click.style(text, bold=bold) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
 
 
 def _labelled(label: str, color: str, text: str) -> None:

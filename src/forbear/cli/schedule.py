@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -11,7 +12,8 @@ import click
 
 from forbear.cli.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
 from forbear.cli.options import PolicyOptions, apply_options, policy_options
-from forbear.cli.output import EXIT_CODES, BadInput, columns, console, show_table, tell
+from forbear.cli.output import EXIT_CODES, BadInput, columns, line_width, show_table, styled, tell, wrapped
+from forbear.cli.plots import check_plot, save
 from forbear.cli.profiles import DEFAULT_PROFILE, named_policy
 from forbear.core.decide import Limits
 from forbear.core.presets import PRESETS
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
 @click.command(epilog=EXIT_CODES)
 @click.argument("profile", default=DEFAULT_PROFILE, metavar="[PROFILE]")
 @policy_options
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also draw a plot.")
+@click.option("--chart", is_flag=True, help="Also show the waits as bars.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a plot.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-def command(profile: str, plot: Path | None, as_json: bool, as_csv: bool, **options: Unpack[PolicyOptions]) -> None:
+def command(
+    profile: str, chart: bool, plot: Path | None, as_json: bool, as_csv: bool, **options: Unpack[PolicyOptions]
+) -> None:
     """Show when a policy retries.
 
     PROFILE is `default` (the policy of forbear.retry), a service such as `cloud_storage` (the recommended policy), or
@@ -41,32 +46,62 @@ def command(profile: str, plot: Path | None, as_json: bool, as_csv: bool, **opti
     """
     if as_json and as_csv:
         raise BadInput("`--json` does not go with `--csv`", "leave one of them out")
+    if chart and (as_json or as_csv):
+        raise BadInput(f"`--chart` does not go with `--{'json' if as_json else 'csv'}`", "leave one of them out")
     policy = named_policy(profile)
     limits, backoff = apply_options(policy.limits, policy.backoff, options)
     predicted = forecast(limits, backoff)
+    if plot is not None:  # before any output, in case it fails
+        check_plot(plot)
+        _draw(predicted, f"{profile}: {backoff_text(backoff)}", limits.timeout, plot)
     if as_json:
         _print_json(profile, limits, backoff, predicted)
     elif as_csv:
         _print_csv(predicted)
     else:
-        _print_table(profile, limits, backoff, predicted)
+        _print_table(profile, limits, backoff, predicted, chart=chart)
     if plot is not None:
-        _draw(predicted, f"{profile}: {backoff_text(backoff)}", limits.timeout, plot)
         tell(f"wrote the plot to {plot}")
 
 
-def _print_table(profile: str, limits: Limits, backoff: "Backoff", predicted: Forecast) -> None:
-    console().print(f"[bold]{profile}[/]: {backoff_text(backoff)}; {limits_text(limits)}\n")
+_BARS = {True: ("█", "░"), False: ("#", ".")}
+"""The signs of the shortest wait and of its random part, by whether stdout can show Unicode."""
+_LONGEST_BAR, _SHORTEST_BAR = 40, 8
+
+
+def _print_table(profile: str, limits: Limits, backoff: "Backoff", predicted: Forecast, *, chart: bool) -> None:
+    text = wrapped(f"{profile}: {backoff_text(backoff)}; {limits_text(limits)}")
+    click.echo(f"{styled(profile, bold=True)}{text[len(profile) :]}\n")
     if predicted.retries:
-        table = columns("retry", "wait before it", "all waits so far")
+        headers: tuple[str, ...] = ("retry", "wait before it", "all waits so far")
+        rows: list[tuple[str, ...]] = [
+            (str(each.number), range_text(each.wait), range_text(each.total)) for each in predicted.retries
+        ]
+        signs = _BARS[(getattr(sys.stdout, "encoding", None) or "").lower().startswith("utf")]
+        if chart:
+            widths = (max(map(len, column)) + 3 for column in zip(headers, *rows, strict=True))
+            room = min((line_width() or 80) - sum(widths), _LONGEST_BAR)
+            bars = _bars([each.wait for each in predicted.retries], max(room, _SHORTEST_BAR), signs)
+            rows = [(*row, bar) for row, bar in zip(rows, bars, strict=True)]
+            headers = (*headers, "")
+        table = columns(*headers)
         table.columns[0].justify = "right"
-        for retry in predicted.retries:
-            row = (str(retry.number), range_text(retry.wait), range_text(retry.total))
+        for row, retry in zip(rows, predicted.retries, strict=True):
             table.add_row(*row, style=None if retry.certain else "dim")
         show_table(table)
-    click.echo(end_text(predicted))
+        if chart:
+            click.echo(wrapped(f"{signs[0]} the shortest wait, {signs[1]} its random part") + "\n")
+    click.echo(wrapped(end_text(predicted)))
     if profile in PRESETS:
-        console().print(f"\n{PRESETS[profile].reason}", markup=False)
+        click.echo("\n" + wrapped(PRESETS[profile].reason))
+
+
+def _bars(waits: Sequence[tuple[float, float]], room: int, signs: tuple[str, str]) -> list[str]:
+    """Return a bar for each range of waits, with one scale; the longest has `room` characters."""
+    scale = room / (max(high for _, high in waits) or 1.0)
+    certain, random = signs
+    ends = [(round(low * scale), max(round(high * scale), high > 0)) for low, high in waits]
+    return [certain * low + random * (high - low) for low, high in ends]
 
 
 def _print_json(profile: str, limits: Limits, backoff: "Backoff", predicted: Forecast) -> None:
@@ -94,10 +129,7 @@ _BAND, _LINE = "#9ecae1", "#3182bd"
 
 
 def _draw(predicted: Forecast, title: str, timeout: float | None, file: Path) -> None:
-    """Plot the ranges of each wait and of all waits so far to `file`, in the format of its suffix.
-
-    Raises BadInput for an unknown suffix, and if the file cannot be written.
-    """
+    """Plot the ranges of each wait and of all waits so far to `file`; raise BadInput if it cannot be written."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
@@ -121,9 +153,4 @@ def _draw(predicted: Forecast, title: str, timeout: float | None, file: Path) ->
         totals.legend()
     for axes in (waits, totals):
         axes.set_ylim(bottom=0)
-    try:
-        figure.savefig(file)  # pyright: ignore[reportUnknownMemberType]
-    except ValueError as error:
-        raise BadInput(f"cannot plot to {file}: {error}", "name a file that ends in .png or .svg") from None
-    except OSError as error:
-        raise BadInput(f"cannot write {file}: {error.strerror}", "choose another folder or name") from None
+    save(figure, file)

@@ -44,6 +44,7 @@ def show(_: str, entries: Sequence[TableEntry]) -> None:
     from rich.markup import escape
 
     shown = columns("operation", "safe", "what a duplicate does")
+    shown.columns[0].no_wrap = True
     for entry in entries:
         shown.add_row(*map(escape, (entry.id, _safe(entry), entry.effect if entry.effect != "none" else "")))
     show_table(shown)

@@ -91,7 +91,7 @@ def command(
 
     check_modes(context)
     if plot is not None:
-        from forbear.cli.simulate.plot import check_plot
+        from forbear.cli.plots import check_plot
 
         check_plot(plot)
     outcomes: dict[str, FleetOutcome] = {}

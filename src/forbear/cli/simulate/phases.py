@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forbear.cli.output import columns, show_table
-from forbear.cli.simulate.plot import save
+from forbear.cli.plots import save
 from forbear.cli.simulate.texts import figure_text, time_text
 
 if TYPE_CHECKING:

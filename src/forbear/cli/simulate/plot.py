@@ -2,15 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from forbear.cli.output import BadInput
+from forbear.cli.plots import save
 from forbear.cli.simulate.show import scenario_text
 from forbear.simulate.outcome import FleetOutcome
 from forbear.simulate.recovery import trigger
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _LOAD, _GOODPUT, _TRIGGER = "#d62728", "#2ca02c", "#bbbbbb"
 
@@ -39,23 +35,3 @@ def plot_outcomes(outcomes: Mapping[str, FleetOutcome], file: Path) -> None:
     panels[0].legend(loc="upper right")
     panels[-1].set_xlabel("time (s)")
     save(figure, file)
-
-
-def check_plot(file: Path) -> None:
-    """Raise BadInput for a file that cannot hold a plot, before a simulation that takes long."""
-    from matplotlib.figure import Figure
-
-    suffix = file.suffix[1:].lower()
-    if suffix not in Figure().canvas.get_supported_filetypes():
-        text = f"its suffix is {file.suffix!r}" if suffix else "it has no suffix"
-        raise BadInput(f"cannot plot to {file}: {text}", "name a file that ends in .png or .svg")
-    if not file.parent.is_dir():
-        raise BadInput(f"cannot write {file}: there is no folder {file.parent}", "choose another folder or name")
-
-
-def save(figure: "Figure", file: Path) -> None:
-    """Write a figure in the format of the file's suffix; raise BadInput if that fails."""
-    try:
-        figure.savefig(file)  # pyright: ignore[reportUnknownMemberType]
-    except OSError as error:
-        raise BadInput(f"cannot write {file}: {error.strerror}", "choose another folder or name") from None

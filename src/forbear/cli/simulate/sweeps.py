@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forbear.cli.output import columns, show_table
-from forbear.cli.simulate.plot import save
+from forbear.cli.plots import save
 
 if TYPE_CHECKING:
     from forbear.simulate.sweep import SweptFigures

@@ -1,0 +1,91 @@
+"""The width of the output: it fits the terminal, no identifier is cut, and pipes get whole rows without colours."""
+
+import pytest
+
+from forbear.cli.explain import tables
+from tests.cli.conftest import FORBEAR, Finish, Invoke
+from tests.support.cli.terminal import on_a_terminal
+
+WIDTHS = (60, 80)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", tables.names())
+def test_operations_fit_the_terminal(name: str, width: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each identifier is whole, and no line is wider than the terminal unless one word alone is."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = invoke("explain", "--operations", name).stdout
+    assert all(len(line) <= width or " " not in line for line in text.splitlines())
+    entries = tables.find(name)
+    starts = {line.partition("  ")[0].rstrip() for line in text.splitlines()}
+    assert {entry.id for entry in entries} <= starts
+    assert "…" not in text
+
+
+@pytest.mark.parametrize("name", tables.names())
+def test_a_pipe_gets_a_row_on_one_line(name: str, invoke: Invoke) -> None:
+    """Without a terminal each operation has one line, however long it is, so that grep finds all of it."""
+    header, *rows, empty, _ = invoke("explain", "--operations", name).stdout.splitlines()
+    entries = tables.find(name)
+    assert (header.split()[:2], empty) == (["operation", "safe"], "")
+    assert [row.partition("  ")[0].rstrip() for row in rows] == [entry.id for entry in entries]
+    assert all(entry.effect in row or entry.effect == "none" for entry, row in zip(entries, rows, strict=True))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("profile", ["cloud_storage", "ci", "cloud_storage.python_client"])
+def test_a_schedule_fits_the_terminal(
+    profile: str, width: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line about the policy, the table with its chart, and the end are wrapped between words."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = invoke("schedule", profile, "--chart").stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    wide = invoke("schedule", profile, "--chart").stdout.split()
+    monkeypatch.delenv("COLUMNS")
+    assert [word for word in wide if word.isalpha()] == [
+        word for word in invoke("schedule", profile, "--chart").stdout.split() if word.isalpha()
+    ]
+
+
+def test_the_narrowest_terminal_stacks_the_cells(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If columns do not fit, the other cells follow the first one, indented and with their headers."""
+    monkeypatch.setenv("COLUMNS", "20")
+    assert invoke("schedule", "--attempts", "2", "--timeout", "9").stdout.splitlines() == [
+        "default: steps of 1",
+        "s, times 2, at most",
+        "64 s; jitter: full;",
+        "at most 2 attempts,",
+        "timeout 9 s",
+        "",
+        "1",
+        "    wait before it:",
+        "    0 to 1 s",
+        "    all waits so",
+        "    far: 0 to 1 s",
+        "",
+        "ends after 1 retry:",
+        "limit of 2 attempts",
+        "reached",
+    ]
+
+
+def test_a_terminal_has_colours_and_a_width(env: dict[str, str]) -> None:
+    """A real terminal of 60 columns gets wrapped lines and styles; with NO_COLOR it gets no escape sequence."""
+    command = [*FORBEAR, "schedule", "cloud_storage", "--attempts", "2"]
+    env |= {"TERM": "xterm"}
+    code, text = on_a_terminal(command, env, 60, both=True)
+    assert code == 0
+    assert text.startswith("\x1b[1mcloud_storage\x1b[0m: steps of 2 s, times 2, at most 64 s; jitter:\r\nequal;")
+    code, plain = on_a_terminal(command, env | {"NO_COLOR": "1"}, 60, both=True)
+    assert (code, "\x1b" in plain) == (0, False)
+    assert [len(line) <= 60 for line in plain.splitlines()] == [True] * len(plain.splitlines())
+
+
+def test_a_pipe_has_no_colours(finish: Finish) -> None:
+    """A pipe gets no escape sequence on stdout or stderr, and the exit code of a wrong name is 2."""
+    done = finish("schedule", "cloud_storage")
+    assert (done.returncode, "\x1b" in done.stdout, done.stderr) == (0, False, "")
+    done = finish("schedule", "perl")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: no such profile: perl\nhint: ")
