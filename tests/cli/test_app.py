@@ -85,7 +85,7 @@ BAD_INPUT = [
     (("schedule", "cloud_storage", "--timeout", "none"), "error: `--attempts` and `--timeout` must not both be none"),
     (("schedule", "--json", "--csv"), "error: `--json` does not go with `--csv`\nhint: leave one of them out\n"),
     (("schedule", "--plot", "plot.bogus"), "hint: name a file that ends in .png or .svg\n"),
-    (("schedule", "--plot", "no/such/folder/plot.png"), "error: cannot write no/such/folder/plot.png: No such file"),
+    (("schedule", "--plot", "no/such/folder/plot.png"), "error: cannot write no/such/folder/plot.png: there is no"),
 ]
 
 
@@ -116,14 +116,19 @@ def test_bad_input(args: tuple[str, ...], text: str, invoke: Invoke) -> None:
         (("cp", "--embedded", "a", "b", "gs://bkt/x"), ["TARGET"]),
         (("rsync", "--exclude", "(", "a", "gs://b/"), ["--exclude"]),
         (("rsync", "--embedded", "gs://bkt", "gs://bkt/x"), ["SOURCE", "TARGET"]),
-        (("rsync", "--multiplier", "0", "a", "gs://b/"), ["--multiplier"]),
+        (("rsync", "--multiplier", "0", ".", "gs://b/"), ["--multiplier"]),
         (("cloud", "--host", "0.0.0.0"), ["--host"]),
         (("cloud", "--bucket", "A"), ["--bucket"]),
     ],
     ids=" ".join,
 )
-def test_errors_name_options(args: tuple[str, ...], options: list[str], invoke: Invoke) -> None:
+def test_errors_name_options(
+    args: tuple[str, ...], options: list[str], invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An error text names the options and arguments of the command, never parameters of the library."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        Path(name).write_text("")
     done = invoke(*args)
     assert done.exit_code == 2
     assert re.findall("`([^`]*)`", done.stderr.splitlines()[0]) == options

@@ -50,7 +50,7 @@ def test_quiet(invoke: Invoke) -> None:
     """With `-q` nothing is said but what failed."""
     assert invoke("cp", "-q", "photos/1.jpg", "gs://bkt/").output == ""
     failed = invoke("cp", "-q", "photos/9.jpg", "gs://bkt/")
-    assert failed.exit_code == 1
+    assert failed.exit_code == 2
     assert failed.stderr == "error: photos/9.jpg does not exist\nhint: check the name\n"
 
 
@@ -170,6 +170,15 @@ def test_no_server(invoke: Invoke) -> None:
     assert done.exit_code == 1
     assert "cannot connect to" in done.stderr
     assert "hint: check the network; --endpoint or STORAGE_EMULATOR_HOST selects another service" in done.stderr
+
+
+def test_an_unknown_host(invoke: Invoke) -> None:
+    """An endpoint whose name does not exist is reported without a retry, and the hint names the option."""
+    with virtual_time() as time:
+        done = invoke("cp", "--endpoint", "https://gcs.invalid", "photos/1.jpg", "gs://bkt/")
+    assert (done.exit_code, time.slept) == (1, [])
+    assert "error: photos/1.jpg: cannot connect to gcs.invalid: " in done.stderr
+    assert "hint: check the name of the host: `--endpoint` or STORAGE_EMULATOR_HOST selects the service" in done.stderr
 
 
 def test_no_proxy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

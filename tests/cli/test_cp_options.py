@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,15 @@ BAD = [
     (("rsync", "a", "b"), "error: the source or the target must begin with gs://: to mirror a here, use rsync\n"),
     (("rsync", "-", "gs://bkt/"), "error: `-` is no folder\nhint: `forbear cp` copies streams\n"),
 ]
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder has the files that the commands name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("here.txt", "key.json", "a"):
+        Path(name).write_text("{}")
+    Path("here").mkdir()
 
 
 @pytest.mark.parametrize(("args", "text"), BAD, ids=[" ".join(args) for args, _ in BAD])

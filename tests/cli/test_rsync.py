@@ -103,8 +103,8 @@ def test_a_source_that_is_not_there(invoke: Invoke, cloud: Cloud) -> None:
     """A folder that does not exist empties no target."""
     cloud.store.put("bkt", "there/extra", b"")
     done = invoke("rsync", "-r", "-d", "nowhere", "gs://bkt/there")
-    assert done.exit_code == 1
-    assert done.stderr.startswith("error: cannot read the folder nowhere: No such file or directory\n")
+    assert done.exit_code == 2
+    assert done.stderr == "error: the folder nowhere does not exist\nhint: check the name\n"
     assert stored(cloud).keys() == {"there/extra"}
 
 

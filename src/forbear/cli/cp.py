@@ -1,5 +1,6 @@
 """`forbear cp`: copy files and objects."""
 
+import os
 import sys
 from typing import Unpack
 
@@ -52,7 +53,7 @@ def command(
     from forbear.transfer.plans.arguments import CpArguments
 
     def parse() -> CpArguments:
-        return CpArguments.of(
+        arguments = CpArguments.of(
             sources,
             target,
             recursive=recursive,
@@ -61,8 +62,20 @@ def command(
             manifest=options["manifest"],
             parallel=options["parallel"],
         )
+        _check_sources(sources)
+        return arguments
 
     run_transfers(ctx, options, (*sources, target), parse, run_cp)
+
+
+def _check_sources(sources: tuple[str, ...]) -> None:
+    """Raise BadInput for a local source that does not exist, before anything is copied; patterns are not checked."""
+    from forbear.transfer.objects import is_cloud
+    from forbear.transfer.plans.matches import is_wild
+
+    for source in sources:
+        if not (source == _STREAM or is_cloud(source) or is_wild(source) or os.path.lexists(source)):
+            raise BadInput(f"{source} does not exist", "check the name")
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, options: TransferOptions) -> None:

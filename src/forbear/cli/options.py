@@ -1,6 +1,7 @@
 """The options that change the limits and the backoff of a policy."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
@@ -8,10 +9,13 @@ import click
 from forbear.cli import values
 from forbear.cli.output import BadInput
 from forbear.core.backoff import JITTERS, Constant, Exponential
+from forbear.core.decide import Limits
 
 if TYPE_CHECKING:
-    from forbear.core.decide import Limits
     from forbear.protocols import Backoff
+
+FUNCTION_LIMITS = Limits(timeout=None)
+"""The limits of commands without a default policy: five attempts, and no timeout."""
 
 _EXPONENTIAL = ("initial", "maximum", "multiplier", "jitter")
 
@@ -30,29 +34,59 @@ class PolicyOptions(TypedDict):
     constant: float | None
 
 
+class _PolicyOption(click.Option):
+    """An option that changes a policy. Its help shows the value in the command's default policy."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the option and its help, with the default."""
+        record, value = super().get_help_record(ctx), _default_text(ctx, self.name or "")
+        return record if record is None or value is None else (record[0], f"{record[1]}  [default: {value}]")
+
+
+def _default_text(ctx: click.Context, name: str) -> str | None:
+    """Return the value of an option in the default policy of a command; None if it has none, as `--constant`."""
+    from forbear.cli.profiles import RECOMMENDED, named_policy  # needed for the help only
+
+    profile = next((each.default for each in ctx.command.params if each.name == "profile"), None)
+    if name == "constant":
+        return None
+    if profile == RECOMMENDED:
+        return "by the service"
+    if isinstance(profile, str):
+        policy = named_policy(profile)
+        limits, backoff = policy.limits, policy.backoff
+    else:
+        limits, backoff = FUNCTION_LIMITS, Exponential()
+    value = getattr(limits if name in ("attempts", "timeout") else backoff, name, None)
+    return "none" if value is None else f"{value:g}" if isinstance(value, float | int) else str(value)
+
+
 def policy_options(function: F) -> F:
     """Add the options for limits and backoff to a command, which gets them as the keywords of `PolicyOptions`."""
     return add_options(
         function,
         (
-            click.option(
+            _option(
                 "--attempts", type=values.count_or_none, metavar="N", help="Attempts, including the first; or none."
             ),
-            click.option(
+            _option(
                 "--timeout",
                 type=values.duration_or_none,
                 metavar="S",
                 help="Start no wait that would end later than this after the start; or none.",
             ),
-            click.option("--initial", type=values.duration, metavar="S", help="First step of the backoff."),
-            click.option("--maximum", type=values.duration, metavar="S", help="Longest step of the backoff."),
-            click.option("--multiplier", type=float, metavar="X", help="Growth from one step to the next."),
-            click.option("--jitter", type=click.Choice(JITTERS), help="Random part of the waits."),
-            click.option(
+            _option("--initial", type=values.duration, metavar="S", help="First step of the backoff."),
+            _option("--maximum", type=values.duration, metavar="S", help="Longest step of the backoff."),
+            _option("--multiplier", type=float, metavar="X", help="Growth from one step to the next."),
+            _option("--jitter", type=click.Choice(JITTERS), help="Random part of the waits."),
+            _option(
                 "--constant", type=values.duration_from_zero, metavar="S", help="Always wait this long, without jitter."
             ),
         ),
     )
+
+
+_option = partial(click.option, cls=_PolicyOption)
 
 
 def add_options(function: F, options: Sequence[Callable[[F], F]]) -> F:

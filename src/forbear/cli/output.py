@@ -54,10 +54,16 @@ def name_options(text: str) -> str:
     """
     context = click.get_current_context(silent=True)
     names = {
-        parameter.name: max(parameter.opts, key=len) if isinstance(parameter, click.Option) else parameter.name.upper()
+        parameter.name: max(parameter.opts, key=len) if isinstance(parameter, click.Option) else _argument(parameter)
         for parameter in (context.command.params if context is not None else ())
     }
     return re.sub(r"`(\w+)`", lambda match: f"`{names.get(match[1], match[1])}`", text)
+
+
+def _argument(parameter: click.Parameter) -> str:
+    """Return the name of an argument as the help shows it, without brackets and dots."""
+    shown = (parameter.metavar or "").strip("[].")
+    return shown if re.fullmatch(r"[A-Z]+", shown) else (parameter.name or "").upper()
 
 
 def report(message: str, hint: str | None = None) -> None:

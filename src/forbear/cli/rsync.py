@@ -1,5 +1,7 @@
 """`forbear rsync`: make a folder hold what another folder holds."""
 
+import os
+from pathlib import Path
 from typing import Unpack
 
 import click
@@ -52,7 +54,7 @@ def command(
     from forbear.transfer.plans.arguments import RsyncArguments
 
     def parse() -> RsyncArguments:
-        return RsyncArguments.of(
+        arguments = RsyncArguments.of(
             source,
             target,
             recursive=recursive,
@@ -63,5 +65,18 @@ def command(
             manifest=options["manifest"],
             parallel=options["parallel"],
         )
+        _check_source(source)
+        return arguments
 
     run_transfers(ctx, options, (source, target), parse, run_rsync, dry_run=dry_run)
+
+
+def _check_source(source: str) -> None:
+    """Raise BadInput for a local source that is no folder, before anything is copied or deleted."""
+    from forbear.transfer.objects import is_cloud
+
+    if is_cloud(source) or Path(source).is_dir():
+        return
+    if os.path.lexists(source):
+        raise BadInput(f"{source} is no folder", "`forbear cp` copies files")
+    raise BadInput(f"the folder {source} does not exist", "check the name")

@@ -14,6 +14,7 @@ SCHEME = "gs://"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]|[a-z0-9]")
 _GENERATION = re.compile(r"(.+)#([0-9]+)", re.DOTALL)
 _LONGEST_NAME = 1024
+_OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://).*", re.DOTALL)
 
 FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata"
 """The fields that requests ask for, because `Object.of` reads them."""
@@ -107,6 +108,16 @@ def quoted(text: str) -> str:
 def is_cloud(text: str) -> bool:
     """Return whether `text`, a source or target, begins with gs://. Nothing else is checked."""
     return text.startswith(SCHEME)
+
+
+def check_scheme(parameter: str, text: str) -> None:
+    """Raise ValueError, which names `parameter`, for an address with another scheme than gs://, such as s3://."""
+    match = _OTHER_SCHEME.fullmatch(text)
+    if match is not None and not is_cloud(text):
+        raise ValueError(
+            f"`{parameter}` must be a path or begin with {SCHEME}, the only scheme that is known, got {text}; "
+            f"for a path write ./{text}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

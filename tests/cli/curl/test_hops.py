@@ -215,7 +215,10 @@ def test_google_credentials_go_nowhere_else(invoke: Invoke, words: tuple[str, ..
 
 
 def test_missing_google_credentials(invoke: Invoke, tmp_path: Path) -> None:
-    """The error says how to log in."""
+    """A key file that does not exist is bad input; for one that is no key, the error says how to log in."""
+    done = invoke("curl", "--credentials", str(tmp_path / "none"), "https://storage.googleapis.com/b")
+    assert (done.exit_code, "none: it does not exist\nhint: check the name" in done.stderr) == (2, True)
+    (tmp_path / "none").write_text("{}")
     done = invoke("curl", "--credentials", str(tmp_path / "none"), "https://storage.googleapis.com/b")
     assert done.exit_code == 1
     assert "gcloud auth application-default login" in done.stderr

@@ -1,6 +1,7 @@
 """Google credentials for a request: only on request, and only over https to Google's hosts."""
 
 import asyncio
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +45,16 @@ def check_destination(hop: Hop, settings: CurlSettings) -> None:
 
 
 def token_headers(options: GoogleOptions, policy: Policy) -> Mapping[str, str]:
-    """Return the headers with a token of the credentials; raise Problem if there is none.
+    """Return the headers with a token of the credentials.
 
-    Transient errors of the token server are retried under `policy`.
+    Raises Problem if there is none, and BadInput if the key file does not exist. Transient errors of the token server are retried under `policy`.
     """
     from forbear.transfer.errors import NoCredentials
     from forbear.transfer.storage.credentials import Credentials, tokens
 
     file = None if options.file is None else str(options.file)
+    if file is not None and not os.path.lexists(file):
+        raise BadInput(f"cannot read the key file {file}: it does not exist", "check the name after --credentials")
     credentials = Credentials(file, options.impersonate, scope=_SCOPE)
 
     async def headers() -> Mapping[str, str]:

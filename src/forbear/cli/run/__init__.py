@@ -6,11 +6,10 @@ from typing import Unpack
 import click
 
 from forbear.cli import values
-from forbear.cli.options import PolicyOptions, apply_options, policy_options
+from forbear.cli.options import FUNCTION_LIMITS, PolicyOptions, apply_options, policy_options
 from forbear.cli.output import BadInput
 from forbear.cli.profiles import named_policy
 from forbear.cli.shared_budget import shared_budget_option
-from forbear.core.decide import Limits
 from forbear.policy import Policy
 
 _EPILOG = """\b
@@ -91,7 +90,7 @@ def command(
     Each attempt gets its number in FORBEAR_ATTEMPT and the same input on stdin. forbear passes signals on to COMMAND,
     and then makes no further attempt. Durations are in seconds (90, 0.5) or have units (1m30s, 500ms).
     """
-    chosen = Policy(OSError, Limits(timeout=None)) if profile is None else named_policy(profile)
+    chosen = Policy(OSError, FUNCTION_LIMITS) if profile is None else named_policy(profile)
     limits, backoff = apply_options(chosen.limits, chosen.backoff, options)
     if os.name != "posix":
         raise BadInput("`forbear run` needs process groups and signals, which this system lacks", "use WSL")

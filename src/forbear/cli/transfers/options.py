@@ -16,13 +16,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
+_KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
 _OPTIONS = (
     click.option("-x", "--exclude", metavar="REGEX", help="Skip names within SOURCE that it matches."),
     click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."),
     click.option("--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
     click.option("-q", "--quiet", is_flag=True, help="Print only failures."),
-    click.option("--credentials", type=_FILE, metavar="FILE", help="Key file; else application default credentials."),
+    click.option(
+        "--credentials", type=_KEY_FILE, metavar="FILE", help="Key file; else application default credentials."
+    ),
     click.option("--impersonate", metavar="EMAIL", help="Act as this service account."),
     click.option("--anonymous", is_flag=True, help="Send no credentials."),
     click.option("--endpoint", metavar="URL", help="The service; else $STORAGE_EMULATOR_HOST, or the real one."),
@@ -31,7 +35,9 @@ _OPTIONS = (
         "--stall-timeout",
         type=values.duration,
         metavar="S",
-        help="Drop a connection that is idle for S; 60 by default.",
+        default="60",
+        show_default=True,
+        help="Drop a connection that is idle for S.",
     ),
     shared_budget_option,
     click.option("--embedded", is_flag=True, help="Use an embedded cloud, which ends with the command."),
@@ -54,7 +60,7 @@ class TransferOptions(PolicyOptions):
     anonymous: bool
     endpoint: str | None
     user_project: str | None
-    stall_timeout: float | None
+    stall_timeout: float
     shared_budget: str | None
     embedded: bool
     faults: int | None

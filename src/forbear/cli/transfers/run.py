@@ -27,7 +27,7 @@ from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
 from forbear.transfer.objects import Url, is_cloud
 from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
-from forbear.transfer.storage.client import CONNECTIONS, STALL_TIMEOUT, Settings, Storage
+from forbear.transfer.storage.client import CONNECTIONS, Settings, Storage
 from forbear.transfer.storage.credentials import Credentials
 from forbear.transfer.wire.response import NotConnected
 
@@ -65,7 +65,8 @@ def run_transfers(
     try:
         arguments = parse()
     except ValueError as error:
-        raise BadInput(str(error)) from None
+        rule, _, cure = str(error).partition("; ")
+        raise BadInput(rule, cure or None) from None
     streams = options["as_json"] or dry_run or STREAM in names
     statistics = Statistics(current.get().monotonic)  # the clock that waits use
     reporter = Reporter(statistics, as_json=options["as_json"], quiet=options["quiet"], dry_run=dry_run)
@@ -209,7 +210,7 @@ def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
         credentials=credentials,
         policy=policy.with_limits(limits).with_backoff(backoff).with_budget(budget),
         connections=max(options["parallel"] or 0, CONNECTIONS),
-        stall_timeout=options["stall_timeout"] or STALL_TIMEOUT,
+        stall_timeout=options["stall_timeout"],
         user_project=options["user_project"],
     )
 

@@ -8,7 +8,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from forbear.transfer.errors import StrPath
 from forbear.transfer.items import STREAM
-from forbear.transfer.objects import Url, is_cloud
+from forbear.transfer.objects import Url, check_scheme, is_cloud
 from forbear.transfer.plans.matches import is_wild
 from forbear.transfer.plans.targets import names_folder
 from forbear.transfer.progress import Listener
@@ -86,6 +86,9 @@ class CpArguments(_Arguments):
             raise ValueError("`sources` must name at least one file, folder or object, and none may be empty")
         if not self.target:
             raise ValueError("`target` must name a file, a folder or an address in the cloud, got nothing")
+        for source in self.sources:
+            check_scheme("sources", source)
+        check_scheme("target", self.target)
         local = [source for source in self.sources if not _is_valid_cloud(source)]
         for source in self.sources:
             _check_generation(source)
@@ -148,6 +151,8 @@ class RsyncArguments(_Arguments):
         arguments = cls(source=source, target=target, **_checked("rsync", RsyncOptions, options))
         if not source or not target:
             raise ValueError("`source` and `target` must each name a folder, got nothing")
+        check_scheme("source", source)
+        check_scheme("target", target)
         both = _is_valid_cloud(source), _is_cloud_target(target)
         if both[0] and Url.parse(source).generation is not None:
             raise ValueError(f"`source` must be a folder, which has no generations, got {source}")

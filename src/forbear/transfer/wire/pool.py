@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from forbear.core.verdict import PERMANENT
 from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.connection import Connection, Payload
 from forbear.transfer.wire.response import NotConnected, ProxyFailed, ProxyRefused, Response, Untrusted, WireError
@@ -25,6 +26,9 @@ _STAGGER = 0.25
 """Seconds after which the next address of a host is tried in parallel (RFC 8305)."""
 
 _WRITE_AHEAD = 256 * 1024
+_NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+_GOOGLE = ".googleapis.com"
+_WRONG_NAME = "check the name of the host: `endpoint` or STORAGE_EMULATOR_HOST selects the service"
 _CLOSED = "the pool of connections is closed: `async with Storage() as storage:` around all that uses it"
 PORTS = {"http": 80, "https": 443}
 
@@ -61,6 +65,7 @@ class Pool:
         self._idle: dict[Origin, list[Connection]] = {}
         self._open: dict[Connection, Origin] = {}
         self._tls: ssl.SSLContext | None = None
+        self._reached: set[Origin] = set()
 
     async def request(
         self, method: str, url: str, headers: Mapping[str, str], body: "bytes | Payload | None" = None
@@ -146,10 +151,24 @@ class Pool:
             if isinstance(error, TimeoutError):
                 raise failure(f"no connection to {peer} within {CONNECT_TIMEOUT:g} s") from error
             if isinstance(error, OSError):
-                raise failure(f"cannot connect to {peer}: {_why(error)}") from error
+                raised = failure(f"cannot connect to {peer}: {_why(error)}")
+                if self._is_wrong_name(at, error):
+                    raised.verdict = PERMANENT
+                    raised.hint = raised.hint if isinstance(raised, ProxyFailed) else _WRONG_NAME
+                raise raised from error
             raise
         self._open[connection] = origin
+        self._reached.add(at)
         return connection
+
+    def _is_wrong_name(self, at: Origin, error: OSError) -> bool:
+        """Return whether an error of connecting says that no host of this name exists, so that a retry is useless.
+
+        A name that led to a server before may come back, and so may a host of Google: a machine that is offline can
+        have the same error.
+        """
+        unknown = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME
+        return unknown and at not in self._reached and not at.host.endswith(_GOOGLE)
 
     async def _open_to(self, at: Origin) -> Connection:
         loop = asyncio.get_running_loop()

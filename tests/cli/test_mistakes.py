@@ -1,0 +1,181 @@
+"""The same mistake has the same exit code in every command, and an error that names the cure."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from forbear.cli.app import COMMANDS
+from tests.cli.conftest import Invoke
+
+USAGE, FAILED = 2, 1
+URL = "https://api.example.com/x"
+
+Cases = dict[str, tuple[tuple[str, ...], str]]
+"""By command: a command line with the mistake, and a part of the error or the hint."""
+
+NO_SUCH_OPTION: Cases = {
+    name: ((name, "--no-such-option"), "no such option '--no-such-option'")
+    for name in COMMANDS
+    if name not in ("run", "curl")
+} | {
+    "run": (("run", "--no-such-option", "true"), "no such option '--no-such-option'"),
+    "curl": (("curl", "--no-such-option", URL), "--no-such-option"),
+}
+
+MISSING_ARGUMENT: Cases = {
+    "run": (("run",), "missing argument 'COMMAND...'"),
+    "curl": (("curl",), "URL"),
+    "explain": (("explain",), "a request is a METHOD and a URL, got 0 words"),
+    "export": (("export",), "missing argument 'TARGET'"),
+    "cp": (("cp",), "missing argument 'SOURCE...'"),
+    "rsync": (("rsync",), "missing argument 'SOURCE'"),
+}
+
+MISSING_INPUT: Cases = {
+    "curl body": (("curl", "-d", "@missing", URL), "cannot read the body from missing"),
+    "curl key": (("curl", "--credentials", "missing", "https://storage.googleapis.com/b"), "missing"),
+    "explain body": (("explain", "POST", URL, "-d", "@missing"), "cannot read the body from missing"),
+    "explain har": (("explain", "missing.har"), "cannot read missing.har"),
+    "explain --har": (("explain", "--har", "missing"), "cannot read missing"),
+    "simulate": (("simulate", "missing.toml"), "'missing.toml' does not exist"),
+    "audit": (("audit", "missing"), "name one that exists"),
+    "cp": (("cp", "--embedded", "missing", "gs://bkt/"), "missing does not exist\nhint: check the name"),
+    "cp second": (("cp", "--embedded", "here", "missing", "gs://bkt/"), "missing does not exist"),
+    "cp key": (("cp", "--credentials", "missing", "here", "gs://bkt/"), "'missing' does not exist"),
+    "rsync": (("rsync", "--embedded", "missing", "gs://bkt/"), "the folder missing does not exist"),
+    "rsync key": (("rsync", "--credentials", "missing", ".", "gs://bkt/"), "'missing' does not exist"),
+}
+
+WRONG_KIND_OF_INPUT: Cases = {
+    "explain har": (("explain", "here.har"), "here.har"),
+    "simulate": (("simulate", "here.har"), "here.har"),
+    "rsync": (("rsync", "--embedded", "here", "gs://bkt/"), "here is no folder\nhint: `forbear cp` copies files"),
+}
+
+OTHER_SCHEME: Cases = {
+    "cp to": (("cp", "here", "s3://b/"), "`TARGET` must be a path or begin with gs://, the only scheme"),
+    "cp from": (("cp", "s3://b/x", "."), "`SOURCE` must be a path or begin with gs://, the only scheme"),
+    "cp between": (("cp", "s3://b/x", "gs://b/"), "got s3://b/x"),
+    "cp embedded": (("cp", "--embedded", "s3://b/x", "gs://b/"), "got s3://b/x"),
+    "cp https": (("cp", "here", "https://storage.googleapis.com/b/x"), "got https://storage.googleapis.com/b/x"),
+    "rsync to": (("rsync", ".", "s3://b/"), "`TARGET` must be a path or begin with gs://, the only scheme"),
+    "rsync from": (("rsync", "s3://b/", "."), "`SOURCE` must be a path or begin with gs://, the only scheme"),
+}
+
+WRONG_NAME: Cases = {
+    "run": (("run", "--profile", "perl", "true"), "the profiles are default, cloud_storage,"),
+    "curl": (("curl", "--profile", "perl", URL), "the profiles are default, cloud_storage,"),
+    "explain": (("explain", "--profile", "perl", "GET", URL), "the profiles are default, cloud_storage,"),
+    "schedule": (("schedule", "perl"), "the profiles are default, cloud_storage,"),
+    "simulate": (("simulate", "--policy", "perl"), "write one of default, cloud_storage,"),
+    "export": (("export", "grpc", "--profile", "perl"), "the profiles are default, cloud_storage,"),
+    "cp": (("cp", "--embedded", "--profile", "perl", "here", "gs://bkt/"), "the profiles are default, cloud_storage,"),
+    "rsync": (("rsync", "--embedded", "--profile", "perl", ".", "gs://bkt/"), "the profiles are default, cloud_s"),
+    "explain service": (("explain", "--service", "s3", "GET", URL), "the services are cloud_storage, iam,"),
+    "curl service": (("curl", "--service", "s3", URL), "the services are cloud_storage, iam,"),
+    "explain grpc": (("explain", "--service", "s3", "grpc", "a.B/C"), "the services are cloud_storage, iam,"),
+    "explain table": (("explain", "--operations", "s3"), "the tables are cloud_storage.json,"),
+    "export target": (("export", "perl"), "the targets are grpc, boto,"),
+    "audit rule": (("audit", "--explain", "perl"), "the rules are UNSAFE,"),
+}
+
+WRONG_VALUE: Cases = {
+    name: ((name, *options, *rest), "a count must be a whole number from 1, or none for no limit, got '0'")
+    for options in (("--attempts", "0"),)
+    for name, rest in {
+        "run": ("true",), "curl": (URL,), "schedule": (), "export": ("grpc",),
+        "cp": ("here", "gs://bkt/"), "rsync": (".", "gs://bkt/"),
+    }.items()
+}  # fmt: skip
+
+NO_END: Cases = {
+    name: ((name, "--attempts", "none", "--timeout", "none", *rest), "`--attempts` and `--timeout` must not both be")
+    for name, rest in {
+        "run": ("true",), "curl": (URL,), "schedule": (), "export": ("grpc",),
+        "cp": ("--embedded", "here", "gs://bkt/"), "rsync": ("--embedded", ".", "gs://bkt/"),
+    }.items()
+}  # fmt: skip
+
+UNWRITABLE: Cases = {
+    "schedule": (("schedule", "--plot", "no/plot.png"), "cannot write no/plot.png"),
+    "simulate": (("simulate", "--plot", "no/plot.png"), "cannot write no/plot.png"),
+}
+
+NOT_THERE: Cases = {
+    "cp": (("cp", "--embedded", "gs://bkt/missing", "."), "404 Not Found"),
+    "cp pattern": (("cp", "--embedded", "gs://bkt/*.txt", "."), "nothing matches gs://bkt/*.txt"),
+    "cp local pattern": (("cp", "--embedded", "*.none", "gs://bkt/"), "nothing matches *.none"),
+}
+
+TABLE: dict[str, tuple[int, Cases]] = {
+    "an option that does not exist": (USAGE, NO_SUCH_OPTION),
+    "a missing argument": (USAGE, MISSING_ARGUMENT),
+    "a file that does not exist": (USAGE, MISSING_INPUT),
+    "a file of the wrong kind": (USAGE, WRONG_KIND_OF_INPUT),
+    "an address of another service": (USAGE, OTHER_SCHEME),
+    "a name that is in no list": (USAGE, WRONG_NAME),
+    "a value out of range": (USAGE, WRONG_VALUE),
+    "limits without an end": (USAGE, NO_END),
+    "a file that cannot be written": (USAGE, UNWRITABLE),
+    "an object that does not exist": (FAILED, NOT_THERE),
+}
+"""Each mistake with its exit code: 2 if the command line shows it, 1 if only the work does."""
+
+ROWS = [
+    pytest.param(code, args, text, id=f"{mistake}: {' '.join(args)}")
+    for mistake, (code, cases) in TABLE.items()
+    for args, text in cases.values()
+]
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current folder has two small files that are neither HAR nor TOML."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("here", "here.har"):
+        Path(name).write_text("text")
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+
+
+@pytest.mark.parametrize(("code", "args", "text"), ROWS)
+def test_a_mistake(code: int, args: tuple[str, ...], text: str, invoke: Invoke) -> None:
+    """It prints an error and a hint on stderr and nothing on stdout, and the exit code is that of its kind."""
+    done: Result = invoke(*args)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert done.stderr.startswith("error: ")
+    assert text in done.stderr
+    assert "\nhint: " in done.stderr
+    assert not os.path.lexists("no")
+
+
+def test_every_command_is_in_the_table() -> None:
+    """Each command is tried with a mistake."""
+    assert {args[0] for _, cases in TABLE.values() for args, _ in cases.values()} >= set(COMMANDS)
+
+
+def test_nothing_is_copied_if_a_source_is_missing(invoke: Invoke) -> None:
+    """A missing source is reported before anything is sent; the embedded cloud would list what it contained."""
+    done = invoke("cp", "--embedded", "here", "missing", "gs://bkt/")
+    assert "contained" not in done.stderr or "contained nothing" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "defaults"),
+    [
+        ("run", ("5", "none", "1", "64", "2", "full")),
+        ("curl", ("by the service",) * 6),
+        ("schedule", ("5", "60", "1", "64", "2", "full")),
+        ("export", ("5", "60", "1", "64", "2", "full")),
+        ("cp", ("none", "600", "2", "64", "2", "equal")),
+        ("rsync", ("none", "600", "2", "64", "2", "equal")),
+    ],
+)
+def test_help_shows_the_defaults(command: str, defaults: tuple[str, ...], invoke: Invoke) -> None:
+    """The help of each option for limits and backoff shows its value in the command's default policy."""
+    text = " ".join(invoke(command, "--help").stdout.split())
+    names = ("--attempts", "--timeout", "--initial", "--maximum", "--multiplier", "--jitter")
+    shown = tuple(re.search(rf" {name} .*?\[default: (.*?)\]", text) for name in names)
+    assert tuple(match and match[1] for match in shown) == defaults
