@@ -54,8 +54,13 @@ class App(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the command `cmd_name`; raise BadInput if there is none of that name."""
+        """Import and return the command `cmd_name`; raise BadInput if there is none of that name.
+
+        While a shell completes words, return None instead, as click expects.
+        """
         if cmd_name not in COMMANDS:
+            if ctx.resilient_parsing:
+                return None
             raise BadInput(f"no such command: {cmd_name}", f"the commands are {', '.join(COMMANDS)}")
         command: click.Command = importlib.import_module(f"forbear.cli.{cmd_name}").command
         return command

@@ -5,6 +5,7 @@ from typing import Unpack
 import click
 
 from forbear import export
+from forbear.cli.completion import complete_target
 from forbear.cli.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.output import EXIT_CODES, BadInput, tell
 from forbear.cli.profiles import DEFAULT_PROFILE, ProfileChoice, profile_option, retry_not_found_option
@@ -21,7 +22,7 @@ class ExportCommand(click.Command):
 
 
 @click.command(cls=ExportCommand, epilog=EXIT_CODES)
-@click.argument("target")
+@click.argument("target", shell_complete=complete_target)
 @profile_option(DEFAULT_PROFILE, "The policy, as in `forbear schedule`.")
 @click.option(
     "--repeatable",

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from forbear.cli.completion import complete_profile
 from forbear.cli.output import BadInput
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy
@@ -24,7 +25,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def profile_option(default: str, text: str) -> Callable[[F], F]:
     """Return the decorator that adds `--profile` to a command; `text` is its help."""
-    return click.option("--profile", default=default, show_default=True, metavar="NAME", help=text)
+    return click.option(
+        "--profile", default=default, show_default=True, metavar="NAME", help=text, shell_complete=complete_profile
+    )
 
 
 def retry_not_found_option(function: F) -> F:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from forbear.cli.completion import complete_profile
 from forbear.cli.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
 from forbear.cli.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.output import EXIT_CODES, BadInput, columns, line_width, show_table, styled, tell, wrapped
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("profile", default=DEFAULT_PROFILE, metavar="[PROFILE]")
+@click.argument("profile", default=DEFAULT_PROFILE, metavar="[PROFILE]", shell_complete=complete_profile)
 @policy_options
 @click.option("--chart", is_flag=True, help="Also show the waits as bars.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a plot.")

@@ -10,7 +10,7 @@ def exports(
 
     `modules` maps each public name to the module of the package that defines it. `calls` maps names to modules, too,
     but there the value of the name is the result of the module's function of that name: `policy` is then
-    `module.policy()`. Other names raise AttributeError.
+    `module.policy()`. Other names raise AttributeError. `__dir__` lists all these names, and what the package has.
     """
 
     def getattribute(name: str) -> object:
@@ -23,6 +23,8 @@ def exports(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
-        return sorted({*modules, *(calls or ())})
+        from sys import modules as loaded
+
+        return sorted({*vars(loaded[package]), *modules, *(calls or ())})
 
     return getattribute, names

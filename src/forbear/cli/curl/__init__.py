@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from forbear.cli.completion import complete_service
 from forbear.cli.explain.curl import CurlLine, is_curl, takes_next
 from forbear.cli.options import PolicyOptions, policy_options
 from forbear.cli.output import BadInput, tell, warn
@@ -41,6 +42,8 @@ class _CurlCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options of forbear, which have long names only; all other words become the curl line."""
+        if ctx.resilient_parsing:  # a shell completes words
+            return super().parse_args(ctx, [])
         own, line = self._split(args)
         return super().parse_args(ctx, [*own, "--", *line])
 
@@ -88,7 +91,12 @@ class CurlOptions(PolicyOptions):
 @click.command(cls=_CurlCommand, epilog=_EPILOG)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[METHOD] URL [CURL OPTIONS] | curl ...")
 @policy_options
-@click.option("--service", metavar="NAME", help="Judge by this service, as for emulators. Default: by the host.")
+@click.option(
+    "--service",
+    metavar="NAME",
+    help="Judge by this service, as for emulators. Default: by the host.",
+    shell_complete=complete_service,
+)
 @profile_option(RECOMMENDED, "A profile of the service, such as documented; any name of `forbear schedule`.")
 @retry_not_found_option
 @click.option(

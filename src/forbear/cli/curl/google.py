@@ -47,7 +47,8 @@ def check_destination(hop: Hop, settings: CurlSettings) -> None:
 def token_headers(options: GoogleOptions, policy: Policy) -> Mapping[str, str]:
     """Return the headers with a token of the credentials.
 
-    Raises Problem if there is none, and BadInput if the key file does not exist. Transient errors of the token server are retried under `policy`.
+    Raises Problem if there is none, and BadInput if the key file does not exist. Transient errors of the token server
+    are retried under `policy`.
     """
     from forbear.transfer.errors import NoCredentials
     from forbear.transfer.storage.credentials import Credentials, tokens

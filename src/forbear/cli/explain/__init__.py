@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
+from forbear.cli.completion import complete_service, offering
 from forbear.cli.explain import curl
 from forbear.cli.explain.draft import Draft
 from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
@@ -75,6 +76,12 @@ class _ExplainOptions(TypedDict):
     as_csv: bool
 
 
+def _tables() -> tuple[str, ...]:
+    from forbear.cli.explain import tables
+
+    return tables.names()
+
+
 @click.command(cls=_ExplainCommand, epilog=_EPILOG)
 @click.argument(
     "words", nargs=-1, type=click.UNPROCESSED, metavar="METHOD URL | curl ... | grpc ... | redis ... | FILE.har"
@@ -84,8 +91,18 @@ class _ExplainOptions(TypedDict):
 @click.option("--data-binary", multiple=True, metavar="BODY", help="The body, or @FILE including its line ends.")
 @click.option("--json-fields", metavar="OBJECT", help="Fields of a gRPC request, as JSON.")
 @click.option("--har", metavar="FILE", help="Judge all requests that a browser or a proxy recorded; - for stdin.")
-@click.option("--operations", metavar="TABLE", help="List a table of operations; a wrong name prints the list.")
-@click.option("--service", metavar="NAME", help="Judge by this service, as for emulators. Default: by the host.")
+@click.option(
+    "--operations",
+    metavar="TABLE",
+    help="List a table of operations; a wrong name prints the list.",
+    shell_complete=offering(_tables),
+)
+@click.option(
+    "--service",
+    metavar="NAME",
+    help="Judge by this service, as for emulators. Default: by the host.",
+    shell_complete=complete_service,
+)
 @profile_option(RECOMMENDED, "A profile of the service, such as documented; any name of `forbear schedule`.")
 @retry_not_found_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -6,6 +6,7 @@ from typing import Unpack
 import click
 
 from forbear.cli import values
+from forbear.cli.completion import complete_profile
 from forbear.cli.options import FUNCTION_LIMITS, PolicyOptions, apply_options, policy_options
 from forbear.cli.output import BadInput
 from forbear.cli.profiles import named_policy
@@ -20,7 +21,10 @@ executed, 127 if it is not found; 2 for bad usage."""
 
 @click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
 @click.option(
-    "--profile", metavar="NAME", help="Take the limits and the backoff of a policy, as in `forbear schedule`."
+    "--profile",
+    metavar="NAME",
+    help="Take the limits and the backoff of a policy, as in `forbear schedule`.",
+    shell_complete=complete_profile,
 )
 @policy_options
 @click.option(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from forbear.cli.completion import complete_profile
 from forbear.cli.output import BadInput, tell
 from forbear.cli.simulate.answers import show_values, show_verdicts, values_document, verdict_document
 from forbear.cli.simulate.example import EXAMPLE
@@ -27,12 +28,18 @@ _EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted: wh
 @click.command(epilog=_EPILOG)
 @click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Change one value of the scenario.")
-@click.option("--policy", metavar="NAME", help="The policy of the clients, as in `forbear schedule`.")
+@click.option(
+    "--policy",
+    metavar="NAME",
+    help="The policy of the clients, as in `forbear schedule`.",
+    shell_complete=complete_profile,
+)
 @click.option(
     "--compare",
     multiple=True,
     metavar="NAME",
     help="Show another policy beside the first; or another value, as KEY=VALUE. Repeatable.",
+    shell_complete=complete_profile,
 )
 @click.option(
     "--engine",

@@ -1,0 +1,129 @@
+"""Shell completion: the scripts that shells load, and the names that they offer."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from forbear import export
+from forbear.cli.app import COMMANDS, app
+from forbear.cli.explain import tables
+from forbear.services import registry
+from forbear.services.policies import policy_names
+from tests.cli.conftest import Finish
+
+
+def offered(*words: str, incomplete: str = "") -> list[str]:
+    """Return the values that are offered for the word after these words of a command line."""
+    complete = ShellComplete(app, {}, "forbear", "_FORBEAR_COMPLETE")
+    return [item.value for item in complete.get_completions(list(words), incomplete)]
+
+
+PROFILES, SERVICES = list(policy_names()), list(registry.names())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ((), list(COMMANDS)),
+        (("schedule",), PROFILES),
+        (("run", "--profile"), PROFILES),
+        (("curl", "--profile"), PROFILES),
+        (("explain", "--profile"), PROFILES),
+        (("export", "--profile"), PROFILES),
+        (("cp", "--profile"), PROFILES),
+        (("rsync", "--profile"), PROFILES),
+        (("simulate", "--policy"), PROFILES),
+        (("simulate", "--compare"), PROFILES),
+        (("explain", "--service"), SERVICES),
+        (("curl", "--service"), SERVICES),
+        (("explain", "--operations"), list(tables.names())),
+        (("export",), list(export.TARGETS)),
+        (("schedule", "--jitter"), ["full", "equal", "documented", "decorrelated", "none"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_values(words: tuple[str, ...], expected: list[str]) -> None:
+    """Each option offers the names that it accepts, and none that does not begin like the word so far."""
+    assert sorted(offered(*words)) == sorted(expected)
+    first = expected[0]
+    assert first in offered(*words, incomplete=first[:2])
+    assert all(name.startswith(first[:2]) for name in offered(*words, incomplete=first[:2]))
+    assert offered(*words, incomplete="~no") == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options(name: str) -> None:
+    """Every command offers its options, after arguments as well."""
+    assert "--help" in offered(name, incomplete="--")
+
+
+@pytest.mark.parametrize("words", [("perl",), ("perl", "--x"), ("explain", "redis", "SET"), ("curl", "-X")])
+def test_words_that_mean_nothing(words: tuple[str, ...]) -> None:
+    """A wrong command or foreign words offer nothing, and raise nothing: the shell would show a traceback."""
+    assert offered(*words, incomplete="cloud_") == []
+
+
+def test_a_real_shell(env: dict[str, str], tmp_path: Path) -> None:
+    """Bash loads the script and completes a service and a table by it."""
+    bash = shutil.which("bash")
+    assert bash is not None
+    program = tmp_path / "forbear"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m forbear "$@"\n')
+    program.chmod(0o755)
+    script = """
+eval "$(_FORBEAR_COMPLETE=bash_source forbear)"
+complete -p forbear
+COMP_WORDS=(forbear explain --operations cloud_storage.j); COMP_CWORD=3; _forbear_completion forbear
+echo "${COMPREPLY[@]}"
+"""
+    done = subprocess.run(
+        [bash, "--norc", "-c", script],
+        env=env | {"PATH": f"{tmp_path}{os.pathsep}{env['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "complete -o nosort -F _forbear_completion forbear",
+        "cloud_storage.json",
+    ]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script(shell: str, finish: Finish) -> None:
+    """The script is printed for each of these shells, and calls the program by its name."""
+    done = finish(_FORBEAR_COMPLETE=f"{shell}_source")
+    assert done.returncode == 0
+    assert "_FORBEAR_COMPLETE=" in done.stdout
+
+
+def test_python_m_forbear(env: dict[str, str]) -> None:
+    """`python -m forbear` is the command line, with its name and exit codes."""
+    for args, code, text in (
+        (("--version",), 0, "forbear "),
+        (("schedule", "ci", "--attempts", "2"), 0, "ci: steps of 1 s"),
+        (("schedule", "perl"), 2, "error: no such profile: perl\nhint: "),
+        (("schedule", "--nothing"), 2, "hint: see `forbear schedule --help`"),
+    ):
+        command = [sys.executable, "-m", "forbear", *args]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        assert (done.returncode, text in done.stdout + done.stderr) == (code, True)
+
+
+def test_packages_list_their_names() -> None:
+    """`dir()` of a package has every public name, in a new interpreter in which nothing is loaded."""
+    script = """
+import importlib
+for name in ("", ".audit", ".transfer", ".services.iam", ".services.redis", ".services.cloud_storage",
+             ".services.memorystore", ".services.resource_manager", ".testing", ".testing.storm", ".testing.cloud"):
+    package = importlib.import_module(f"forbear{name}")
+    missing = {*package.__all__, "__doc__", "__name__"} - {*dir(package)}
+    assert not missing, (name, missing)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
