@@ -7,7 +7,7 @@ from typing import Unpack
 import click
 
 from forbear.cli.output import EXIT_CODES, BadInput
-from forbear.cli.transfers.options import TransferOptions, check, transfer_options
+from forbear.cli.transfers.options import TransferOptions, check, metadata_of, transfer_options
 
 _STREAM = "-"
 _EPILOG = f"""{EXIT_CODES}
@@ -61,6 +61,7 @@ def command(
             exclude=options["exclude"],
             manifest=options["manifest"],
             parallel=options["parallel"],
+            **metadata_of(options),
         )
         _check_sources(sources)
         return arguments

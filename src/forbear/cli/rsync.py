@@ -7,7 +7,7 @@ from typing import Unpack
 import click
 
 from forbear.cli.output import EXIT_CODES, BadInput
-from forbear.cli.transfers.options import TransferOptions, check, transfer_options
+from forbear.cli.transfers.options import TransferOptions, check, metadata_of, transfer_options
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -64,6 +64,7 @@ def command(
             dry_run=dry_run,
             manifest=options["manifest"],
             parallel=options["parallel"],
+            **metadata_of(options),
         )
         _check_source(source)
         return arguments

@@ -21,6 +21,7 @@ from forbear.transfer.errors import (
 from forbear.transfer.execution import execute, perform_one
 from forbear.transfer.functions import acp, aplan, arsync, cp, plan, rsync
 from forbear.transfer.items import Action, Item, Outcome, Status, Summary
+from forbear.transfer.metadata import MetadataOptions, ObjectMetadata
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import (
     Finished,
@@ -49,9 +50,11 @@ __all__ = [
     "Item",
     "Listener",
     "Locked",
+    "MetadataOptions",
     "Moved",
     "NoCredentials",
     "Object",
+    "ObjectMetadata",
     "Outcome",
     "Planned",
     "Retried",

@@ -5,12 +5,12 @@ import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from inspect import Parameter, signature
 from typing import Any, TypeVar, Unpack
 
 from forbear.run.runtime import current
 from forbear.transfer.errors import StrPath
 from forbear.transfer.items import Action, Item, Outcome, Status, Summary
+from forbear.transfer.metadata import check_keywords, with_keywords
 from forbear.transfer.objects import is_cloud
 from forbear.transfer.plans.arguments import (
     CpArguments,
@@ -18,7 +18,6 @@ from forbear.transfer.plans.arguments import (
     PlanOptions,
     RsyncArguments,
     RsyncOptions,
-    check_keywords,
 )
 from forbear.transfer.plans.cp import find_target, plan_cp
 from forbear.transfer.plans.rsync import RsyncPlan
@@ -31,30 +30,9 @@ from forbear.transfer.workers.worker_pool import WorkerPool
 
 _WEEK = 7 * 24 * 60 * 60.0
 _T = TypeVar("_T")
-_F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _with_keywords(options: type) -> Callable[[_F], _F]:
-    """Return a decorator that shows the keys of a TypedDict as keyword parameters in a function's signature.
-
-    This is for help() and editors. The keys replace the last parameter (`**options`). The default shown is False for a
-    bool, else None.
-    """
-
-    def decorate(function: _F) -> _F:
-        plain = signature(function)
-        *parameters, _ = plain.parameters.values()
-        for name, kind in options.__annotations__.items():
-            default = False if kind is bool else None
-            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
-        untyped: Any = function
-        untyped.__signature__ = plain.replace(parameters=parameters)
-        return function
-
-    return decorate
-
-
-@_with_keywords(CpOptions)
+@with_keywords(CpOptions)
 def cp(
     sources: StrPath | Sequence[StrPath],
     target: StrPath,
@@ -72,6 +50,9 @@ def cp(
     - `no_clobber` skips files and objects that exist at the target.
     - `exclude` is a regular expression. Files and objects are left out if it matches their name below the source folder
       from its beginning.
+    - `content_type`, `cache_control`, `content_disposition`, `content_encoding`, `content_language` and `storage_class`
+      are metadata of the new objects, and `metadata` has custom keys and values. A copy within the cloud has the rest
+      from its source.
     - `manifest` is a file that records the outcomes. Items that it has as done are skipped.
     - `on_event` is called with every event of the run: Planned, Started, Sized, Moved, Retried, Finished, Warned.
     - `parallel` is the largest number of items at a time, by default one per connection (64).
@@ -89,7 +70,7 @@ def cp(
     return _blocking(settings, lambda storage: run_cp(storage, arguments), "acp")
 
 
-@_with_keywords(CpOptions)
+@with_keywords(CpOptions)
 async def acp(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]
 ) -> Summary:
@@ -132,7 +113,7 @@ async def _decided_target(
     return target, kept
 
 
-@_with_keywords(RsyncOptions)
+@with_keywords(RsyncOptions)
 def rsync(
     source: StrPath, target: StrPath, *, settings: Settings | None = None, **options: Unpack[RsyncOptions]
 ) -> Summary:
@@ -143,13 +124,14 @@ def rsync(
     modification times. `dry_run` changes nothing: each item is a Finished event that says what would be done.
 
     `manifest` is a file that records the outcomes; unlike that of `cp`, it skips nothing. `settings`, `exclude`,
-    `on_event`, `parallel` and `state` are those of `cp`. It blocks: RuntimeError inside a running event loop.
+    `on_event`, `parallel`, `state` and the options for metadata are those of `cp`; objects that are the same keep their
+    metadata. It blocks: RuntimeError inside a running event loop.
     """
     arguments = RsyncArguments.of(source, target, **options)
     return _blocking(settings, lambda storage: run_rsync(storage, arguments), "arsync")
 
 
-@_with_keywords(RsyncOptions)
+@with_keywords(RsyncOptions)
 async def arsync(storage: Storage, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Summary:
     """Do what `rsync` does, with the same options, over an open Storage and without blocking; return the Summary."""
     return await run_rsync(storage, RsyncArguments.of(source, target, **options))
@@ -216,7 +198,7 @@ async def _dry_run(plan: RsyncPlan, progress: Progress) -> Summary:
     return summary
 
 
-@_with_keywords(PlanOptions)
+@with_keywords(PlanOptions)
 def plan(
     sources: StrPath | Sequence[StrPath],
     target: StrPath,
@@ -226,15 +208,15 @@ def plan(
 ) -> list[Item]:
     """Return what `cp` would do, as items that `execute` can run anywhere and in any order. Nothing is copied.
 
-    The options are `recursive`, `no_clobber` and `exclude`, as for `cp`. Sources that cannot be copied are items to
-    skip or refuse. It blocks: RuntimeError inside a running event loop.
+    The options are `recursive`, `no_clobber`, `exclude` and those for metadata, as for `cp`. Sources that cannot be
+    copied are items to skip or refuse. It blocks: RuntimeError inside a running event loop.
     """
     check_keywords("plan", PlanOptions, options)
     arguments = CpArguments.of(sources, target, **options)
     return _blocking(settings, lambda storage: _planned(storage, arguments), "aplan")
 
 
-@_with_keywords(PlanOptions)
+@with_keywords(PlanOptions)
 async def aplan(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[PlanOptions]
 ) -> list[Item]:

@@ -6,6 +6,7 @@ from typing import Self
 
 from forbear.core.report import Report
 from forbear.transfer.errors import describe, hint_of
+from forbear.transfer.metadata import ObjectMetadata
 from forbear.transfer.objects import Object, Url
 
 STREAM = "-"
@@ -43,7 +44,7 @@ class Item:
     which is in the cloud. `mtime` is the modification time that TOUCH sets, in epoch seconds. `root` is the local
     folder that the target must not leave, None if the user named the file itself. `generation` is the generation that
     the target must have (0: no object exists), None for any. `no_clobber` skips the item if the target exists. `note`
-    says why the item is skipped or refused, and `hint` what to do about it.
+    says why the item is skipped or refused, and `hint` what to do about it. `metadata` is what the new object gets.
     """
 
     source: Url | str
@@ -57,6 +58,7 @@ class Item:
     no_clobber: bool = False
     note: str = ""
     hint: str | None = None
+    metadata: ObjectMetadata | None = None
 
     def refused(self, reason: str | Exception) -> Self:
         """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.

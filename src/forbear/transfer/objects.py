@@ -16,7 +16,10 @@ _GENERATION = re.compile(r"(.+)#([0-9]+)", re.DOTALL)
 _LONGEST_NAME = 1024
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://).*", re.DOTALL)
 
-FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata"
+FIELDS = (
+    "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata,"
+    "cacheControl,contentDisposition,contentLanguage,storageClass,customTime"
+)
 """The fields that requests ask for, because `Object.of` reads them."""
 
 MTIME = "goog-reserved-file-mtime"
@@ -138,6 +141,11 @@ class Object:
     content_encoding: str | None = None
     updated: float | None = None
     metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    cache_control: str | None = None
+    content_disposition: str | None = None
+    content_language: str | None = None
+    storage_class: str | None = None
+    custom_time: str | None = None
 
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
@@ -155,6 +163,11 @@ class Object:
                 content_encoding=_optional(resource.get("contentEncoding")),
                 updated=None if updated is None else datetime.fromisoformat(updated).timestamp(),
                 metadata=_texts(resource.get("metadata") or {}),
+                cache_control=_optional(resource.get("cacheControl")),
+                content_disposition=_optional(resource.get("contentDisposition")),
+                content_language=_optional(resource.get("contentLanguage")),
+                storage_class=_optional(resource.get("storageClass")),
+                custom_time=_optional(resource.get("customTime")),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error

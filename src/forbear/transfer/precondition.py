@@ -16,6 +16,7 @@ from forbear.transfer.errors import (
     UnsafeName,
     WrongResponse,
 )
+from forbear.transfer.metadata import has_metadata
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.storage.calls import Retries, Sent
 from forbear.transfer.storage.client import Storage
@@ -138,13 +139,14 @@ class Precondition:
         known generation, and the write cannot be repeated: `final` or `sent` is set.
 
         `sent` has the size and CRC32C of the object if an earlier attempt may have made it, else it is None. `wanted`
-        has the content type and metadata that the object should have.
+        has the metadata that the object should have. While the generation is a guess, the object may have been there
+        before; if it is equal in all, nothing is to do.
         """
         there = await self._storage.stat(self.target)
         if self.generation == 0 and sent is None and there is not None:
             self._storage.expectation.met(there=True)
         ours = there is not None and self.is_new(there) and (there.size, there.crc32c) == sent
-        if there is not None and ours and (self._is_known or _has_metadata(there, wanted)):
+        if there is not None and ours and (self._is_known or has_metadata(there, wanted)):
             return there
         if self.required == 0 and there is not None:
             raise self._exists() from error
@@ -180,14 +182,6 @@ def _has_content(there: Object, sent: tuple[int, str]) -> bool:
     """Return whether an object has the size and CRC32C in `sent`; one without a CRC32C needs only the size."""
     size, crc32c = sent
     return there.size == size and there.crc32c in (crc32c, None)
-
-
-def _has_metadata(there: Object, wanted: Mapping[str, Any]) -> bool:
-    """Return whether an object has exactly the content type and the metadata in `wanted`, those that the upload sets.
-
-    While the generation is a guess, the object may have been there before. If it is equal in all, nothing is to do.
-    """
-    return (there.content_type, there.metadata) == (wanted["contentType"], wanted["metadata"])
 
 
 def _check(target: Url, generation: int | None) -> None:

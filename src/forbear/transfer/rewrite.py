@@ -4,7 +4,9 @@ The source is pinned to one version, and the target has a precondition, as for u
 takes several calls is saved, so that a later process can continue it.
 """
 
+import json
 from contextlib import nullcontext
+from typing import Any, Unpack
 
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT
@@ -17,6 +19,13 @@ from forbear.transfer.errors import (
     WrongResponse,
     maybe_done,
 )
+from forbear.transfer.metadata import (
+    MetadataOptions,
+    ObjectMetadata,
+    check_keywords,
+    with_keywords,
+    writable_resource,
+)
 from forbear.transfer.objects import FIELDS, Object, Url
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.progress import current_progress, warner
@@ -27,9 +36,11 @@ from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import WireError
 
 _GRAIN = 1024 * 1024
+_JSON = {"Content-Type": "application/json; charset=UTF-8"}
 _FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"
 
 
+@with_keywords(MetadataOptions)
 async def copy(
     storage: Storage,
     source: Url | Object,
@@ -38,6 +49,7 @@ async def copy(
     generation: int | None = None,
     state: StrPath | None = None,
     chunk_size: int | None = None,
+    **options: Unpack[MetadataOptions],
 ) -> Object:
     """Copy the object `source` with its metadata to `target`, and return the new object.
 
@@ -46,6 +58,7 @@ async def copy(
     - `state` is the folder for the state by which the copy of an object of more than 8 MiB continues after its process
       died. Default: $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
     - `chunk_size` is how many bytes the service may copy in one call (a multiple of 1 MiB). By default it decides.
+    - The options for metadata are those of `cp`; they change what the copy has from its source.
 
     If the source is replaced meanwhile, the copy starts again with the new version, unless `source` is a Url with a
     generation. Raises HttpError (404 without a source), ChecksumMismatch, Locked, and TransferError for a copy of an
@@ -53,6 +66,8 @@ async def copy(
     """
     if chunk_size is not None and (chunk_size <= 0 or chunk_size % _GRAIN):
         raise ValueError(f"`chunk_size` must be a multiple of {_GRAIN} (1 MiB) or None, got {chunk_size!r}")
+    check_keywords("copy", MetadataOptions, options)
+    chosen = ObjectMetadata.of(options)
     condition = Precondition(storage, target, generation)
     if isinstance(source, Url):
         source.check_object("source")
@@ -64,7 +79,8 @@ async def copy(
     is_pinned = isinstance(source, Url) and source.generation is not None
     key = "rewrite", storage.endpoint, str(Url(version.bucket, version.name)), str(target)
     with State(state, *key, warn=warner()) if version.size > SMALL else nullcontext() as kept:
-        return await _Rewrite(storage, version, condition, kept, is_pinned=is_pinned, chunk_size=chunk_size).run()
+        work = _Rewrite(storage, version, condition, kept, chosen, is_pinned=is_pinned, chunk_size=chunk_size)
+        return await work.run()
 
 
 async def _check_differs(storage: Storage, source: Object, target: Url) -> None:
@@ -79,7 +95,8 @@ async def _check_differs(storage: Storage, source: Object, target: Url) -> None:
 class _Rewrite:
     """One copy of `source` to the target of `condition`. Call `run` once. `state` is None for a small object.
 
-    `is_pinned` says that no newer version of the source may be copied instead. `chunk_size` is as for `copy`.
+    `chosen` is the metadata that the copy has instead of that of the source. `is_pinned` says that no newer version of
+    the source may be copied instead. `chunk_size` is as for `copy`.
     """
 
     def __init__(
@@ -88,6 +105,7 @@ class _Rewrite:
         source: Object,
         condition: Precondition,
         state: State | None,
+        chosen: ObjectMetadata,
         *,
         is_pinned: bool,
         chunk_size: int | None,
@@ -96,6 +114,7 @@ class _Rewrite:
         self._source = source
         self._condition = condition
         self._state = state
+        self._chosen = chosen
         self._is_pinned = is_pinned
         self._chunk_size = chunk_size
         self._retries = Retries(storage.policy, "storage.objects.rewrite", Sent("POST", str(condition.target)))
@@ -110,7 +129,9 @@ class _Rewrite:
         replaced (unless it is pinned), or the target has another generation than expected and may be replaced.
         """
         match {} if self._state is None else self._state.load():
-            case {"source": self._source.generation, "token": str(token), "target": int(target)}:
+            case {"source": self._source.generation, "token": str(token), "target": int(target), **more} if (
+                more.get("resource") == self._changed()
+            ):
                 self._token, self._condition.generation = token, target
                 self._in_doubt = True  # the process may have died before it had the last response
             case _:
@@ -144,7 +165,7 @@ class _Rewrite:
         """
         source = self._source
         self._in_doubt = self._in_doubt or maybe_done(error)
-        wanted = {"contentType": source.content_type, "metadata": source.metadata}
+        wanted = self._changed() or {"contentType": source.content_type, "metadata": source.metadata}
         sent = (source.size, source.crc32c or "") if self._in_doubt else None
         return await self._condition.resolve_refusal(error, wanted, sent)
 
@@ -177,6 +198,8 @@ class _Rewrite:
         failed attempt. WrongResponse for a response that makes no sense.
         """
         source, target = self._source, self._condition.target
+        resource = self._changed()
+        headers, body = ({}, b"") if resource is None else (_JSON, json.dumps(resource).encode())
         path, operation = source.url.rewrite_path(target), f"copy {source.url} to {target}"
         while True:
             query = {
@@ -186,7 +209,7 @@ class _Rewrite:
                 "maxBytesRewrittenPerCall": self._chunk_size,
                 "fields": _FIELDS,
             }
-            values = (await self._storage.call(operation, "POST", path, query)).json()
+            values = (await self._storage.call(operation, "POST", path, query, headers=headers, body=body)).json()
             try:
                 count, done = int(values.get("totalBytesRewritten", 0)), values["done"]
                 before, self._token = self._token, None if done else str(values["rewriteToken"])
@@ -204,9 +227,12 @@ class _Rewrite:
             if done:
                 return Object.of(values.get("resource", {}))
             if self._state is not None:
-                self._state.save(
-                    {"source": source.generation, "token": self._token, "target": self._condition.generation}
-                )
+                begun = {"source": source.generation, "token": self._token, "target": self._condition.generation}
+                self._state.save(begun if resource is None else {**begun, "resource": resource})
+
+    def _changed(self) -> dict[str, Any] | None:
+        """Return all metadata of the copy, as the API has it; None if the service copies that of the source."""
+        return self._chosen.over(writable_resource(self._source)) if self._chosen else None
 
     def _move_to(self, count: int) -> None:
         """Report as progress that `count` bytes are copied in all, fewer than before if the copy starts again."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -12,11 +12,24 @@ from forbear.cli.output import BadInput, warn
 from forbear.cli.profiles import profile_option
 from forbear.cli.shared_budget import shared_budget_option
 
+if TYPE_CHECKING:
+    from forbear.transfer.metadata import MetadataOptions
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 _KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+_METADATA = (
+    click.option("--content-type", metavar="TYPE", help="Content type of new objects.  [default: by the name]"),
+    click.option("--cache-control", metavar="TEXT", help="Cache-Control of new objects."),
+    click.option("--content-disposition", metavar="TEXT", help="Content-Disposition of new objects."),
+    click.option("--content-encoding", metavar="NAME", help="Content-Encoding that the data of new objects has."),
+    click.option("--content-language", metavar="CODE", help="Content-Language of new objects."),
+    click.option("--storage-class", metavar="CLASS", help="Storage class of new objects.  [default: the bucket's]"),
+    click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Custom metadata; may be repeated."),
+)
 
 _OPTIONS = (
     click.option("-x", "--exclude", metavar="REGEX", help="Skip names within SOURCE that it matches."),
@@ -50,6 +63,13 @@ class TransferOptions(PolicyOptions):
     """The values of the shared options; None and False mean that an option is absent."""
 
     profile: str
+    content_type: str | None
+    cache_control: str | None
+    content_disposition: str | None
+    content_encoding: str | None
+    content_language: str | None
+    storage_class: str | None
+    metadata: tuple[str, ...]
     exclude: str | None
     manifest: Path | None
     parallel: int | None
@@ -69,7 +89,7 @@ class TransferOptions(PolicyOptions):
 
 def transfer_options(function: F) -> F:
     """Add the shared options to a command, which receives them as the keywords of `TransferOptions`."""
-    described = policy_options(add_options(function, _OPTIONS))
+    described = policy_options(add_options(add_options(function, _OPTIONS), _METADATA))
     return profile_option("cloud_storage", "The policy, as in `forbear schedule`.")(described)
 
 
@@ -95,3 +115,24 @@ def check(options: TransferOptions) -> None:
             raise BadInput(f"`--{first}` does not go with `--{second.replace('_', '-')}`", "leave one of them out")
     if options["faults"] is not None and not options["embedded"]:
         raise BadInput("`--faults` is for the embedded cloud only", "add --embedded, or start `forbear cloud --faults`")
+
+
+def metadata_of(options: TransferOptions) -> "MetadataOptions":
+    """Return the options for metadata as keywords of the library; raise BadInput for one that is no KEY=VALUE."""
+    pairs: dict[str, str] = {}
+    for text in options["metadata"]:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise BadInput(f"`--metadata` must be KEY=VALUE, got {text!r}", "such as --metadata team=billing")
+        if key in pairs:
+            raise BadInput(f"`--metadata` sets {key} twice", "leave one of them out")
+        pairs[key] = value
+    return {
+        "content_type": options["content_type"],
+        "cache_control": options["cache_control"],
+        "content_disposition": options["content_disposition"],
+        "content_encoding": options["content_encoding"],
+        "content_language": options["content_language"],
+        "storage_class": None if options["storage_class"] is None else options["storage_class"].upper(),
+        "metadata": pairs,
+    }

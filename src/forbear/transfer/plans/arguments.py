@@ -8,13 +8,14 @@ from typing import Any, Self, TypedDict, Unpack
 
 from forbear.transfer.errors import StrPath
 from forbear.transfer.items import STREAM
+from forbear.transfer.metadata import MetadataOptions, ObjectMetadata, check_keywords
 from forbear.transfer.objects import Url, check_scheme, is_cloud
 from forbear.transfer.plans.matches import is_wild
 from forbear.transfer.plans.targets import names_folder
 from forbear.transfer.progress import Listener
 
 
-class PlanOptions(TypedDict, total=False):
+class PlanOptions(MetadataOptions, total=False):
     """The keyword options of `plan`; the docstring of `cp` describes them."""
 
     recursive: bool
@@ -35,7 +36,7 @@ class CpOptions(PlanOptions, RunOptions, total=False):
     """The keyword options of `cp`, whose docstring describes them."""
 
 
-class RsyncOptions(RunOptions, total=False):
+class RsyncOptions(RunOptions, MetadataOptions, total=False):
     """The keyword options of `rsync`, whose docstring describes them."""
 
     recursive: bool
@@ -47,7 +48,10 @@ class RsyncOptions(RunOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arguments:
-    """The checked arguments that cp and rsync share, with `exclude` as a compiled pattern."""
+    """The checked arguments that cp and rsync share, with `exclude` as a compiled pattern.
+
+    `metadata` is what new objects get, None for nothing in particular.
+    """
 
     target: str
     recursive: bool = False
@@ -56,6 +60,7 @@ class _Arguments:
     on_event: Listener | None = None
     parallel: int | None = None
     state: StrPath | None = None
+    metadata: ObjectMetadata | None = None
 
     def excludes(self, name: str) -> bool:
         """Return whether the pattern `exclude` matches `name`, from its beginning; False if there is no pattern.
@@ -86,6 +91,7 @@ class CpArguments(_Arguments):
             raise ValueError("`sources` must name at least one file, folder or object, and none may be empty")
         if not self.target:
             raise ValueError("`target` must name a file, a folder or an address in the cloud, got nothing")
+        _check_metadata(self.metadata, self.target)
         for source in self.sources:
             check_scheme("sources", source)
         check_scheme("target", self.target)
@@ -153,6 +159,7 @@ class RsyncArguments(_Arguments):
             raise ValueError("`source` and `target` must each name a folder, got nothing")
         check_scheme("source", source)
         check_scheme("target", target)
+        _check_metadata(arguments.metadata, target)
         both = _is_valid_cloud(source), _is_cloud_target(target)
         if both[0] and Url.parse(source).generation is not None:
             raise ValueError(f"`source` must be a folder, which has no generations, got {source}")
@@ -165,20 +172,11 @@ class RsyncArguments(_Arguments):
         return arguments
 
 
-def check_keywords(function: str, options: type, keywords: Mapping[str, object]) -> None:
-    """Raise TypeError for a keyword that is no key of the TypedDict `options`, with the text that Python uses.
-
-    `function` is the name of the called function, for that text.
-    """
-    for name in keywords.keys() - options.__annotations__.keys():
-        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-
-
 def _checked(function: str, options: type, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords, with `exclude` as a compiled pattern, or as None if it is missing.
+    """Return the keywords, with `exclude` as a compiled pattern, and with all options for metadata as `metadata`.
 
     TypeError for a keyword that is no key of the TypedDict `options`. ValueError if `parallel` is below 1 or `exclude`
-    is no regular expression.
+    is no regular expression, and for metadata that cannot be set.
     """
     check_keywords(function, options, keywords)
     parallel, exclude = keywords.get("parallel"), keywords.get("exclude")
@@ -188,7 +186,14 @@ def _checked(function: str, options: type, keywords: Mapping[str, Any]) -> dict[
         pattern = None if exclude is None else re.compile(exclude)
     except re.error as error:
         raise ValueError(f"`exclude` must be a regular expression, got {exclude!r}: {error}") from error
-    return {**keywords, "exclude": pattern}
+    others = {name: value for name, value in keywords.items() if name not in MetadataOptions.__annotations__}
+    return {**others, "exclude": pattern, "metadata": ObjectMetadata.of(keywords) or None}
+
+
+def _check_metadata(metadata: ObjectMetadata | None, target: str) -> None:
+    if metadata is not None and not is_cloud(target):
+        name = next(name for name, value in metadata.options().items() if value)
+        raise ValueError(f"`{name}` is for targets in the cloud, got {target}; leave it out")
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -159,7 +159,7 @@ class RsyncPlan:
                 return item.skipped(source.note)
         else:
             item = Item(Url(source.bucket, source.name), self._target.at, size=source.size, object=source)
-        item = self._target.with_target(item, name)
+        item = replace(self._target.with_target(item, name), metadata=self._arguments.metadata)
         if self._clashes is not None:
             item = self._clashes.checked(item, name)
         if isinstance(item.target, Url):

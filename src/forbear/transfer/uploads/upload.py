@@ -10,11 +10,12 @@ import os
 import secrets
 from collections.abc import AsyncIterable, Mapping
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Unpack
 
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.errors import HttpError, Stalled, StrPath, maybe_done
 from forbear.transfer.files import PIECE
+from forbear.transfer.metadata import MetadataOptions, ObjectMetadata, check_keywords, with_keywords
 from forbear.transfer.objects import FIELDS, MTIME, Object, Url
 from forbear.transfer.precondition import Precondition, mismatch, refuses_checksum
 from forbear.transfer.progress import current_progress, warner
@@ -42,42 +43,44 @@ _COMPRESSED = {
 }
 
 
+@with_keywords(MetadataOptions)
 async def upload(
     storage: Storage,
     source: StrPath | AsyncIterable[bytes] | BinaryIO,
     target: Url,
     *,
     generation: int | None = None,
-    content_type: str | None = None,
-    metadata: Mapping[str, str] | None = None,
     chunk_size: int = CHUNK_SIZE,
     state: StrPath | None = None,
+    **options: Unpack[MetadataOptions],
 ) -> Object:
     """Upload a file, or all bytes of a stream, and return the metadata of the object that was made.
 
     - `generation` is the version of the target that may be replaced: 0 for none (else TargetExists), a number for that
       version (else TargetChanged), None for any.
-    - `content_type` is guessed from the extension by default.
-    - `metadata` is added to the modification time of the file.
     - `chunk_size` is the size in bytes of the chunks of a large upload (64 MiB; a multiple of 256 KiB). Uploads of more
       than a chunk or 8 MiB are large. Chunks of a stream have at most 8 MiB, and stay in memory until the server has
       them.
     - `state` is the folder for the state by which the upload of a large file continues after its process died. Default:
       $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
+    - `content_type` is guessed from the extension by default. `metadata` is added to the modification time of the file.
+      The other options for metadata are those of `cp`.
 
     Raises TransferError, or the error of the last attempt when the policy allows no further one.
     """
     if chunk_size <= 0 or chunk_size % GRAIN:
         raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
+    check_keywords("upload", MetadataOptions, options)
+    chosen = ObjectMetadata.of(options)
     condition = Precondition(storage, target, generation)
     if isinstance(source, str | os.PathLike):
         with FileSource(source) as file:
-            resource = _resource(content_type, file.name, {MTIME: str(int(file.stat.st_mtime)), **(metadata or {})})
+            resource = _resource(chosen, file.name, {MTIME: str(int(file.stat.st_mtime))})
             if file.stat.st_size <= min(SMALL, chunk_size):
                 return await _insert(storage, file, file.stat.st_size, condition, resource)
             return await _upload_large(storage, file, condition, resource, chunk_size, state)
     stream = stream_source(source)
-    resource = _resource(content_type, target.name, metadata or {})
+    resource = _resource(chosen, target.name, {})
     chunk_size = min(chunk_size, LAST)
     await stream.ready(0, chunk_size)
     if stream.size is not None:
@@ -194,9 +197,9 @@ def _multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
     return opening.encode(), f"\r\n--{_BOUNDARY}--\r\n".encode()
 
 
-def _resource(content_type: str | None, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata of an object, as the API has it; the default of `content_type` is guessed from `name`."""
-    return {"contentType": content_type or guess_content_type(name), "metadata": dict(metadata)}
+def _resource(chosen: ObjectMetadata, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """Return the metadata of an object, as the API has it; the default of the content type is guessed from `name`."""
+    return chosen.over({"contentType": guess_content_type(name), "metadata": metadata})
 
 
 def guess_content_type(name: str) -> str:

@@ -24,6 +24,7 @@ from forbear.transfer.errors import (
 )
 from forbear.transfer.files import OpenFolder, folder_below, real_below
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
+from forbear.transfer.metadata import MetadataOptions
 from forbear.transfer.objects import MTIME, Object, Url
 from forbear.transfer.progress import Progress
 from forbear.transfer.rewrite import copy
@@ -121,14 +122,15 @@ async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | N
 async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
     source, target = item.source, item.target
     generation = 0 if item.no_clobber else item.generation
+    metadata = item.metadata.options() if item.metadata is not None else MetadataOptions()
     if not isinstance(source, Url):
         if not isinstance(target, Url):
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
         local = sys.stdin.buffer if source == STREAM else source
-        return await upload(storage, local, target, generation=generation, state=state)
+        return await upload(storage, local, target, generation=generation, state=state, **metadata)
     version = _version(source, item.object)
     if isinstance(target, Url):
-        return await copy(storage, version, target, generation=generation, state=state)
+        return await copy(storage, version, target, generation=generation, state=state, **metadata)
     if target == STREAM:
         made = await download(storage, version, sys.stdout.buffer)
         sys.stdout.buffer.flush()  # an error here is a failure of this item
