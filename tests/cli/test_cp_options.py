@@ -8,9 +8,25 @@ import pytest
 
 from tests.cli.conftest import Invoke
 
+RSYNC = ("here", "gs://bkt/")
 UP = ("here.txt", "gs://bkt/")
 BAD = [
-    (("cp",), "error: missing argument 'SOURCE...'\nhint: see `forbear cp --help`\n"),
+    (("cp",), "error: missing argument 'TARGET'\nhint: see `forbear cp --help`\n"),
+    (("cp", "gs://bkt/"), "error: missing argument 'SOURCE...'\nhint: see `forbear cp --help`\n"),
+    (("cp", "-q", "-v", *UP), "error: `--verbose` does not go with `--quiet`"),
+    (("cp", "--exit-code", *UP), "error: `--exit-code` is for `--dry-run`\nhint: add --dry-run, or leave it out\n"),
+    (("cp", "--dry-run", "--manifest", "m", *UP), "error: `--manifest` does not go with `--dry-run`, which records"),
+    (("cp", "--files-from", "none", "gs://bkt/"), "error: invalid value for '--files-from': File 'none' does not"),
+    (("cp", "--files-from", "empty", "gs://bkt/"), "error: `--files-from` needs at least one source, and empty has"),
+    (("cp", "--include", "(", *UP), "error: `--include` must be a regular expression, got '('"),
+    (("cp", "--metadata", "a", *UP), "error: `--metadata` must be KEY=VALUE, got 'a'\nhint: such as --metadata "),
+    (("cp", "--metadata", "a=1", "--metadata", "a=2", *UP), "error: `--metadata` sets a twice"),
+    (("cp", "--cache-control", "", *UP), "error: `--cache-control` must be printable and not empty, got ''"),
+    (("cp", "--cache-control", "x", "gs://bkt/a", "."), "error: `--cache-control` is for targets in the cloud, got ."),
+    (("rsync", "-c", "--size-only", *RSYNC), "error: `--checksum` does not go with `--size-only`\nhint: leave one"),
+    (("rsync", "--max-delete", "1", *RSYNC), "error: `--max-delete` is for `--delete`\nhint: use both, or none\n"),
+    (("rsync", "--max-delete", "-1", *RSYNC), "error: invalid value for '--max-delete': -1 is not in the range x>=0"),
+    (("rsync", "--exit-code", *RSYNC), "error: `--exit-code` is for `--dry-run`"),
     (("cp", "--parallel", "0", *UP), "error: invalid value for '--parallel': 0 is not in the range x>=1"),
     (("cp", "--faults", "1", *UP), "error: `--faults` is for the embedded cloud only\nhint: add --embedded"),
     (("rsync", "--storm", "1", *UP), "error: `--faults` is for the embedded cloud only\nhint: add --embedded"),
@@ -53,6 +69,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("here.txt", "key.json", "a"):
         Path(name).write_text("{}")
     Path("here").mkdir()
+    Path("empty").write_text("\n")
 
 
 @pytest.mark.parametrize(("args", "text"), BAD, ids=[" ".join(args) for args, _ in BAD])

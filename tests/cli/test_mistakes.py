@@ -30,7 +30,7 @@ MISSING_ARGUMENT: Cases = {
     "curl": (("curl",), "URL"),
     "explain": (("explain",), "a request is a METHOD and a URL, got 0 words"),
     "export": (("export",), "missing argument 'TARGET'"),
-    "cp": (("cp",), "missing argument 'SOURCE...'"),
+    "cp": (("cp", "gs://bkt/"), "missing argument 'SOURCE...'"),
     "rsync": (("rsync",), "missing argument 'SOURCE'"),
 }
 

@@ -101,12 +101,14 @@ def test_warnings_come_once_for_a_run() -> None:
 
 
 KEYWORDS = {
-    cp: "settings recursive no_clobber exclude manifest on_event parallel state",
-    acp: "recursive no_clobber exclude manifest on_event parallel state",
-    rsync: "settings manifest on_event parallel state recursive delete checksum exclude dry_run",
-    arsync: "manifest on_event parallel state recursive delete checksum exclude dry_run",
-    plan: "settings recursive no_clobber exclude",
-    aplan: "recursive no_clobber exclude",
+    cp: "settings recursive no_clobber exclude include dry_run manifest on_event parallel state",
+    acp: "recursive no_clobber exclude include dry_run manifest on_event parallel state",
+    rsync: "settings manifest on_event parallel state recursive delete checksum size_only update max_delete "
+    "exclude include dry_run",
+    arsync: "manifest on_event parallel state recursive delete checksum size_only update max_delete "
+    "exclude include dry_run",
+    plan: "settings recursive no_clobber exclude include",
+    aplan: "recursive no_clobber exclude include",
 }
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 from typing import Unpack
 
 import click
@@ -22,10 +23,17 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.argument("target")
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with everything in them.")
 @click.option("-n", "--no-clobber", is_flag=True, help="Skip files that exist at TARGET.")
+@click.option("--dry-run", is_flag=True, help="Print what would be copied, and change nothing.")
+@click.option(
+    "--files-from",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Also copy the sources in FILE, one on each line; - for stdin.",
+)
 @transfer_options
 @click.pass_context
 def command(
@@ -34,6 +42,8 @@ def command(
     target: str,
     recursive: bool,
     no_clobber: bool,
+    dry_run: bool,
+    files_from: str | None,
     **options: Unpack[TransferOptions],
 ) -> None:
     """Copy files to and from Cloud Storage; interrupted copies resume.
@@ -45,7 +55,11 @@ def command(
     The CRC32C of every file is verified. The backoff options limit the retries of one transfer; any progress resets
     them.
     """
-    check(options)
+    check(options, dry_run=dry_run)
+    if files_from is not None:
+        sources = (*sources, *_listed(files_from))
+    elif not sources:
+        raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, options)
     from forbear.cli.transfers.run import run_transfers  # needs httptools
@@ -59,6 +73,8 @@ def command(
             recursive=recursive,
             no_clobber=no_clobber,
             exclude=options["exclude"],
+            include=options["include"],
+            dry_run=dry_run,
             manifest=options["manifest"],
             parallel=options["parallel"],
             **metadata_of(options),
@@ -66,7 +82,19 @@ def command(
         _check_sources(sources)
         return arguments
 
-    run_transfers(ctx, options, (*sources, target), parse, run_cp)
+    run_transfers(ctx, options, (*sources, target), parse, run_cp, dry_run=dry_run)
+
+
+def _listed(file: str) -> tuple[str, ...]:
+    """Return the lines of a file, or of stdin for "-", without empty ones; raise BadInput if it cannot be read."""
+    try:
+        text = sys.stdin.buffer.read() if file == _STREAM else Path(file).read_bytes()
+    except OSError as error:
+        raise BadInput(f"`--files-from` cannot read {file}: {error.strerror}", "name another file") from None
+    lines = tuple(os.fsdecode(line.removesuffix(b"\r")) for line in text.split(b"\n") if line.strip())
+    if not lines:
+        raise BadInput(f"`--files-from` needs at least one source, and {file} has none", "write one on each line")
+    return lines
 
 
 def _check_sources(sources: tuple[str, ...]) -> None:

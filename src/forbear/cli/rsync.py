@@ -24,6 +24,9 @@ Examples:
 @click.option("-r", "--recursive", is_flag=True, help="Include subfolders.")
 @click.option("-d", "--delete", is_flag=True, help="Delete files that only TARGET has, after all copies.")
 @click.option("-c", "--checksum", is_flag=True, help="Compare by CRC32C, not by size and time.")
+@click.option("--size-only", is_flag=True, help="Compare by size, and by nothing else.")
+@click.option("-u", "--update", is_flag=True, help="Skip files that are newer at TARGET.")
+@click.option("--max-delete", type=click.IntRange(0), metavar="N", help="Delete nothing if it would be more than N.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 @transfer_options
 @click.pass_context
@@ -34,6 +37,9 @@ def command(
     recursive: bool,
     delete: bool,
     checksum: bool,
+    size_only: bool,
+    update: bool,
+    max_delete: int | None,
     dry_run: bool,
     **options: Unpack[TransferOptions],
 ) -> None:
@@ -46,7 +52,7 @@ def command(
     The same command, run again after a failure, does the rest and continues interrupted transfers from the last byte
     that arrived. The backoff options limit the retries of one transfer; any progress resets them.
     """
-    check(options)
+    check(options, dry_run=dry_run)
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
     from forbear.cli.transfers.run import run_transfers  # needs httptools
@@ -60,7 +66,11 @@ def command(
             recursive=recursive,
             delete=delete,
             checksum=checksum,
+            size_only=size_only,
+            update=update,
+            max_delete=max_delete,
             exclude=options["exclude"],
+            include=options["include"],
             dry_run=dry_run,
             manifest=options["manifest"],
             parallel=options["parallel"],

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from forbear.run.runtime import current
-from forbear.transfer.errors import StrPath
+from forbear.transfer.errors import StrPath, TransferError
 from forbear.transfer.items import Action, Item, Outcome, Status, Summary
 from forbear.transfer.metadata import check_keywords, with_keywords
-from forbear.transfer.objects import is_cloud
+from forbear.transfer.objects import Url, is_cloud
 from forbear.transfer.plans.arguments import (
     CpArguments,
     CpOptions,
@@ -48,8 +48,9 @@ def cp(
 
     - `recursive` copies folders.
     - `no_clobber` skips files and objects that exist at the target.
-    - `exclude` is a regular expression. Files and objects are left out if it matches their name below the source folder
-      from its beginning.
+    - `exclude` is a regular expression, or several. Files and objects are left out if one matches their name below the
+      source folder from its beginning. With `include`, those that none of its expressions matches are left out, too.
+    - `dry_run` changes nothing: each item is a Finished event that says what would be done.
     - `content_type`, `cache_control`, `content_disposition`, `content_encoding`, `content_language` and `storage_class`
       are metadata of the new objects, and `metadata` has custom keys and values. A copy within the cloud has the rest
       from its source.
@@ -84,6 +85,10 @@ async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
         target, kept = await _decided_target(storage, arguments, progress, stack)
+        if arguments.dry_run:
+            if kept is not None and not kept.load():
+                kept.forget()
+            return await _dry_run([_unclobbered(storage, plan_cp(storage, arguments, target))], progress)
         pool = _worker_pool(storage, arguments, progress, stack)
         await pool.run(plan_cp(storage, arguments, target))
         if kept is not None and pool.summary.ok:
@@ -108,7 +113,7 @@ async def _decided_target(
     now = current.get().now()
     if now - kept.load().get("absent", float("-inf")) < _WEEK:
         return replace(target, folder=False), kept
-    if not target.folder:
+    if not target.folder and not arguments.dry_run:
         kept.save({"absent": now})
     return target, kept
 
@@ -120,12 +125,14 @@ def rsync(
     """Make the folder `target` have what the folder `source` has, and return the Summary. At least one is in the cloud.
 
     Without `recursive`, only the files directly in it count. `delete` deletes what only the target has, once all copies
-    have succeeded, and never what `exclude` matches. `checksum` compares the CRC32C of local files instead of their
-    modification times. `dry_run` changes nothing: each item is a Finished event that says what would be done.
+    have succeeded, and never what `exclude` matches or `include` leaves out. If there are more than `max_delete` of
+    them, nothing is deleted, and the run fails. `checksum` compares the CRC32C of local files instead of their
+    modification times; `size_only` compares nothing but sizes. `update` skips what is newer at the target. `dry_run`
+    changes nothing: each item is a Finished event that says what would be done.
 
     `manifest` is a file that records the outcomes; unlike that of `cp`, it skips nothing. `settings`, `exclude`,
-    `on_event`, `parallel`, `state` and the options for metadata are those of `cp`; objects that are the same keep their
-    metadata. It blocks: RuntimeError inside a running event loop.
+    `include`, `on_event`, `parallel`, `state` and the options for metadata are those of `cp`. Objects that are the same
+    keep their metadata. It blocks: RuntimeError inside a running event loop.
     """
     arguments = RsyncArguments.of(source, target, **options)
     return _blocking(settings, lambda storage: run_rsync(storage, arguments), "arsync")
@@ -148,11 +155,12 @@ async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
         if arguments.dry_run:
-            return await _dry_run(plan, progress)
+            return await _dry_run([plan.copies(), _deletions(plan, arguments)], progress)
         pool = _worker_pool(storage, arguments, progress, stack, skips=False)
         await pool.run(plan.copies(), complete=not arguments.delete)
         if arguments.delete:
-            await pool.run(plan.deletions() if pool.summary.ok else _skipped_deletions(plan, arguments.target))
+            ok = pool.summary.ok
+            await pool.run(_deletions(plan, arguments) if ok else _skipped_deletions(plan, arguments.target))
         return pool.summary
 
 
@@ -179,13 +187,36 @@ async def _skipped_deletions(plan: RsyncPlan, target: str) -> AsyncGenerator[Ite
         yield Item(target, target, Action.SKIP, size=0, note=note)
 
 
-async def _dry_run(plan: RsyncPlan, progress: Progress) -> Summary:
+async def _deletions(plan: RsyncPlan, arguments: RsyncArguments) -> AsyncGenerator[Item]:
+    """Yield the deletions of a plan, or one refused item if there are more than the argument `max_delete` allows."""
+    most = arguments.max_delete
+    if most is not None and plan.extras > most:
+        text = f"{plan.extras} would be deleted, more than {most}, so nothing is deleted"
+        cure = "look at what would be deleted (`dry_run`), then raise `max_delete`"
+        yield Item(arguments.target, arguments.target, size=0).refused(TransferError(text, cure))
+        return
+    async for item in plan.deletions():
+        yield item
+
+
+async def _unclobbered(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
+    """Yield the items of a dry run; one with `no_clobber` whose target exists is skipped."""
+    async for item in items:
+        target = item.target
+        if item.action is Action.COPY and item.no_clobber:
+            exists = await storage.stat(target) if isinstance(target, Url) else os.path.lexists(target)  # noqa: ASYNC240
+            yield item.skipped(f"{target} exists already") if exists else item
+        else:
+            yield item
+
+
+async def _dry_run(parts: Sequence[AsyncGenerator[Item]], progress: Progress) -> Summary:
     """Report every item as skipped, or as failed if the plan refuses it, and return the summary. Nothing is done.
 
-    If a copy is refused, the deletions are left out.
+    If an item is refused, the parts after its own are left out.
     """
     summary = Summary()
-    for items in (plan.copies(), plan.deletions()):
+    for items in parts:
         async for item in items:
             if item.action is Action.REFUSE:
                 outcome = Outcome(item, Status.FAILED, error=item.note, hint=item.hint)
@@ -208,8 +239,8 @@ def plan(
 ) -> list[Item]:
     """Return what `cp` would do, as items that `execute` can run anywhere and in any order. Nothing is copied.
 
-    The options are `recursive`, `no_clobber`, `exclude` and those for metadata, as for `cp`. Sources that cannot be
-    copied are items to skip or refuse. It blocks: RuntimeError inside a running event loop.
+    The options are `recursive`, `no_clobber`, `exclude`, `include` and those for metadata, as for `cp`. Sources that
+    cannot be copied are items to skip or refuse. It blocks: RuntimeError inside a running event loop.
     """
     check_keywords("plan", PlanOptions, options)
     arguments = CpArguments.of(sources, target, **options)

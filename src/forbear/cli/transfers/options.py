@@ -32,11 +32,14 @@ _METADATA = (
 )
 
 _OPTIONS = (
-    click.option("-x", "--exclude", metavar="REGEX", help="Skip names within SOURCE that it matches."),
+    click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within SOURCE that it matches."),
+    click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches."),
     click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."),
     click.option("--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
+    click.option("-v", "--verbose", is_flag=True, help="Print a line on stderr for every file."),
     click.option("-q", "--quiet", is_flag=True, help="Print only failures."),
+    click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 3 if there is something to do."),
     click.option(
         "--credentials", type=_KEY_FILE, metavar="FILE", help="Key file; else application default credentials."
     ),
@@ -70,11 +73,14 @@ class TransferOptions(PolicyOptions):
     content_language: str | None
     storage_class: str | None
     metadata: tuple[str, ...]
-    exclude: str | None
+    exclude: tuple[str, ...]
+    include: tuple[str, ...]
     manifest: Path | None
     parallel: int | None
     as_json: bool
+    verbose: bool
     quiet: bool
+    exit_code: bool
     credentials: Path | None
     impersonate: str | None
     anonymous: bool
@@ -93,8 +99,8 @@ def transfer_options(function: F) -> F:
     return profile_option("cloud_storage", "The policy, as in `forbear schedule`.")(described)
 
 
-def check(options: TransferOptions) -> None:
-    """Raise BadInput for options that exclude each other, and for `--faults` without `--embedded`.
+def check(options: TransferOptions, *, dry_run: bool) -> None:
+    """Raise BadInput for options that exclude each other, and for one that needs another one.
 
     The old name `--storm` gets a warning, and its value becomes that of `--faults` unless that is used, too.
     """
@@ -104,6 +110,7 @@ def check(options: TransferOptions) -> None:
             options["faults"] = options["storm"]
     by_name: dict[str, object] = dict(options)
     for first, second in (
+        ("verbose", "quiet"),
         ("anonymous", "credentials"),
         ("anonymous", "impersonate"),
         ("embedded", "endpoint"),
@@ -113,6 +120,8 @@ def check(options: TransferOptions) -> None:
     ):
         if by_name[first] and by_name[second]:
             raise BadInput(f"`--{first}` does not go with `--{second.replace('_', '-')}`", "leave one of them out")
+    if options["exit_code"] and not dry_run:
+        raise BadInput("`--exit-code` is for `--dry-run`", "add --dry-run, or leave it out")
     if options["faults"] is not None and not options["embedded"]:
         raise BadInput("`--faults` is for the embedded cloud only", "add --embedded, or start `forbear cloud --faults`")
 

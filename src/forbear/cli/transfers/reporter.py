@@ -23,6 +23,7 @@ Record = dict[str, object]
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _KINDS = 4
+_DONE = {Action.COPY: "copied", Action.DELETE: "deleted", Action.TOUCH: "set the time of"}
 _WORD = re.compile(r"[\w ]+")
 _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
 """The smallest transfer, in bytes and in seconds, for which a speed is printed."""
@@ -35,12 +36,16 @@ class Reporter:
     """A listener that updates the statistics and prints outcomes and warnings; at the end, call `summary`.
 
     With `as_json`, each outcome and the summary also become a line of JSON on stdout. With `quiet`, stderr gets only
-    failures. With `dry_run`, the outcomes say what would be done, and go to stdout. With `reports_standstill`, a line
-    on stderr says why nothing has moved for 30 s.
+    failures, with `verbose` a line for every item. With `dry_run`, the outcomes say what would be done, and go to
+    stdout; `work` counts them. With `reports_standstill`, a line on stderr says why nothing has moved for 30 s.
     """
 
-    def __init__(self, statistics: Statistics, *, as_json: bool, quiet: bool, dry_run: bool = False) -> None:
+    def __init__(
+        self, statistics: Statistics, *, as_json: bool, quiet: bool, verbose: bool = False, dry_run: bool = False
+    ) -> None:
         self.statistics = statistics
+        self.work = 0
+        self._verbose = verbose
         self.reports_standstill = False
         self._as_json = as_json
         self._quiet = quiet
@@ -74,8 +79,14 @@ class Reporter:
         elif item.action is Action.SKIP:
             if not self._quiet:
                 tell(f"left out: {item.source}: {item.note}")
-        elif self._dry_run and not self._as_json:
-            click.echo(printable(f"{item.action.value} {_both(item)}"))
+        elif self._dry_run:
+            self.work += 1
+            if not self._as_json:
+                click.echo(printable(f"{item.action.value} {_both(item)}"))
+        elif self._verbose and outcome.status is Status.SKIPPED:
+            tell(printable(f"skipped {_both(item)}: {outcome.error}"))
+        elif self._verbose:
+            tell(printable(f"{_DONE[item.action]} {_both(item)}"))
 
     def _standstill(self, event: Retried) -> None:
         """Print why nothing moves, if nothing has moved and no such line was printed for 30 s."""

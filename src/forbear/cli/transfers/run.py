@@ -40,6 +40,7 @@ _FILES_EACH = 4
 """The number of open files for each transfer: a connection, the file or part, its folder, and a state or lock."""
 _FILES_BESIDES = 256
 _SHOWN = 10
+_WORK = 3
 _LARGEST_BODY = 256 * 1024 * 1024
 _MOST_STORED = 8 * 1024**3
 _NO_CREDENTIALS = (
@@ -59,7 +60,8 @@ def run_transfers(
 ) -> NoReturn:
     """Call `run` with an open Storage and the arguments that `parse` returns, and exit.
 
-    The exit code is 0, or 1 if an item failed, or 128 + n after signal n. `names` are the sources and the target. A
+    The exit code is 0, or 1 if an item failed, or 128 + n after signal n. With `--exit-code`, it is 3 after a dry run
+    that found something to do. `names` are the sources and the target. A
     ValueError of `parse` or `run` becomes BadInput; other expected errors become Problem.
     """
     try:
@@ -69,7 +71,13 @@ def run_transfers(
         raise BadInput(rule, cure or None) from None
     streams = options["as_json"] or dry_run or STREAM in names
     statistics = Statistics(current.get().monotonic)  # the clock that waits use
-    reporter = Reporter(statistics, as_json=options["as_json"], quiet=options["quiet"], dry_run=dry_run)
+    reporter = Reporter(
+        statistics,
+        as_json=options["as_json"],
+        quiet=options["quiet"],
+        verbose=options["verbose"],
+        dry_run=dry_run,
+    )
     arguments = replace(arguments, on_event=reporter)
     cancelled = [signal.SIGINT]
     with _endpoint(options, names) as endpoint:
@@ -96,7 +104,7 @@ def run_transfers(
         if STREAM in names:
             _leave(code)
         ctx.exit(code)
-    ctx.exit(0 if summary.ok else 1)
+    ctx.exit(_WORK if summary.ok and options["exit_code"] and reporter.work else int(not summary.ok))
 
 
 async def _run(

@@ -20,7 +20,8 @@ class PlanOptions(MetadataOptions, total=False):
 
     recursive: bool
     no_clobber: bool
-    exclude: str | None
+    exclude: str | Sequence[str] | None
+    include: str | Sequence[str] | None
 
 
 class RunOptions(TypedDict, total=False):
@@ -35,6 +36,8 @@ class RunOptions(TypedDict, total=False):
 class CpOptions(PlanOptions, RunOptions, total=False):
     """The keyword options of `cp`, whose docstring describes them."""
 
+    dry_run: bool
+
 
 class RsyncOptions(RunOptions, MetadataOptions, total=False):
     """The keyword options of `rsync`, whose docstring describes them."""
@@ -42,20 +45,26 @@ class RsyncOptions(RunOptions, MetadataOptions, total=False):
     recursive: bool
     delete: bool
     checksum: bool
-    exclude: str | None
+    size_only: bool
+    update: bool
+    max_delete: int | None
+    exclude: str | Sequence[str] | None
+    include: str | Sequence[str] | None
     dry_run: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arguments:
-    """The checked arguments that cp and rsync share, with `exclude` as a compiled pattern.
+    """The checked arguments that cp and rsync share, with `exclude` and `include` as compiled patterns.
 
     `metadata` is what new objects get, None for nothing in particular.
     """
 
     target: str
     recursive: bool = False
-    exclude: re.Pattern[str] | None = None
+    exclude: tuple[re.Pattern[str], ...] = ()
+    include: tuple[re.Pattern[str], ...] = ()
+    dry_run: bool = False
     manifest: StrPath | None = None
     on_event: Listener | None = None
     parallel: int | None = None
@@ -63,11 +72,14 @@ class _Arguments:
     metadata: ObjectMetadata | None = None
 
     def excludes(self, name: str) -> bool:
-        """Return whether the pattern `exclude` matches `name`, from its beginning; False if there is no pattern.
+        """Return whether `name` is left out: a pattern of `exclude` matches its beginning, or none of `include` does.
 
-        `name` is the name of a file or object below the source folder, or that of the source itself.
+        Without patterns nothing is left out. `name` is the name of a file or object below the source folder, or that of
+        the source itself.
         """
-        return self.exclude is not None and self.exclude.match(name) is not None
+        if any(pattern.match(name) for pattern in self.exclude):
+            return True
+        return bool(self.include) and not any(pattern.match(name) for pattern in self.include)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +103,8 @@ class CpArguments(_Arguments):
             raise ValueError("`sources` must name at least one file, folder or object, and none may be empty")
         if not self.target:
             raise ValueError("`target` must name a file, a folder or an address in the cloud, got nothing")
+        if self.dry_run and self.manifest is not None:
+            raise ValueError("`manifest` does not go with `dry_run`, which records nothing; leave one of them out")
         _check_metadata(self.metadata, self.target)
         for source in self.sources:
             check_scheme("sources", source)
@@ -145,7 +159,9 @@ class RsyncArguments(_Arguments):
     source: str
     delete: bool = False
     checksum: bool = False
-    dry_run: bool = False
+    size_only: bool = False
+    update: bool = False
+    max_delete: int | None = None
 
     @classmethod
     def of(cls, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Self:
@@ -159,6 +175,12 @@ class RsyncArguments(_Arguments):
             raise ValueError("`source` and `target` must each name a folder, got nothing")
         check_scheme("source", source)
         check_scheme("target", target)
+        if arguments.checksum and arguments.size_only:
+            raise ValueError("`checksum` does not go with `size_only`; leave one of them out")
+        if arguments.max_delete is not None and arguments.max_delete < 0:
+            raise ValueError(f"`max_delete` must be 0 or more, got {arguments.max_delete}")
+        if arguments.max_delete is not None and not arguments.delete:
+            raise ValueError("`max_delete` is for `delete`; use both, or none")
         _check_metadata(arguments.metadata, target)
         both = _is_valid_cloud(source), _is_cloud_target(target)
         if both[0] and Url.parse(source).generation is not None:
@@ -173,21 +195,29 @@ class RsyncArguments(_Arguments):
 
 
 def _checked(function: str, options: type, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords, with `exclude` as a compiled pattern, and with all options for metadata as `metadata`.
+    """Return the keywords, with compiled patterns, and with all options for metadata as `metadata`.
 
-    TypeError for a keyword that is no key of the TypedDict `options`. ValueError if `parallel` is below 1 or `exclude`
-    is no regular expression, and for metadata that cannot be set.
+    TypeError for a keyword that is no key of the TypedDict `options`. ValueError if `parallel` is below 1 or a
+    pattern is no regular expression, and for metadata that cannot be set.
     """
     check_keywords(function, options, keywords)
-    parallel, exclude = keywords.get("parallel"), keywords.get("exclude")
+    parallel = keywords.get("parallel")
     if parallel is not None and parallel < 1:
         raise ValueError(f"`parallel` must be at least 1, got {parallel}")
-    try:
-        pattern = None if exclude is None else re.compile(exclude)
-    except re.error as error:
-        raise ValueError(f"`exclude` must be a regular expression, got {exclude!r}: {error}") from error
+    patterns = {name: _compiled(name, keywords.get(name)) for name in ("exclude", "include")}
     others = {name: value for name, value in keywords.items() if name not in MetadataOptions.__annotations__}
-    return {**others, "exclude": pattern, "metadata": ObjectMetadata.of(keywords) or None}
+    return {**others, **patterns, "metadata": ObjectMetadata.of(keywords) or None}
+
+
+def _compiled(name: str, texts: str | Sequence[str] | None) -> tuple[re.Pattern[str], ...]:
+    """Return the patterns in the option `name`; ValueError for one that is no regular expression."""
+    patterns: list[re.Pattern[str]] = []
+    for text in (texts,) if isinstance(texts, str) else texts or ():
+        try:
+            patterns.append(re.compile(text))
+        except re.error as error:
+            raise ValueError(f"`{name}` must be a regular expression, got {text!r}: {error}") from error
+    return tuple(patterns)
 
 
 def _check_metadata(metadata: ObjectMetadata | None, target: str) -> None:

@@ -165,6 +165,8 @@ class RsyncPlan:
         if isinstance(item.target, Url):
             item = replace(item, generation=target.generation if isinstance(target, Object) else 0)
         if item.action is Action.COPY and target is not None:
+            if self._arguments.update and _time(target) > _time(source):
+                return None
             same = await self._difference(item, source, target)
             if same is None:
                 return None
@@ -187,6 +189,8 @@ class RsyncPlan:
 
         It is `item`, or one that only sets the modification time.
         """
+        if self._arguments.size_only and source.size == target.size and _is_plain(source) and _is_plain(target):
+            return None
         if isinstance(source, Object) and isinstance(target, Object):
             same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
             return None if same else item
@@ -212,6 +216,20 @@ class RsyncPlan:
             return None
         mtime = there.mtime if isinstance(item.source, Url) else file.mtime
         return replace(item, action=Action.TOUCH, size=0, object=there, mtime=mtime)
+
+
+def _time(version: FileOrObject) -> float:
+    """Return the modification time of a file, or of the file that an object was made from, in whole epoch seconds.
+
+    For an object without it, return when the object was written.
+    """
+    seconds = version.mtime if version.mtime is not None else getattr(version, "updated", None)
+    return float(int(seconds or 0))
+
+
+def _is_plain(version: FileOrObject) -> bool:
+    """Return whether the size of a version is that of its contents: it is no link or device, and not compressed."""
+    return version.content_encoding != "gzip" if isinstance(version, Object) else not version.note
 
 
 def _above(name: str, places: Mapping[str, _T]) -> _T | None:
