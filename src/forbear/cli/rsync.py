@@ -74,6 +74,8 @@ def command(
             dry_run=dry_run,
             manifest=options["manifest"],
             parallel=options["parallel"],
+            gzip=options["gzip"],
+            packed=options["packed"],
             **metadata_of(options),
         )
         _check_source(source)

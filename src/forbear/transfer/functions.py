@@ -51,6 +51,8 @@ def cp(
     - `exclude` is a regular expression, or several. Files and objects are left out if one matches their name below the
       source folder from its beginning. With `include`, those that none of its expressions matches are left out, too.
     - `dry_run` changes nothing: each item is a Finished event that says what would be done.
+    - `gzip` compresses uploads on the way; the objects get "Content-Encoding: gzip". `packed` leaves such objects
+      compressed when they are downloaded.
     - `content_type`, `cache_control`, `content_disposition`, `content_encoding`, `content_language` and `storage_class`
       are metadata of the new objects, and `metadata` has custom keys and values. A copy within the cloud has the rest
       from its source.
@@ -130,9 +132,8 @@ def rsync(
     modification times; `size_only` compares nothing but sizes. `update` skips what is newer at the target. `dry_run`
     changes nothing: each item is a Finished event that says what would be done.
 
-    `manifest` is a file that records the outcomes; unlike that of `cp`, it skips nothing. `settings`, `exclude`,
-    `include`, `on_event`, `parallel`, `state` and the options for metadata are those of `cp`. Objects that are the same
-    keep their metadata. It blocks: RuntimeError inside a running event loop.
+    `manifest` is a file that records the outcomes; unlike that of `cp`, it skips nothing. The other options are those
+    of `cp`. Objects that are the same keep their metadata. It blocks: RuntimeError inside a running event loop.
     """
     arguments = RsyncArguments.of(source, target, **options)
     return _blocking(settings, lambda storage: run_rsync(storage, arguments), "arsync")
@@ -239,8 +240,8 @@ def plan(
 ) -> list[Item]:
     """Return what `cp` would do, as items that `execute` can run anywhere and in any order. Nothing is copied.
 
-    The options are `recursive`, `no_clobber`, `exclude`, `include` and those for metadata, as for `cp`. Sources that
-    cannot be copied are items to skip or refuse. It blocks: RuntimeError inside a running event loop.
+    The options are those of `cp` that say what is copied and how, and not those of the run. Sources that cannot be
+    copied are items to skip or refuse. It blocks: RuntimeError inside a running event loop.
     """
     check_keywords("plan", PlanOptions, options)
     arguments = CpArguments.of(sources, target, **options)

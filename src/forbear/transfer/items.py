@@ -45,6 +45,7 @@ class Item:
     folder that the target must not leave, None if the user named the file itself. `generation` is the generation that
     the target must have (0: no object exists), None for any. `no_clobber` skips the item if the target exists. `note`
     says why the item is skipped or refused, and `hint` what to do about it. `metadata` is what the new object gets.
+    An upload is compressed with `gzip`. A download is stored as it is, gzip included, without `decode`.
     """
 
     source: Url | str
@@ -59,6 +60,8 @@ class Item:
     note: str = ""
     hint: str | None = None
     metadata: ObjectMetadata | None = None
+    gzip: bool = False
+    decode: bool = True
 
     def refused(self, reason: str | Exception) -> Self:
         """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.

@@ -22,6 +22,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 _METADATA = (
+    click.option("--gzip", is_flag=True, help="Compress uploads, and set their Content-Encoding."),
+    click.option("--packed", is_flag=True, help="Do not decompress downloads of Content-Encoding gzip."),
     click.option("--content-type", metavar="TYPE", help="Content type of new objects.  [default: by the name]"),
     click.option("--cache-control", metavar="TEXT", help="Cache-Control of new objects."),
     click.option("--content-disposition", metavar="TEXT", help="Content-Disposition of new objects."),
@@ -66,6 +68,8 @@ class TransferOptions(PolicyOptions):
     """The values of the shared options; None and False mean that an option is absent."""
 
     profile: str
+    gzip: bool
+    packed: bool
     content_type: str | None
     cache_control: str | None
     content_disposition: str | None

@@ -3,11 +3,11 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
 
 from forbear.transfer.errors import StrPath
-from forbear.transfer.items import STREAM
+from forbear.transfer.items import STREAM, Item
 from forbear.transfer.metadata import MetadataOptions, ObjectMetadata, check_keywords
 from forbear.transfer.objects import Url, check_scheme, is_cloud
 from forbear.transfer.plans.matches import is_wild
@@ -22,6 +22,8 @@ class PlanOptions(MetadataOptions, total=False):
     no_clobber: bool
     exclude: str | Sequence[str] | None
     include: str | Sequence[str] | None
+    gzip: bool
+    packed: bool
 
 
 class RunOptions(TypedDict, total=False):
@@ -51,6 +53,8 @@ class RsyncOptions(RunOptions, MetadataOptions, total=False):
     exclude: str | Sequence[str] | None
     include: str | Sequence[str] | None
     dry_run: bool
+    gzip: bool
+    packed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,14 @@ class _Arguments:
     parallel: int | None = None
     state: StrPath | None = None
     metadata: ObjectMetadata | None = None
+    gzip: bool = False
+    packed: bool = False
+
+    def changed(self, item: Item) -> Item:
+        """Return the item with the options that are for every item."""
+        if self.metadata is None and not self.gzip and not self.packed:
+            return item
+        return replace(item, metadata=self.metadata, gzip=self.gzip, decode=not self.packed)
 
     def excludes(self, name: str) -> bool:
         """Return whether `name` is left out: a pattern of `exclude` matches its beginning, or none of `include` does.
@@ -106,6 +118,8 @@ class CpArguments(_Arguments):
         if self.dry_run and self.manifest is not None:
             raise ValueError("`manifest` does not go with `dry_run`, which records nothing; leave one of them out")
         _check_metadata(self.metadata, self.target)
+        for source in self.sources:
+            _check_packing(self, source, self.target)
         for source in self.sources:
             check_scheme("sources", source)
         check_scheme("target", self.target)
@@ -182,6 +196,7 @@ class RsyncArguments(_Arguments):
         if arguments.max_delete is not None and not arguments.delete:
             raise ValueError("`max_delete` is for `delete`; use both, or none")
         _check_metadata(arguments.metadata, target)
+        _check_packing(arguments, source, target)
         both = _is_valid_cloud(source), _is_cloud_target(target)
         if both[0] and Url.parse(source).generation is not None:
             raise ValueError(f"`source` must be a folder, which has no generations, got {source}")
@@ -224,6 +239,17 @@ def _check_metadata(metadata: ObjectMetadata | None, target: str) -> None:
     if metadata is not None and not is_cloud(target):
         name = next(name for name, value in metadata.options().items() if value)
         raise ValueError(f"`{name}` is for targets in the cloud, got {target}; leave it out")
+
+
+def _check_packing(arguments: _Arguments, source: str, target: str) -> None:
+    """Raise ValueError for `gzip` with anything but an upload, and for `packed` with anything but a download."""
+    encoding = None if arguments.metadata is None else arguments.metadata.content_encoding
+    if arguments.gzip and (is_cloud(source) or not is_cloud(target)):
+        raise ValueError(f"`gzip` is for uploads, got {source} to {target}; leave it out")
+    if arguments.gzip and encoding not in (None, "gzip"):
+        raise ValueError(f"`content_encoding` must be gzip or None with `gzip`, got {encoding!r}; leave it out")
+    if arguments.packed and (not is_cloud(source) or is_cloud(target)):
+        raise ValueError(f"`packed` is for downloads, got {source} to {target}; leave it out")
 
 
 def _overlap(one: str, other: str) -> bool:

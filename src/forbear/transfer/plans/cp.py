@@ -52,15 +52,14 @@ async def plan_cp(storage: Storage, arguments: CpArguments, target: CopyTarget) 
     ValueError, before the first item, if two sources or two matches of a pattern would get the same target.
     """
     if arguments.sources == (STREAM,):
-        yield Item(STREAM, target.at, no_clobber=arguments.no_clobber, metadata=arguments.metadata)
+        yield arguments.changed(Item(STREAM, target.at, no_clobber=arguments.no_clobber))
         return
     matching = _matches(storage, arguments)
     if arguments.may_collide:
         matching = without_clashes(matching, target)
     async for match in matching:
         async for item in _items(storage, arguments, match, target):
-            changed = arguments.no_clobber or arguments.metadata is not None
-            yield replace(item, no_clobber=arguments.no_clobber, metadata=arguments.metadata) if changed else item
+            yield arguments.changed(replace(item, no_clobber=True) if arguments.no_clobber else item)
 
 
 async def _matches(storage: Storage, arguments: CpArguments) -> AsyncGenerator[Match]:

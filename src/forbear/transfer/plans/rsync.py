@@ -159,7 +159,7 @@ class RsyncPlan:
                 return item.skipped(source.note)
         else:
             item = Item(Url(source.bucket, source.name), self._target.at, size=source.size, object=source)
-        item = replace(self._target.with_target(item, name), metadata=self._arguments.metadata)
+        item = self._arguments.changed(self._target.with_target(item, name))
         if self._clashes is not None:
             item = self._clashes.checked(item, name)
         if isinstance(item.target, Url):
@@ -195,8 +195,12 @@ class RsyncPlan:
             same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
             return None if same else item
         if isinstance(source, Object):
-            return await self._file_difference(item, target, source, decoded=source.content_encoding == "gzip")
-        return await self._file_difference(item, source, target, decoded=False) if isinstance(target, Object) else item
+            decoded = source.content_encoding == "gzip" and not self._arguments.packed
+            return await self._file_difference(item, target, source, decoded=decoded)
+        if not isinstance(target, Object):
+            return item
+        decoded = target.content_encoding == "gzip" and self._arguments.gzip
+        return await self._file_difference(item, source, target, decoded=decoded)
 
     async def _file_difference(self, item: Item, file: FileOrObject, there: Object, *, decoded: bool) -> Item | None:
         """Return `item` if a file and the object `there` differ, and None if they are the same.

@@ -2,16 +2,18 @@
 
 import os
 import stat
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+import zlib
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.errors import SourceChanged, StrPath, TransferError, unreadable
 from forbear.transfer.files import PIECE, read_at
-from forbear.transfer.threads import in_steps, in_thread
+from forbear.transfer.threads import in_steps, in_thread, to_the_end
 
 _INLINE = 1024 * 1024
+_LEVEL, _WITH_HEADER = 6, 31
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
 _HINTS = {
     "a folder": "upload it with recursive=True (-r)",
@@ -131,7 +133,7 @@ class StreamSource:
         self.name = name
         self.size: int | None = None
         self.rewindable = seek is not None
-        self._read = read
+        self.read = read
         self._seek = seek
         self._buffer = bytearray()
         self._start = 0  # the offset in the stream at which the buffer begins
@@ -148,7 +150,7 @@ class StreamSource:
         del self._buffer[: first - self._start]
         self._start = first
         while len(self._buffer) <= count and self.size is None:
-            piece = await self._read()
+            piece = await self.read()
             if not piece:
                 self.size = self._start + len(self._buffer)
             self._hash(piece)
@@ -213,6 +215,41 @@ def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
         source.seek((origin or 0) + offset)
 
     return StreamSource(name if isinstance(name, str) else "the stream", read, None if origin is None else seek)
+
+
+def gzip_source(source: FileSource | StreamSource) -> StreamSource:
+    """Return a stream of what a file or a stream becomes by gzip; equal bytes become equal bytes.
+
+    It cannot be read again. Reading it raises SourceChanged if a file has changed meanwhile.
+    """
+    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WITH_HEADER)  # it states no time
+    plain = source.read if isinstance(source, StreamSource) else _reader(source)
+    is_over = False
+
+    async def read() -> bytes:
+        nonlocal is_over
+        while not is_over:
+            piece = await plain()
+            is_over = not piece
+            if data := compressor.flush() if is_over else await to_the_end(compressor.compress, piece):
+                return data
+        return b""
+
+    return StreamSource(source.name, read)
+
+
+def _reader(file: FileSource) -> Callable[[], Awaitable[bytes]]:
+    """Return a function that reads the next piece of a file, and b"" at its end."""
+    size = file.stat.st_size
+    pieces = iter((file.read(),)) if size <= PIECE else file.pieces(0, size)
+
+    async def read() -> bytes:
+        piece: bytes = await to_the_end(next, pieces, b"")
+        if not piece:
+            file.check()
+        return piece
+
+    return read
 
 
 def _of_iterable(source: AsyncIterable[bytes]) -> StreamSource:

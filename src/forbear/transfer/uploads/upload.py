@@ -9,6 +9,7 @@ import mimetypes
 import os
 import secrets
 from collections.abc import AsyncIterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO, Unpack
 
@@ -24,7 +25,7 @@ from forbear.transfer.storage.bodies import RequestBody
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.resumable import ResumableUpload, cancel, ends_session
 from forbear.transfer.uploads.session import GRAIN, LAST
-from forbear.transfer.uploads.sources import FileSource, Source, stream_source
+from forbear.transfer.uploads.sources import FileSource, Source, StreamSource, gzip_source, stream_source
 from forbear.transfer.wire.response import WireError
 
 CHUNK_SIZE = 64 * 1024 * 1024
@@ -50,6 +51,7 @@ async def upload(
     target: Url,
     *,
     generation: int | None = None,
+    gzip: bool = False,
     chunk_size: int = CHUNK_SIZE,
     state: StrPath | None = None,
     **options: Unpack[MetadataOptions],
@@ -58,6 +60,7 @@ async def upload(
 
     - `generation` is the version of the target that may be replaced: 0 for none (else TargetExists), a number for that
       version (else TargetChanged), None for any.
+    - `gzip` compresses the data on the way, and sets the content encoding. Such an upload keeps no state.
     - `chunk_size` is the size in bytes of the chunks of a large upload (64 MiB; a multiple of 256 KiB). Uploads of more
       than a chunk or 8 MiB are large. Chunks of a stream have at most 8 MiB, and stay in memory until the server has
       them.
@@ -72,15 +75,27 @@ async def upload(
         raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
     check_keywords("upload", MetadataOptions, options)
     chosen = ObjectMetadata.of(options)
+    if gzip and chosen.content_encoding not in (None, "gzip"):
+        raise ValueError(f"`content_encoding` must be gzip or None with `gzip`, got {chosen.content_encoding!r}")
+    chosen = replace(chosen, content_encoding="gzip") if gzip else chosen
     condition = Precondition(storage, target, generation)
     if isinstance(source, str | os.PathLike):
         with FileSource(source) as file:
             resource = _resource(chosen, file.name, {MTIME: str(int(file.stat.st_mtime))})
+            if gzip:
+                return await _upload_stream(storage, gzip_source(file), condition, resource, chunk_size)
             if file.stat.st_size <= min(SMALL, chunk_size):
                 return await _insert(storage, file, file.stat.st_size, condition, resource)
             return await _upload_large(storage, file, condition, resource, chunk_size, state)
     stream = stream_source(source)
     resource = _resource(chosen, target.name, {})
+    return await _upload_stream(storage, gzip_source(stream) if gzip else stream, condition, resource, chunk_size)
+
+
+async def _upload_stream(
+    storage: Storage, stream: StreamSource, condition: Precondition, resource: Mapping[str, Any], chunk_size: int
+) -> Object:
+    """Upload a stream, in one request if it ends within the first chunk, and return the object."""
     chunk_size = min(chunk_size, LAST)
     await stream.ready(0, chunk_size)
     if stream.size is not None:

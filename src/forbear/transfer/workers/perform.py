@@ -127,18 +127,20 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
         if not isinstance(target, Url):
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
         local = sys.stdin.buffer if source == STREAM else source
-        return await upload(storage, local, target, generation=generation, state=state, **metadata)
+        return await upload(storage, local, target, generation=generation, gzip=item.gzip, state=state, **metadata)
     version = _version(source, item.object)
     if isinstance(target, Url):
         return await copy(storage, version, target, generation=generation, state=state, **metadata)
     if target == STREAM:
-        made = await download(storage, version, sys.stdout.buffer)
+        made = await download(storage, version, sys.stdout.buffer, decode=item.decode)
         sys.stdout.buffer.flush()  # an error here is a failure of this item
         return made
     folders.prepare(target, item.root)
     if isinstance(version, Url) and version.generation is None:
         version = await storage.stat(version) or version  # for the modification time, which a listing has too
-    return await download(storage, version, target, no_clobber=item.no_clobber, state=state, root=item.root)
+    return await download(
+        storage, version, target, no_clobber=item.no_clobber, decode=item.decode, state=state, root=item.root
+    )
 
 
 def _version(source: Url, listed: Object | None) -> Url | Object:
