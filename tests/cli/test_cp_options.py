@@ -10,12 +10,30 @@ from tests.cli.conftest import Invoke
 
 RSYNC = ("here", "gs://bkt/")
 UP = ("here.txt", "gs://bkt/")
+HERE = ("--endpoint", "http://localhost:1", *UP)
 BAD = [
     (("cp",), "error: missing argument 'TARGET'\nhint: see `forbear cp --help`\n"),
     (("cp", "gs://bkt/"), "error: missing argument 'SOURCE...'\nhint: see `forbear cp --help`\n"),
     (("cp", "-q", "-v", *UP), "error: `--verbose` does not go with `--quiet`"),
     (("cp", "--exit-code", *UP), "error: `--exit-code` is for `--dry-run`\nhint: add --dry-run, or leave it out\n"),
     (("cp", "--dry-run", "--manifest", "m", *UP), "error: `--manifest` does not go with `--dry-run`, which records"),
+    (("cp", "--if-generation-match", "-1", *UP), "error: invalid value for '--if-generation-match': -1 is not in"),
+    (("cp", "-n", "--if-generation-match", "0", *UP), "error: `--if-generation-match` does not go with `--no-clobber`"),
+    (("cp", "-r", "--if-generation-match", "0", *UP), "error: `--if-generation-match` is for a single file or object"),
+    (("cp", "--if-generation-match", "5", "gs://bkt/a", "."), "`--if-generation-match` is for targets in the cloud"),
+    (
+        ("cp", "--header", "X-Test", *HERE),
+        "error: `--header` must be a name, a colon and a value, got 'X-Test'\nhint: ",
+    ),
+    (("cp", "--header", "Content-Range: x", *HERE), "error: `--header` must not set Content-Range, which transfers"),
+    (("cp", "--header", "a b: x", *HERE), "error: `--header` must have names of letters, digits and dashes, got 'a b'"),
+    (("cp", "--header", "X: a\nY: b", *HERE), "error: `--header`: the value of X must be visible ASCII characters"),
+    (
+        ("cp", "--header", "Authorization: x", "--endpoint", "http://gcs.invalid", *UP),
+        "error: `--header` must not send Authorization to http://gcs.invalid over plain http; use https",
+    ),
+    (("cp", "--gzip", "gs://bkt/a", "."), "error: `--gzip` is for uploads, got gs://bkt/a to .\nhint: leave it out"),
+    (("cp", "--packed", *UP), "error: `--packed` is for downloads, got here.txt to gs://bkt/\nhint: leave it out"),
     (("cp", "--files-from", "none", "gs://bkt/"), "error: invalid value for '--files-from': File 'none' does not"),
     (("cp", "--files-from", "empty", "gs://bkt/"), "error: `--files-from` needs at least one source, and empty has"),
     (("cp", "--include", "(", *UP), "error: `--include` must be a regular expression, got '('"),

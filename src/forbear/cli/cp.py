@@ -27,6 +27,13 @@ Examples:
 @click.argument("target")
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with everything in them.")
 @click.option("-n", "--no-clobber", is_flag=True, help="Skip files that exist at TARGET.")
+@click.option(
+    "--if-generation-match",
+    "generation",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Replace only this version of TARGET; 0 for none.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be copied, and change nothing.")
 @click.option(
     "--files-from",
@@ -42,6 +49,7 @@ def command(
     target: str,
     recursive: bool,
     no_clobber: bool,
+    generation: int | None,
     dry_run: bool,
     files_from: str | None,
     **options: Unpack[TransferOptions],
@@ -72,6 +80,7 @@ def command(
             target,
             recursive=recursive,
             no_clobber=no_clobber,
+            generation=generation,
             exclude=options["exclude"],
             include=options["include"],
             dry_run=dry_run,

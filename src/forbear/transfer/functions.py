@@ -48,6 +48,8 @@ def cp(
 
     - `recursive` copies folders.
     - `no_clobber` skips files and objects that exist at the target.
+    - `generation` is the version of the target that may be replaced, 0 for none; otherwise the copy fails. It is for a
+      single file or object.
     - `exclude` is a regular expression, or several. Files and objects are left out if one matches their name below the
       source folder from its beginning. With `include`, those that none of its expressions matches are left out, too.
     - `dry_run` changes nothing: each item is a Finished event that says what would be done.

@@ -44,8 +44,9 @@ class Item:
     which is in the cloud. `mtime` is the modification time that TOUCH sets, in epoch seconds. `root` is the local
     folder that the target must not leave, None if the user named the file itself. `generation` is the generation that
     the target must have (0: no object exists), None for any. `no_clobber` skips the item if the target exists. `note`
-    says why the item is skipped or refused, and `hint` what to do about it. `metadata` is what the new object gets.
-    An upload is compressed with `gzip`. A download is stored as it is, gzip included, without `decode`.
+    says why the item is skipped or refused, and `hint` what to do about it. `metadata` is what the new object gets. An
+    upload is compressed with `gzip`. A download is stored as it is, gzip included, without `decode`. With
+    `is_required`, a user has named the generation, and not a listing.
     """
 
     source: Url | str
@@ -62,6 +63,7 @@ class Item:
     metadata: ObjectMetadata | None = None
     gzip: bool = False
     decode: bool = True
+    is_required: bool = False
 
     def refused(self, reason: str | Exception) -> Self:
         """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.

@@ -48,6 +48,13 @@ _OPTIONS = (
     click.option("--impersonate", metavar="EMAIL", help="Act as this service account."),
     click.option("--anonymous", is_flag=True, help="Send no credentials."),
     click.option("--endpoint", metavar="URL", help="The service; else $STORAGE_EMULATOR_HOST, or the real one."),
+    click.option(
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="LINE",
+        help="Send this header, too, such as 'X-Test: 1'; for test servers.",
+    ),
     click.option("--user-project", metavar="PROJECT", help="Project that pays, for requester-pays buckets."),
     click.option(
         "--stall-timeout",
@@ -89,6 +96,7 @@ class TransferOptions(PolicyOptions):
     impersonate: str | None
     anonymous: bool
     endpoint: str | None
+    headers: tuple[str, ...]
     user_project: str | None
     stall_timeout: float
     shared_budget: str | None
@@ -128,6 +136,17 @@ def check(options: TransferOptions, *, dry_run: bool) -> None:
         raise BadInput("`--exit-code` is for `--dry-run`", "add --dry-run, or leave it out")
     if options["faults"] is not None and not options["embedded"]:
         raise BadInput("`--faults` is for the embedded cloud only", "add --embedded, or start `forbear cloud --faults`")
+
+
+def headers_of(options: TransferOptions) -> dict[str, str] | None:
+    """Return the headers in `--header`, None without any; raise BadInput for a line that is no header."""
+    headers: dict[str, str] = {}
+    for line in options["headers"]:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise BadInput(f"`--header` must be a name, a colon and a value, got {name!r}", "such as 'X-Test: 1'")
+        headers[name.strip()] = value.strip()
+    return headers or None
 
 
 def metadata_of(options: TransferOptions) -> "MetadataOptions":

@@ -17,7 +17,7 @@ from forbear.cli.options import apply_options
 from forbear.cli.output import BadInput, Problem, tell
 from forbear.cli.profiles import named_policy
 from forbear.cli.shared_budget import shared_budget
-from forbear.cli.transfers.options import TransferOptions
+from forbear.cli.transfers.options import TransferOptions, headers_of
 from forbear.cli.transfers.reporter import UNREACHABLE, Reporter, in_options, of_bytes, of_count
 from forbear.cli.transfers.statistics import Statistics
 from forbear.policy import Policy
@@ -220,6 +220,7 @@ def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
         connections=max(options["parallel"] or 0, CONNECTIONS),
         stall_timeout=options["stall_timeout"],
         user_project=options["user_project"],
+        headers=headers_of(options),
     )
 
 

@@ -18,6 +18,7 @@ from forbear.transfer.progress import Listener
 class PlanOptions(MetadataOptions, total=False):
     """The keyword options of `plan`; the docstring of `cp` describes them."""
 
+    generation: int | None
     recursive: bool
     no_clobber: bool
     exclude: str | Sequence[str] | None
@@ -100,6 +101,7 @@ class CpArguments(_Arguments):
 
     sources: tuple[str, ...]
     no_clobber: bool = False
+    generation: int | None = None
 
     @classmethod
     def of(cls, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]) -> Self:
@@ -117,6 +119,8 @@ class CpArguments(_Arguments):
             raise ValueError("`target` must name a file, a folder or an address in the cloud, got nothing")
         if self.dry_run and self.manifest is not None:
             raise ValueError("`manifest` does not go with `dry_run`, which records nothing; leave one of them out")
+        if self.generation is not None:
+            self._check_required_generation(self.generation)
         _check_metadata(self.metadata, self.target)
         for source in self.sources:
             _check_packing(self, source, self.target)
@@ -133,6 +137,16 @@ class CpArguments(_Arguments):
                 raise ValueError("standard output (-) as `target` takes a single object")
         if STREAM in self.sources and (len(self.sources) > 1 or names_folder(self.target)):
             raise ValueError("standard input (-) must be the only source, and `target` must name the object")
+
+    def _check_required_generation(self, generation: int) -> None:
+        if generation < 0:
+            raise ValueError(f"`generation` must be 0 (no object) or the number of a version, got {generation}")
+        if not is_cloud(self.target):
+            raise ValueError(f"`generation` is for targets in the cloud, got {self.target}; leave it out")
+        if self.several or self.recursive:
+            raise ValueError("`generation` is for a single file or object; copy the others by themselves")
+        if self.no_clobber:
+            raise ValueError("`generation` does not go with `no_clobber`; leave one of them out")
 
     @property
     def several(self) -> bool:

@@ -52,14 +52,23 @@ async def plan_cp(storage: Storage, arguments: CpArguments, target: CopyTarget) 
     ValueError, before the first item, if two sources or two matches of a pattern would get the same target.
     """
     if arguments.sources == (STREAM,):
-        yield arguments.changed(Item(STREAM, target.at, no_clobber=arguments.no_clobber))
+        yield _chosen(Item(STREAM, target.at), arguments)
         return
     matching = _matches(storage, arguments)
     if arguments.may_collide:
         matching = without_clashes(matching, target)
     async for match in matching:
         async for item in _items(storage, arguments, match, target):
-            yield arguments.changed(replace(item, no_clobber=True) if arguments.no_clobber else item)
+            yield _chosen(item, arguments)
+
+
+def _chosen(item: Item, arguments: CpArguments) -> Item:
+    """Return the item with the options that are for every item."""
+    if arguments.no_clobber:
+        item = replace(item, no_clobber=True)
+    if arguments.generation is not None:
+        item = replace(item, generation=arguments.generation, is_required=True)
+    return arguments.changed(item)
 
 
 async def _matches(storage: Storage, arguments: CpArguments) -> AsyncGenerator[Match]:

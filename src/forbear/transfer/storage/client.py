@@ -3,7 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -32,7 +32,7 @@ from forbear.transfer.storage.bodies import (
 )
 from forbear.transfer.storage.calls import StorageCall, verdict
 from forbear.transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
-from forbear.transfer.storage.endpoint import ENDPOINT, checked, is_private, is_trusted, origin, proxy
+from forbear.transfer.storage.endpoint import ENDPOINT, checked, checked_headers, is_private, is_trusted, origin, proxy
 from forbear.transfer.storage.listing import list_objects, parse_page
 from forbear.transfer.wire.pool import Pool
 from forbear.transfer.wire.response import Response
@@ -58,7 +58,8 @@ class Storage:
     application default ones, and none if `endpoint` or that variable is set. `policy` limits the retries of every
     request and must be one of Cloud Storage; its attempt_timeout does not apply to data. `connections` is the largest
     number of connections (64). `stall_timeout` is the number of seconds without a byte after which a connection is
-    closed (60). `user_project` pays for requests to buckets whose requester pays.
+    closed (60). `user_project` pays for requests to buckets whose requester pays. `headers` are added to every request
+    to the endpoint, for test servers; they cannot replace those that transfers need.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Storage:
         connections: int = CONNECTIONS,
         stall_timeout: float = STALL_TIMEOUT,
         user_project: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         emulator = endpoint or os.environ.get(EMULATOR_VARIABLE)
         self.endpoint = checked(emulator or ENDPOINT)
@@ -82,6 +84,9 @@ class Storage:
                 f"`credentials` must be anonymous where the endpoint is {self.endpoint}: over plain http anybody on "
                 "the way could read them; use https, or leave them out for an emulator"
             )
+        self._extra = checked_headers(headers or {}, self.endpoint)
+        if "authorization" in self._extra and not self._credentials.anonymous:
+            raise ValueError("`headers` must not set Authorization beside `credentials`; leave one of them out")
         self.stall_timeout = stall_timeout
         self.expectation = Expectation()
         self._project = {} if user_project is None else {"userProject": user_project}
@@ -265,6 +270,8 @@ class Storage:
         if pool is None:
             raise RuntimeError(_NOT_ENTERED)
         authorised = await source.headers()
+        if self._extra and url.startswith(f"{self.endpoint}/"):
+            headers = {**self._extra, **headers}
         async with deadline:
             response = await pool.request(method, url, {**headers, **more, **authorised}, body)
         if response.status != 401:
@@ -291,10 +298,11 @@ class Settings:
     connections: int = CONNECTIONS
     stall_timeout: float = STALL_TIMEOUT
     user_project: str | None = None
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
 
     def storage(self) -> Storage:
         """Return a new Storage, which must be entered."""
-        return Storage(**{field.name: getattr(self, field.name) for field in fields(self)})
+        return Storage(**{each.name: getattr(self, each.name) for each in fields(self)})
 
 
 class Expectation:

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -11,6 +12,15 @@ from forbear.transfer.wire.pool import PORTS, Origin
 ENDPOINT = "https://storage.googleapis.com"
 _GOOGLE = ".googleapis.com"
 
+_TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"[ -~]*")
+_OWN = {
+    "accept-encoding", "connection", "content-length", "content-range", "content-type", "expect", "host", "range",
+    "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "x-goog-gcs-idempotency-token", "x-goog-hash",
+    "x-goog-user-project",
+}  # fmt: skip
+_OWN_PREFIXES = ("if-", "proxy-", "x-goog-if-", "x-goog-encryption-", "x-upload-")
+_SECRET = {"authorization", "cookie"}
 _VISIBLE = re.compile(r"[!-~]+")
 _AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
 
@@ -25,6 +35,26 @@ def checked(endpoint: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"`endpoint` must be an http or https URL, such as {ENDPOINT}, got {endpoint!r}")
     return url
+
+
+def checked_headers(headers: Mapping[str, str], endpoint: str) -> dict[str, str]:
+    """Return additional headers for an endpoint, with lower-case names.
+
+    ValueError for a wrong name or value, for a header that transfers set themselves, and for a secret over plain http.
+    """
+    checked: dict[str, str] = {}
+    for name, value in headers.items():
+        lower = name.lower()
+        if not _TOKEN.fullmatch(name):
+            raise ValueError(f"`headers` must have names of letters, digits and dashes, got {name!r}")
+        if not _VALUE.fullmatch(value):
+            raise ValueError(f"`headers`: the value of {name} must be visible ASCII characters on one line")
+        if lower in _OWN or lower.startswith(_OWN_PREFIXES):
+            raise ValueError(f"`headers` must not set {name}, which transfers set themselves; leave it out")
+        if lower in _SECRET and not is_private(endpoint):
+            raise ValueError(f"`headers` must not send {name} to {endpoint} over plain http; use https")
+        checked[lower] = value
+    return checked
 
 
 def is_private(endpoint: str) -> bool:

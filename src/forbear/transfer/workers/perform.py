@@ -92,7 +92,7 @@ async def perform(
             seconds=runtime.monotonic() - start,
             retries=progress.retries,
             error=describe(error),
-            hint=_RUN_AGAIN if exists and not item.no_clobber else hint_of(error),
+            hint=_RUN_AGAIN if exists and not (item.no_clobber or item.is_required) else hint_of(error),
             report=report(error),
             began=began,
         )
