@@ -1,4 +1,4 @@
-"""What a user requires of a copy: the version that may be replaced, and headers for test servers."""
+"""Requirements of a copy: the version that may be replaced, and headers for test servers."""
 
 import pickle
 from pathlib import Path
@@ -59,12 +59,16 @@ async def test_headers_go_to_the_endpoint_only(monkeypatch: pytest.MonkeyPatch) 
     with Wire(reply(200, OBJECT)) as other, Wire(reply(200, OBJECT)) as wire:
         async with Storage(endpoint=wire.url, headers={"X-Test": "1", "Authorization": "Bearer x"}) as storage:
             await storage.stat(Url("bkt", "thing"))
-            monkeypatch.setattr(storage, "is_trusted", lambda _: True)
+            monkeypatch.setattr(storage, "is_trusted", _yes)
             async with storage.stream("GET", f"{other.url}/session", {}) as response:
                 await storage.read(response)
     names = ("x-test", "authorization")
     assert [wire.seen[0].header(name) for name in names] == ["1", "Bearer x"]
     assert [other.seen[0].header(name) for name in names] == [None, None]
+
+
+def _yes(_: str) -> bool:
+    return True
 
 
 async def _opened(**settings: Any) -> None:

@@ -63,8 +63,9 @@ class Screen:
         if figures.failed:
             texts.append((f"{figures.failed} failed", "bold red"))
         texts.append((f"{of_bytes(speed)}/s", ""))
-        if size and share is not None and speed:
-            texts.append((f"{of_clock(max(size - figures.across, 0) / speed)} left", ""))
+        left = figures.time_left(speed)
+        if left is not None:
+            texts.append((f"{of_clock(left)} left", ""))
         if figures.retries:
             texts.append((of_count(figures.retries, "retry", "retries"), "yellow"))
         of_all = f" of {of_bytes(size)}" if size and figures.is_planned else ""

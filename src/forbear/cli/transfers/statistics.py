@@ -5,12 +5,16 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from forbear.cli.transfers.estimate import TimeEstimate
 from forbear.core.events import Scheduled
 from forbear.transfer.items import Item, Outcome, Status
 from forbear.transfer.progress import Finished, Moved, Planned, Retried, Sized, Started, TransferEvent, Warned
 
 _WINDOW = 10.0
 """Seconds over which the speed is averaged: fewer would make it jump, more would hide that it has changed."""
+
+_SHORTEST_WINDOW = 1.0
+"""Seconds of the shortest window from which the time left is estimated."""
 
 _LARGEST_STEP = 4 * 1024 * 1024
 """The most bytes that one event may count for the speed: a larger step is of bytes that an earlier run transferred."""
@@ -68,6 +72,8 @@ class Statistics:
         self._under_way = 0
         self._moved = 0
         self._samples = deque([(self.began_at, 0)])
+        self._estimate = TimeEstimate()
+        self._window = (self.began_at, 0, 0)
 
     def __call__(self, event: TransferEvent) -> None:
         """Update the statistics with an event."""
@@ -152,6 +158,20 @@ class Statistics:
         """
         large = [item for item in list(self._running.values()) if (item.size or item.moved) >= at_least]
         return sorted(large, key=lambda item: -(item.size or item.moved))[:count]
+
+    def time_left(self, speed: float) -> float | None:
+        """Return the seconds that the rest takes, by the files and bytes of the past; None if that cannot be known.
+
+        `speed` is the present one in bytes per second. Call it often: each call may end a window of the past.
+        """
+        began, files, moved = self._window
+        now, ended, total = self.clock(), self.ended_items, max(self._moved, moved)
+        if now - began >= _SHORTEST_WINDOW and (ended, total) != (files, moved):
+            self._estimate.add(ended - files, total - moved, now - began)
+            self._window = now, ended, total
+        if not self.size or self.share is None:
+            return None
+        return self._estimate.seconds(self.items - ended, max(self.size - self.across, 0), speed)
 
     def speed(self) -> float:
         """Return the bytes a second over the last 10 s; each call adds a sample, so call it often.
