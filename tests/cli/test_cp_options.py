@@ -12,6 +12,8 @@ RSYNC = ("here", "gs://bkt/")
 UP = ("here.txt", "gs://bkt/")
 HERE = ("--endpoint", "http://localhost:1", *UP)
 BAD = [
+    (("cp", "--limit-rate", "0", *UP), "invalid value for '--limit-rate': a rate must be a number of bytes per second"),
+    (("cp", "--limit-rate", "5X", *UP), "such as 500K or 1.5M, got '5X'"),
     (("cp",), "error: missing argument 'TARGET'\nhint: see `forbear cp --help`\n"),
     (("cp", "gs://bkt/"), "error: missing argument 'SOURCE...'\nhint: see `forbear cp --help`\n"),
     (("cp", "-q", "-v", *UP), "error: `--verbose` does not go with `--quiet`"),

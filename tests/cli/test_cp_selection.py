@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from forbear.cli.app import app
+from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.cli.conftest import Invoke
 
@@ -106,3 +107,20 @@ def test_rsync_options(invoke: Invoke, cloud: Cloud) -> None:
     assert "hint: look at what would be deleted (`--dry-run`), then raise `--max-delete`\n" in done.stderr
     done = invoke("rsync", "--json", "-n", "-u", "d", "gs://bkt/x")
     assert {json.loads(line).get("target") for line in done.stdout.splitlines()} == {None}
+
+
+def test_options_reach_the_storage(invoke: Invoke, cloud: Cloud) -> None:
+    """`--header` is in every request, `--limit-rate` sets the time of the transfer, and a version can be required."""
+    Path("big").write_bytes(bytes(600 * 1024))
+    with virtual_time() as time:
+        done = invoke("cp", "--limit-rate", "100K", "--header", "X-Test: a b", "--gzip", "big", "gs://bkt/x")
+    assert (done.exit_code, time.elapsed < 0.1) == (0, True)
+    assert {request.headers["x-test"] for request in cloud.requests} == {"a b"}
+    with virtual_time() as time:
+        done = invoke("cp", "--limit-rate", "100K", "--if-generation-match", "0", "big", "gs://bkt/y")
+    assert (done.exit_code, time.elapsed > 5) == (0, True)
+    done = invoke("cp", "--if-generation-match", "0", "d/a.txt", "gs://bkt/y")
+    assert done.exit_code == 1
+    assert done.stderr.startswith("error: d/a.txt: gs://bkt/y exists already\nhint: remove it, or allow it to be ")
+    assert invoke("cp", "--packed", "gs://bkt/x", "packed").exit_code == 0
+    assert Path("packed").stat().st_size < 1000

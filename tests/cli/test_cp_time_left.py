@@ -68,7 +68,7 @@ MIXED = [KIB if number % 3 else 2 * MIB for number in range(900)]
     ids=["small", "large", "mixed", "mixed, late", "large first", "small first", "small, large, small"],
 )
 def test_the_estimate_is_right(sizes: list[int], done: int) -> None:
-    """Where both kinds of files were seen, or all are alike, the estimate is within a third of the real time."""
+    """If both kinds of files were seen, or all are alike, the estimate is within a third of the real time."""
     server = Server(sizes)
     server.run(done)
     assert server.left == pytest.approx(server.real, rel=0.34)

@@ -124,3 +124,18 @@ def test_durations_of_any_size_make_a_policy_or_are_refused(digits: str, unit: s
         return
     step = decide(limits, backoff, TRANSIENT, attempt=1, elapsed=0, u=0.5, repeatable=True)
     assert isinstance(step, Stop) or 0 <= step.delay < 4e9
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("1", 1), ("500K", 512_000), ("1.5m", 1.5 * 1024**2), (" 2G ", 2 * 1024**3), ("0.5k", 512)]
+)
+def test_rates(text: str, count: float) -> None:
+    """A rate is in bytes per second, or in units of 1024, 1024**2 and 1024**3 of them."""
+    assert values.rate(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "0", "0K", "K", "-1", "1KB", "1e3", "nan", "1" * 13, "٣"])
+def test_other_texts_are_no_rates(text: str) -> None:
+    """Any other text is refused with the rule and what was used."""
+    with pytest.raises(click.BadParameter, match="a rate must be a number of bytes per second"):
+        values.rate(text)

@@ -8,6 +8,8 @@ import click
 
 from forbear.core.duration import parse_duration
 
+_RATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", re.ASCII | re.IGNORECASE)
+_UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _CODES = re.compile(r"\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*", re.ASCII)
 
 
@@ -59,6 +61,16 @@ def count_or_none(text: str) -> int | NoLimit:
     if not re.fullmatch(r"0*[1-9]\d{0,11}", text, re.ASCII):
         _refuse("a count must be a whole number from 1, or none for no limit", text)
     return int(text)
+
+
+def rate(text: str) -> float:
+    """Parse a number of bytes per second, plain or with K, M or G (times 1024), such as `500K` or `1.5M`.
+
+    Raises click.BadParameter for any other text, and for zero.
+    """
+    match = _RATE.fullmatch(text.strip())
+    count = 0.0 if match is None else float(match[1]) * _UNITS[match[2].upper()]
+    return count or _refuse("a rate must be a number of bytes per second, such as 500K or 1.5M", text)
 
 
 def exit_codes(text: str) -> frozenset[int]:

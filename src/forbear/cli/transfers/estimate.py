@@ -1,7 +1,7 @@
 """The estimate of the time that is left, for transfers of small and large files.
 
-A small file takes a request's time whatever its size, and a large one takes time by its bytes. So the time of a file is
-taken to be a part for the file and a part for its bytes, and both are fitted to what was seen so far.
+A small file takes a request's time whatever its size, and a large one takes time by its bytes. So the time of a file
+has two parts, one for the file and one for its bytes. Both are fitted to the past.
 """
 
 _LARGE = 8 * 1024 * 1024
@@ -9,7 +9,7 @@ _LARGE = 8 * 1024 * 1024
 _FADING = 0.97
 """The weight of older windows against the next one: the network and the server change."""
 _DISTINCT = 0.02
-"""How much the mixture of files and bytes must have varied for a fit of both."""
+"""The least variation in the mixture of files and bytes for a fit of both."""
 _ALIKE = 4.0
 """The factor within which the mean size of the remaining files must be that of the past ones without such a fit."""
 

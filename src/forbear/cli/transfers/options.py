@@ -38,6 +38,7 @@ _OPTIONS = (
     click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches."),
     click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."),
     click.option("--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time."),
+    click.option("--limit-rate", type=values.rate, metavar="RATE", help="Move at most 500K or 1.5M bytes per second."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
     click.option("-v", "--verbose", is_flag=True, help="Print a line on stderr for every file."),
     click.option("-q", "--quiet", is_flag=True, help="Print only failures."),
@@ -88,6 +89,7 @@ class TransferOptions(PolicyOptions):
     include: tuple[str, ...]
     manifest: Path | None
     parallel: int | None
+    limit_rate: float | None
     as_json: bool
     verbose: bool
     quiet: bool

@@ -221,6 +221,7 @@ def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
         stall_timeout=options["stall_timeout"],
         user_project=options["user_project"],
         headers=headers_of(options),
+        limit_rate=options["limit_rate"],
     )
 
 

@@ -35,6 +35,7 @@ from forbear.transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentia
 from forbear.transfer.storage.endpoint import ENDPOINT, checked, checked_headers, is_private, is_trusted, origin, proxy
 from forbear.transfer.storage.listing import list_objects, parse_page
 from forbear.transfer.wire.pool import Pool
+from forbear.transfer.wire.rate import RateLimit
 from forbear.transfer.wire.response import Response
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class Storage:
     request and must be one of Cloud Storage; its attempt_timeout does not apply to data. `connections` is the largest
     number of connections (64). `stall_timeout` is the number of seconds without a byte after which a connection is
     closed (60). `user_project` pays for requests to buckets whose requester pays. `headers` are added to every request
-    to the endpoint, for test servers; they cannot replace those that transfers need.
+    to the endpoint, for test servers; they cannot replace those that transfers need. `limit_rate` is the largest number
+    of bytes per second, sent and received together (None: no limit).
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Storage:
         stall_timeout: float = STALL_TIMEOUT,
         user_project: str | None = None,
         headers: Mapping[str, str] | None = None,
+        limit_rate: float | None = None,
     ) -> None:
         emulator = endpoint or os.environ.get(EMULATOR_VARIABLE)
         self.endpoint = checked(emulator or ENDPOINT)
@@ -87,6 +90,9 @@ class Storage:
         self._extra = checked_headers(headers or {}, self.endpoint)
         if "authorization" in self._extra and not self._credentials.anonymous:
             raise ValueError("`headers` must not set Authorization beside `credentials`; leave one of them out")
+        if limit_rate is not None and not limit_rate > 0:
+            raise ValueError(f"`limit_rate` must be more than 0 bytes per second, or None, got {limit_rate!r}")
+        self._rate = None if limit_rate is None else RateLimit(limit_rate)
         self.stall_timeout = stall_timeout
         self.expectation = Expectation()
         self._project = {} if user_project is None else {"userProject": user_project}
@@ -98,7 +104,7 @@ class Storage:
     async def __aenter__(self) -> Self:
         self._tokens = await tokens(self._credentials, self.policy)
         headers = {"User-Agent": "forbear", "Accept-Encoding": "identity"}
-        self._pool = Pool(self.connections, self.stall_timeout, headers, proxy(self.endpoint))
+        self._pool = Pool(self.connections, self.stall_timeout, headers, proxy(self.endpoint), self._rate)
         return self
 
     async def __aexit__(
@@ -299,6 +305,7 @@ class Settings:
     stall_timeout: float = STALL_TIMEOUT
     user_project: str | None = None
     headers: Mapping[str, str] | None = field(default=None, repr=False)
+    limit_rate: float | None = None
 
     def storage(self) -> Storage:
         """Return a new Storage, which must be entered."""

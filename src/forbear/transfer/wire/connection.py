@@ -1,7 +1,7 @@
 """One HTTP/1.1 connection, which sends one request at a time and reads its response. The pool opens it."""
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from types import coroutine
 from typing import Protocol, cast
 
@@ -11,7 +11,9 @@ except ModuleNotFoundError as error:
     text = 'forbear.transfer needs httptools; install it with: pip install "forbear[transfer]"'
     raise ModuleNotFoundError(text, name="httptools") from error
 
+from forbear.run.runtime import current
 from forbear.transfer.errors import Stalled
+from forbear.transfer.wire.rate import RateLimit
 from forbear.transfer.wire.response import BadResponse, Broken, Response
 
 _LONGEST_HEAD = 64 * 1024
@@ -36,6 +38,13 @@ class Payload(Protocol):
         ...
 
 
+def _sliced(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """Yield the bytes of pieces, at most `most` at a time."""
+    for piece in pieces:
+        for start in range(0, len(piece), most):
+            yield piece[start : start + most]
+
+
 @coroutine
 def _turn() -> Generator[None, None, None]:
     """Give control back to the event loop once, so that other tasks can run."""
@@ -47,12 +56,16 @@ class Connection(asyncio.Protocol):
 
     `freed` is called with this connection when a request has succeeded or failed; `is_open` then says whether another
     may follow. A peer has stalled if it moves no byte for `stall_timeout` seconds while a task waits for it. That is
-    noticed after twice the time at the latest, and ends the request with Stalled. `transport` is the transport below,
+    noticed after twice the time at the latest, and ends the request with Stalled. `rate` limits the bytes of bodies per
+    second, None for no limit. `transport` is the transport below,
     or one with TLS over it.
     """
 
-    def __init__(self, stall_timeout: float, freed: Callable[["Connection"], None]) -> None:
+    def __init__(
+        self, stall_timeout: float, freed: Callable[["Connection"], None], rate: RateLimit | None = None
+    ) -> None:
         self.is_open = False
+        self._rate = rate
         self.idle_since = 0.0
         self._loop = asyncio.get_running_loop()
         self._stall_timeout = stall_timeout
@@ -87,6 +100,8 @@ class Connection(asyncio.Protocol):
         came: asyncio.Future[Response] = self._loop.create_future()
         self._came = came
         try:
+            if self._rate is not None and isinstance(body, bytes):
+                await self.pace(len(body))
             if body is None or isinstance(body, bytes):
                 self.transport.write(head + body if body else head)
             else:
@@ -115,7 +130,11 @@ class Connection(asyncio.Protocol):
         self._sending = True
         self.transport.write(head)
         left = len(body)
-        for piece in body.pieces():
+        for piece in body.pieces() if self._rate is None else _sliced(body.pieces(), self._rate.step):
+            if self._rate is not None:
+                await self.pace(len(piece))
+                if came.done():
+                    return
             left -= len(piece)
             if left < 0:  # the server would read the rest as another request
                 raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got more")
@@ -131,6 +150,13 @@ class Connection(asyncio.Protocol):
         if left:
             raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got {left} fewer")
         self._sending = False
+
+    async def pace(self, count: int) -> None:
+        """Wait until `count` more bytes are within the limit of the rate; the peer does not stall meanwhile."""
+        delay = 0.0 if self._rate is None else self._rate.delay(count)
+        if delay > 0:
+            self._deadline = max(self._deadline, self._loop.time() + delay + self._stall_timeout)
+            await current.get().asleep(delay)
 
     def expect(self, otherwise: str) -> None:
         """Start the stall timeout anew; if the peer moves no byte in it, the request fails with Stalled.

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from forbear.core.verdict import PERMANENT
 from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.connection import Connection, Payload
+from forbear.transfer.wire.rate import RateLimit
 from forbear.transfer.wire.response import NotConnected, ProxyFailed, ProxyRefused, Response, Untrusted, WireError
 
 CONNECT_TIMEOUT = 30.0
@@ -52,13 +53,21 @@ class Pool:
 
     A request counts until its response is read or closed. A connection is kept open for the next request to its origin.
     `headers` are added to every request. `proxy` is the URL of a proxy for all requests, None for direct connections.
-    `stall_timeout` is in seconds.
+    `stall_timeout` is in seconds. `rate` limits the bytes per second of all bodies together.
     """
 
-    def __init__(self, limit: int, stall_timeout: float, headers: Mapping[str, str], proxy: str | None = None) -> None:
+    def __init__(
+        self,
+        limit: int,
+        stall_timeout: float,
+        headers: Mapping[str, str],
+        proxy: str | None = None,
+        rate: RateLimit | None = None,
+    ) -> None:
         self.closed = False
         self._stall_timeout = stall_timeout
         self._headers = dict(headers)
+        self._rate = rate
         self._proxy = None if proxy is None else _proxy(proxy)
         self._proxy_headers = {} if proxy is None else _authorization(proxy)
         self._slots = asyncio.Semaphore(limit)
@@ -174,7 +183,7 @@ class Pool:
         loop = asyncio.get_running_loop()
         context, name = (self._context(), at.host) if at.scheme == "https" else (None, None)
         transport, connection = await loop.create_connection(
-            lambda: Connection(self._stall_timeout, self._freed),
+            lambda: Connection(self._stall_timeout, self._freed, self._rate),
             at.host,
             at.port,
             ssl=context,

@@ -1,0 +1,26 @@
+"""The limit of bytes per second that all connections of a pool share, sent and received together."""
+
+from forbear.run.runtime import current
+
+_STEPS = 4
+_SMALLEST = 4096
+
+
+class RateLimit:
+    """A limit of `most` bytes per second. Each part of the data waits until the time of those before it is over."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self._free_at = float("-inf")
+
+    @property
+    def step(self) -> int:
+        """The largest number of bytes to send at once: those of a quarter of a second, and at least 4 KiB."""
+        return max(int(self._most / _STEPS), _SMALLEST)
+
+    def delay(self, count: int) -> float:
+        """Take `count` bytes, and return the seconds to wait before they may be sent, or after they were received."""
+        now = current.get().monotonic()
+        start = max(self._free_at, now)
+        self._free_at = start + count / self._most
+        return start - now
