@@ -23,6 +23,7 @@ def test_waits() -> None:
         assert [rate.delay(50), rate.delay(100), rate.delay(10)] == [0.0, 0.5, 1.5]
         time.advance(60)
         assert [rate.delay(10), rate.delay(10)] == [0.0, pytest.approx(0.1)]
+        assert rate.delay(10, received=True) == pytest.approx(0.3)
     assert RateLimit(10).step == 4096
     assert RateLimit(4 * MIB).step == MIB
 

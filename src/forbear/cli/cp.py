@@ -75,7 +75,7 @@ def command(
     from forbear.transfer.plans.arguments import CpArguments
 
     def parse() -> CpArguments:
-        arguments = CpArguments.of(
+        return CpArguments.of(
             sources,
             target,
             recursive=recursive,
@@ -90,10 +90,10 @@ def command(
             packed=options["packed"],
             **metadata_of(options),
         )
-        _check_sources(sources)
-        return arguments
 
-    run_transfers(ctx, options, (*sources, target), parse, run_cp, dry_run=dry_run)
+    run_transfers(
+        ctx, options, (*sources, target), parse, run_cp, check=lambda: _check_sources(sources), dry_run=dry_run
+    )
 
 
 def _listed(file: str) -> tuple[str, ...]:

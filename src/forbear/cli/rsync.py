@@ -60,7 +60,7 @@ def command(
     from forbear.transfer.plans.arguments import RsyncArguments
 
     def parse() -> RsyncArguments:
-        arguments = RsyncArguments.of(
+        return RsyncArguments.of(
             source,
             target,
             recursive=recursive,
@@ -78,10 +78,9 @@ def command(
             packed=options["packed"],
             **metadata_of(options),
         )
-        _check_source(source)
-        return arguments
 
-    run_transfers(ctx, options, (source, target), parse, run_rsync, dry_run=dry_run)
+    names = (source, target)
+    run_transfers(ctx, options, names, parse, run_rsync, check=lambda: _check_source(source), dry_run=dry_run)
 
 
 def _check_source(source: str) -> None:

@@ -56,13 +56,14 @@ def run_transfers(
     parse: Callable[[], _A],
     run: Callable[[Storage, _A], Awaitable[Summary]],
     *,
+    check: Callable[[], None],
     dry_run: bool = False,
 ) -> NoReturn:
     """Call `run` with an open Storage and the arguments that `parse` returns, and exit.
 
     The exit code is 0, or 1 if an item failed, or 128 + n after signal n. With `--exit-code`, it is 3 after a dry run
-    that found something to do. `names` are the sources and the target. A
-    ValueError of `parse` or `run` becomes BadInput; other expected errors become Problem.
+    that found something to do. `check` raises BadInput for a wrong source, once all options are checked. `names` are
+    the sources and the target. A ValueError of `parse` or `run` becomes BadInput; other expected errors become Problem.
     """
     try:
         arguments = parse()
@@ -82,6 +83,7 @@ def run_transfers(
     cancelled = [signal.SIGINT]
     with _endpoint(options, names) as endpoint:
         settings = _settings(options, endpoint)
+        check()
         _allow_files(settings.connections)
         with _live_lines(reporter, quiet=options["quiet"], streams=streams):
             try:

@@ -151,9 +151,12 @@ class Connection(asyncio.Protocol):
             raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got {left} fewer")
         self._sending = False
 
-    async def pace(self, count: int) -> None:
-        """Wait until `count` more bytes are within the limit of the rate; the peer does not stall meanwhile."""
-        delay = 0.0 if self._rate is None else self._rate.delay(count)
+    async def pace(self, count: int, *, received: bool = False) -> None:
+        """Wait until `count` more bytes, sent or `received`, are within the limit of the rate, if there is one.
+
+        The peer does not stall meanwhile.
+        """
+        delay = 0.0 if self._rate is None else self._rate.delay(count, received=received)
         if delay > 0:
             self._deadline = max(self._deadline, self._loop.time() + delay + self._stall_timeout)
             await current.get().asleep(delay)

@@ -18,9 +18,9 @@ class RateLimit:
         """The largest number of bytes to send at once: those of a quarter of a second, and at least 4 KiB."""
         return max(int(self._most / _STEPS), _SMALLEST)
 
-    def delay(self, count: int) -> float:
-        """Take `count` bytes, and return the seconds to wait before they may be sent, or after they were received."""
+    def delay(self, count: int, *, received: bool = False) -> float:
+        """Take `count` bytes, and return the seconds to wait: before they are sent, or after they were `received`."""
         now = current.get().monotonic()
         start = max(self._free_at, now)
         self._free_at = start + count / self._most
-        return start - now
+        return (self._free_at if received else start) - now

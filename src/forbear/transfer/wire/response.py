@@ -101,7 +101,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
         if self._paused and self._size <= _HIGH // 2:
             self._paused = False
             self._connection.transport.resume_reading()
-        await self._connection.pace(len(data))
+        await self._connection.pace(len(data), received=True)
         return data
 
     async def read(self, limit: int | None = None) -> bytes:
