@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.shell_completion import ShellComplete
+from click.shell_completion import ShellComplete, get_completion_class
 
 from forbear import export
 from forbear.cli.app import COMMANDS, app
 from forbear.cli.explain import tables
 from forbear.services import registry
 from forbear.services.policies import policy_names
-from tests.cli.conftest import Finish
 
 
 def offered(*words: str, incomplete: str = "") -> list[str]:
@@ -96,19 +95,19 @@ echo "${COMPREPLY[@]}"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script(shell: str, finish: Finish) -> None:
-    """The script is printed for each of these shells, and calls the program by its name."""
-    done = finish(_FORBEAR_COMPLETE=f"{shell}_source")
-    assert done.returncode == 0
-    assert "_FORBEAR_COMPLETE=" in done.stdout
+def test_the_script(shell: str) -> None:
+    """There is a script for each of these shells, which calls the program by its name."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    script = kind(app, {}, "forbear", "_FORBEAR_COMPLETE").source()
+    assert "_FORBEAR_COMPLETE=" in script
+    assert "forbear" in script
 
 
 def test_python_m_forbear(env: dict[str, str]) -> None:
     """`python -m forbear` is the command line, with its name and exit codes."""
     for args, code, text in (
-        (("--version",), 0, "forbear "),
         (("schedule", "ci", "--attempts", "2"), 0, "ci: steps of 1 s"),
-        (("schedule", "perl"), 2, "error: no such profile: perl\nhint: "),
         (("schedule", "--nothing"), 2, "hint: see `forbear schedule --help`"),
     ):
         command = [sys.executable, "-m", "forbear", *args]

@@ -37,7 +37,9 @@ _OPTIONS = (
     click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within SOURCE that it matches."),
     click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches."),
     click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."),
-    click.option("--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time."),
+    click.option(
+        "--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time.  [default: 64]"
+    ),
     click.option("--limit-rate", type=values.rate, metavar="RATE", help="Move at most 500K or 1.5M bytes per second."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
     click.option("-v", "--verbose", is_flag=True, help="Print a line on stderr for every file."),
@@ -113,7 +115,7 @@ def transfer_options(function: F) -> F:
     return profile_option("cloud_storage", "The policy, as in `forbear schedule`.")(described)
 
 
-def check(options: TransferOptions, *, dry_run: bool) -> None:
+def check(options: TransferOptions, *, dry_run: bool = False) -> None:
     """Raise BadInput for options that exclude each other, and for one that needs another one.
 
     The old name `--storm` gets a warning, and its value becomes that of `--faults` unless that is used, too.
