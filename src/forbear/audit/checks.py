@@ -4,21 +4,23 @@ import ast
 import math
 import re
 from collections.abc import Iterator
-from typing import cast
 
-from forbear.audit.errors import INTERRUPTS, is_hopeless, is_status_error
+from forbear.audit.errors import INTERRUPTS, is_conflict, is_hopeless, is_status_error
 from forbear.audit.find import find_retries
+from forbear.audit.last import last_attempt
+from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Module, inside
 from forbear.audit.nesting import nested
 from forbear.audit.repeats import blocking, retry_after, unsafe, unsafe_by_client
 from forbear.audit.state import leaves_behind
 from forbear.audit.uses import RetryUse, RetryUses
-from forbear.audit.waits import sleeps
+from forbear.audit.waits import is_momentary
 
 Hit = tuple[str, ast.AST, str, str]
 """A rule, the node to report, the message, and the library."""
 
 _LONGEST = 120.0  # seconds: a single wait above this needs a reason
+_RIVALS = re.compile(r"conflict|concurrent|\brace\b", re.IGNORECASE)
 _RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
 
 
@@ -30,6 +32,7 @@ def check(module: Module) -> Iterator[Hit]:
             yield rule, node, message, use.library
     yield from unsafe_by_client(module)
     yield from blocking(module, uses)
+    yield from _hidden_ends(module)
 
 
 def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
@@ -37,9 +40,10 @@ def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[st
     if use.attempts == 1:
         return  # the policy is off
     if not use.shared:
-        yield from _limits(use)
-        yield from _waits(use)
-        yield from _errors(module, use)
+        momentary = is_momentary(module, use)
+        yield from _limits(use, momentary=momentary)
+        yield from _waits(module, use, momentary=momentary)
+        yield from _errors(module, use, momentary=momentary)
     elif use.region:
         yield from _wrong_statuses(module, use)
     if use.region:
@@ -49,42 +53,72 @@ def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[st
         for node, message in leaves_behind(module, use):
             yield "STATE", node, message
     if use.loop is not None:
-        yield from _loop_only(module, use, use.loop)
+        yield from last_attempt(module, use, use.loop)
 
 
-def _limits(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+def _limits(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
     if use.unbounded:
         yield "UNBOUNDED", use.node, "no limit of attempts and no deadline: it may never end"
-    elif use.deadline is False:
+    elif use.deadline is False and not (momentary or use.few or _only_files(use)):
+        if use.attempts == 2 and use.wait == "none":
+            return
         yield "NO-DEADLINE", use.node, "no limit of time: slow attempts and long waits add up"
 
 
-def _waits(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
     place = use.wait_node or use.node
-    if use.attempts == 2 and use.wait in ("none", "fixed"):
-        return  # a single retry brings no storm
+    if momentary or ((use.few or use.attempts == 2) and use.wait in ("none", "fixed")):
+        return  # for something on this machine; a single retry brings no storm
+    if (use.wait == "none" or (use.wait == "fixed" and not use.unbounded)) and _is_conflict(module, use):
+        return  # the rival has finished
     if use.wait == "none":
         yield "FIXED", place, "it does not wait between attempts"
     elif use.wait == "fixed":
         yield "FIXED", place, "every wait has the same length"
-    elif use.wait == "growing" and use.jitter is False:
+    elif use.wait == "growing" and use.jitter is False and not _only_files(use):
         yield "NO-JITTER", place, "the waits have no jitter: clients that fail together retry together"
     if use.wait == "growing" and use.longest is not None and use.longest > _LONGEST and use.deadline is not True:
         much = "without a limit" if use.longest == math.inf else f"to {use.longest:.0f} s"
         yield "NO-CAP", place, f"the waits grow {much}"
 
 
-def _errors(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
-    place = use.error_node or use.node
+def _only_files(use: RetryUse) -> bool:
+    """Return whether an attempt of a loop only moves or removes files of this machine."""
+    calls = [node for attempt in use.tries for node in inside(attempt.body) if isinstance(node, ast.Call)]
+    names = [ast.unparse(call.func) for call in calls]
+    if use.errors == ("PermissionError",):
+        return all(map(_RENAMES.search, names))
+    return bool(names) and all(name.startswith(("os.", "shutil.")) for name in names)
+
+
+def _is_conflict(module: Module, use: RetryUse) -> bool:
+    """Return whether a retry repeats after conflicts with a rival: its errors, tests or messages say so."""
+    if not use.tries:
+        return bool(use.errors) and all(map(is_conflict, use.errors or ()))
+    handlers = [handler for attempt in use.tries for handler in attempt.handlers]
+    tests = [node.test for node in inside([s for h in handlers for s in h.body]) if isinstance(node, ast.If)]
+    types = [value for h in handlers if (value := module.value(h.type)) is not None]
+    names = [ast.unparse(n) for e in [*tests, *types] for n in ast.walk(e) if isinstance(n, (ast.Name, ast.Attribute))]
+    code = inside([s for h in handlers for s in h.body])
+    texts = [node.value for node in code if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return any(map(is_conflict, names)) or any(map(_RIVALS.search, texts))
+
+
+def _errors(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
+    place = next((use.places[n] for n in ("BaseException", "Exception") if n in use.places), use.error_node or use.node)
     errors = use.errors or ()
-    swallowed = [name for name in errors if name in INTERRUPTS]
+    swallowed = [name for name in errors if name in INTERRUPTS and name not in use.decided]
     if swallowed and not (use.selective and "BaseException" not in swallowed and use.library != "loop"):
         yield "CATCH-ALL", place, f"it retries {_short(swallowed[0])}, and so swallows interrupts or cancellation"
     elif use.everything:
         yield "CATCH-ALL", place, "it retries every Exception, bugs included"
-    wrong = [name for name in errors if is_hopeless(name) and not _is_lock(name, use)]
-    if wrong:
-        yield "WRONG-ERROR", place, f"another attempt does not cure {' or '.join(map(_short, wrong))}"
+    wrong = [name for name in errors if is_hopeless(name) and name not in use.cured and not _is_lock(name, use)]
+    if wrong and not momentary:
+        yield (
+            "WRONG-ERROR",
+            use.places.get(wrong[0], place),
+            f"another attempt does not cure {' or '.join(map(_short, wrong))}",
+        )
     else:
         yield from _wrong_statuses(module, use)
 
@@ -108,73 +142,20 @@ def _wrong_statuses(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AS
 def _is_lock(name: str, use: RetryUse) -> bool:
     """Return whether an error may pass: Windows refuses to move or remove a file that another program has open."""
     calls = [ast.unparse(node.func) for node in inside(use.region) if isinstance(node, ast.Call)]
-    return name in ("PermissionError", "FileExistsError") and any(map(_RENAMES.search, calls))
+    return name == "PermissionError" and any(map(_RENAMES.search, calls))
 
 
 def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _loop_only(module: Module, use: RetryUse, loop: ast.AST) -> Iterator[tuple[str, ast.AST, str]]:
-    assert isinstance(loop, (ast.For, ast.AsyncFor, ast.While))  # noqa: S101 - for type checkers
-    for call in sleeps(module, loop.body):
-        if use.attempts != math.inf and _sleeps_last(module, loop, call, use):
-            yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
-    for node in inside([s for attempt in use.tries for handler in attempt.handlers for s in handler.body]):
-        if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Constant) and node.cause.value is None:
-            yield "LOST-CAUSE", node, "`from None` hides the last error"
-    after = _after(module, loop)
-    if use.tries and isinstance(after, ast.Raise) and isinstance(after.exc, (ast.Call, ast.Name)):
-        named = isinstance(after.exc, ast.Name) and not after.exc.id[:1].isupper()
-        if not named and (after.cause is None or isinstance(after.cause, ast.Constant)):
-            yield "LOST-CAUSE", after, "the last error is not the cause of this one"
-
-
-def _after(module: Module, loop: ast.For | ast.AsyncFor | ast.While) -> ast.stmt | None:
-    """Return the statement that follows when the attempts are used up."""
-    if loop.orelse:
-        return loop.orelse[0]
-    parent = module.parents[loop]
-    for name in ("body", "orelse", "finalbody"):
-        block = _block(parent, name)
-        if loop in block:
-            rest = [s for s in block[block.index(loop) + 1 :] if not isinstance(s, ast.Expr)]
-            return rest[0] if rest else None
-    return None
-
-
-def _sleeps_last(module: Module, loop: ast.For | ast.AsyncFor | ast.While, call: ast.Call, use: RetryUse) -> bool:
-    """Return whether a sleep follows the last attempt: nothing before it leaves the loop by the number of attempts."""
-    limited = isinstance(loop, ast.For) or (
-        isinstance(loop, ast.While) and any(isinstance(n, ast.Compare) for n in ast.walk(loop.test))
-    )
-    if not limited or use.deadline:
-        return False
-    node: ast.AST = call
-    for parent in module.ancestors(call):
-        if isinstance(parent, ast.If) and not re.search(r"status|\.ok\b", ast.unparse(parent.test)):
-            return False
-        for name in ("body", "orelse"):
-            block: list[ast.AST] = [*_block(parent, name)]
-            if node in block:
-                for statement in block[: block.index(node)]:
-                    if isinstance(statement, ast.If) and any(
-                        isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([statement])
-                    ):
-                        return False
-                if (
-                    parent is loop
-                    and not any(isinstance(s, ast.Try) or use.statuses for s in block[: block.index(node)])
-                    and not isinstance(node, (ast.Try, ast.If))
-                ):
-                    return False
-        if parent is loop:
-            return True
-        node = parent
-    return False
-
-
-def _block(parent: ast.AST, name: str) -> list[ast.stmt]:
-    """Return the statements in a field of a node, none where the field has something else."""
-    block: object = getattr(parent, name, None)
-    return [s for s in cast("list[object]", block) if isinstance(s, ast.stmt)] if isinstance(block, list) else []
+def _hidden_ends(module: Module) -> Iterator[Hit]:
+    """Yield where tenacity's RetryError, which holds the last error, is replaced by another error `from None`."""
+    if not any(name.partition(".")[0] == "tenacity" for name in module.imports.values()):
+        return
+    for handler in (node for node in module.parents if isinstance(node, ast.ExceptHandler)):
+        if "tenacity.RetryError" not in (error_names(module, handler.type) or ()):
+            continue
+        for node in inside(handler.body):
+            if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Constant):
+                yield "LOST-CAUSE", node, "`from None` hides the last error", "tenacity"

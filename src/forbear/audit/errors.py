@@ -35,7 +35,7 @@ _CLIENTS: Final = frozenset({
 _HOPELESS_BUILTINS: Final = frozenset({
     "KeyError", "IndexError", "AttributeError", "TypeError", "NameError", "NotImplementedError", "ImportError",
     "ModuleNotFoundError", "SyntaxError", "FileNotFoundError", "PermissionError", "IsADirectoryError",
-    "NotADirectoryError", "FileExistsError", "ZeroDivisionError", "RecursionError",
+    "NotADirectoryError", "ZeroDivisionError", "RecursionError",
 })  # fmt: skip
 
 _HOPELESS_NAMES: Final = frozenset({
@@ -44,6 +44,15 @@ _HOPELESS_NAMES: Final = frozenset({
     "Unauthenticated", "InvalidArgument", "UnprocessableEntityError", "NoCredentialsError", "NoPermissionError",
     "AuthenticationFailed", "InvalidCredentials",
 })  # fmt: skip
+
+_NO_ACCESS: Final = re.compile(
+    r"(?:Authentication|Authorization|Unauthorized|Forbidden|AccessDenied|PermissionDenied|InvalidCredentials?)"
+    r"(?:Error|Exception|Result|Failed|Failure)?$"
+)
+
+_CONFLICT: Final = re.compile(
+    r"Integrity|Conflict|StaleData|Serializ|Deadlock|UniqueViolation|WatchError|Concurren|AlreadyExists|Aborted"
+)
 
 _STATUS_ERRORS: Final = frozenset({
     "requests.HTTPError", "requests.exceptions.HTTPError", "requests.RequestException",
@@ -68,7 +77,13 @@ def is_doubtful(name: str, kind: str) -> bool:
 
 def is_hopeless(name: str) -> bool:
     """Return whether another attempt cannot cure an error: a bug, a missing file, a refused login."""
-    return name in _HOPELESS_BUILTINS or name.rpartition(".")[2] in _HOPELESS_NAMES
+    last = name.rpartition(".")[2]
+    return name in _HOPELESS_BUILTINS or last in _HOPELESS_NAMES or bool(_NO_ACCESS.search(last))
+
+
+def is_conflict(name: str) -> bool:
+    """Return whether an error means that a rival was faster: another attempt needs no wait."""
+    return bool(_CONFLICT.search(name.rpartition(".")[2]))
 
 
 def is_status_error(name: str) -> bool:

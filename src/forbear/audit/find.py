@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from forbear.audit.libraries import celery, decorators, objects
+from forbear.audit.limits import has_scope
 from forbear.audit.loops import read_loop
 from forbear.audit.modules import Function, Module, from_package, inside
 from forbear.audit.uses import RetryUse
@@ -13,7 +14,6 @@ _PACKAGES = frozenset({
     "aiohttp_retry", "google", "redis", "valkey",
 })  # fmt: skip
 _BARE = ("tenacity", "retrying")  # `retry(function)` is a retry with the defaults
-_TIMEOUTS = ("timeout", "timeout_at", "fail_after", "fail_at", "move_on_after", "move_on_at")
 _CALLS = ("call", "acall", "__call__", "retry_call")
 
 
@@ -127,15 +127,8 @@ def _looped(module: Module, seen: set[int]) -> Iterator[RetryUse]:
             use = _resolved(module, loop.iter, seen)
             if use is not None and use.library in _DECORATORS:
                 use.function, use.region = module.function_of(loop), loop.body
-                use.deadline = use.deadline or _within_timeout(module, loop) or use.deadline
+                use.deadline = True if has_scope(module, loop) else use.deadline
                 yield use
-
-
-def _within_timeout(module: Module, loop: ast.AST) -> bool:
-    """Return whether a loop stands in `async with asyncio.timeout(...)` or its like."""
-    scopes = [parent for parent in module.ancestors(loop) if isinstance(parent, (ast.With, ast.AsyncWith))]
-    calls = [item.context_expr for scope in scopes for item in scope.items if isinstance(item.context_expr, ast.Call)]
-    return any(module.dotted(call.func).rpartition(".")[2] in _TIMEOUTS for call in calls)
 
 
 def _called(module: Module, seen: set[int]) -> Iterator[RetryUse]:

@@ -8,17 +8,37 @@ import ast
 import re
 
 from forbear.audit.effects import effects
+from forbear.audit.flow import (
+    FAILED_STATUSES,
+    about_errors,
+    after,
+    continues,
+    may_leave,
+    names_in,
+    repeated_statuses,
+    success_leaves,
+)
 from forbear.audit.http import request_of
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.limits import read_limits
 from forbear.audit.modules import Loop, Module, inside
+from forbear.audit.polling import differs, is_polling, is_service
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import read_waits, sleeps
 
 _WORDS = re.compile(r"retr|attempt|tries|trial", re.IGNORECASE)
-_STATUS = re.compile(r"status_code|\bstatus\b|\.ok\b|is_success|is_error|status\(\)")
-_NOT_YET = ("Empty", "QueueEmpty", "QueueFull", "Full", "BlockingIOError", "InterruptedError", "WouldBlock")  # polling
+_NETWORK = re.compile(
+    r"Connection|Connect|Timeout|Unavailable|Transient|Throttl|RateLimit|Disconnect|Network|Reconnect|Transport|Temporary"
+)
+_STATES = (404, 409, 423, 425)  # a loop that repeats only these waits for a state
+_CURES = re.compile(
+    r"(?:^|[._])(?:refresh\w*|renew\w*|re?new_\w+|reload\w*|create\w*|makedirs|mkdir|pop|unlink|remove|rmtree|delete\w*|clear|"
+    r"reset\w*|install\w*|re?login|authenticate|update\w*|init\w*|ensure\w*|invalidate\w*|close|chmod|reconnect)$"
+)
 _LOOKS = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
+_TALK = re.compile(
+    r"log|print|warn|debug|info|error\b|exception|echo|append|add|str|repr|type|format|message|emit|record|len|set_|put"
+)
 _QUIET = re.compile(
     r"(?:^|\.)(?:sleep|print|debug|info|warning|warn|error|exception|log|uniform|random|randint|min|max|range|format|wait)$"
 )
@@ -28,27 +48,57 @@ def read_loop(module: Module, loop: Loop) -> RetryUse | None:
     """Return the retry that a loop is, None if it is none."""
     if isinstance(loop, ast.AsyncFor) or not _counts(module, loop):
         return None
-    use = RetryUse("loop", loop, region=loop.body, function=module.function_of(loop), loop=loop)
-    attempts = [node for node in _statements(loop.body) if isinstance(node, ast.Try)]
-    tries = [node for node in attempts if any(map(_continues, node.handlers)) and _success_ends(loop, node)]
-    if tries:
-        use.tries = tries[:1]
-        _read_errors(module, tries[0], use)
-        if use.errors and all(name.rpartition(".")[2] in _NOT_YET for name in use.errors):
-            return None
-        checked = tries[0].body
-    elif _read_statuses(module, loop, use):
-        checked = loop.body
-    else:
+    if isinstance(loop, ast.While) and "redirect" in ast.unparse(loop.test):
         return None
-    if _differs(loop, checked) or not _evidence(module, loop, checked):
+    attempts = [
+        node
+        for node in _statements(loop.body)
+        if isinstance(node, ast.Try)
+        and any(continues(loop, handler) for handler in node.handlers)
+        and success_leaves(module, loop, node)
+    ]
+    if not attempts:
+        return _by_status(module, loop)
+    uses = (_by_error(module, loop, attempt) for attempt in attempts)
+    return next((use for use in uses if use is not None), None)
+
+
+def _by_error(module: Module, loop: Loop, attempt: ast.Try) -> RetryUse | None:
+    """Return the retry of a loop that repeats the body of a `try` after errors."""
+    use = RetryUse("loop", loop, region=loop.body, function=module.function_of(loop), loop=loop, tries=[attempt])
+    _read_errors(module, loop, attempt, use)
+    if not _is_same(module, loop, attempt, attempt.body, use.errors or ()):
         return None
-    if tries and any(map(_delegates, tries[0].handlers)):
-        use.selective = True  # another object knows errors, limits and waits
+    if any(map(_delegates, attempt.handlers)):
+        use.selective = use.reads_header = True  # another object knows errors, limits and waits
         return use
     read_limits(module, loop, use)
+    if use.unbounded and is_service(module, loop):
+        return None
     read_waits(module, loop, use)
     return use
+
+
+def _by_status(module: Module, loop: Loop) -> RetryUse | None:
+    """Return the retry of a loop that repeats a request after failed statuses."""
+    statuses = repeated_statuses(module, loop) if sleeps(module, loop.body) else ()
+    if set(statuses) <= set(_STATES) or not _is_same(module, loop, None, loop.body, ()):
+        return None
+    use = RetryUse("loop", loop, region=loop.body, function=module.function_of(loop), loop=loop, statuses=statuses)
+    read_limits(module, loop, use)
+    if use.unbounded and (is_service(module, loop) or len(statuses) == len(FAILED_STATUSES)):
+        return None  # a loop that repeats a 401 for ever waits for a 200
+    read_waits(module, loop, use)
+    return use
+
+
+def _is_same(
+    module: Module, loop: Loop, attempt: ast.Try | None, checked: list[ast.stmt], errors: tuple[str, ...]
+) -> bool:
+    """Return whether a loop makes the same call again, and does not wait for a state."""
+    if is_polling(module, loop, attempt, errors) or differs(module, loop, attempt):
+        return False
+    return not _differs(loop, checked) and _evidence(module, loop, checked, errors)
 
 
 def _counts(module: Module, loop: Loop) -> bool:
@@ -56,6 +106,9 @@ def _counts(module: Module, loop: Loop) -> bool:
     if isinstance(loop, ast.While):
         return True
     source = loop.iter
+    values = module.items(source) if isinstance(source, (ast.Tuple, ast.List)) else None
+    if values and all(isinstance(value, (int, float)) for value in values):
+        return True
     if isinstance(source, ast.Call):
         name = module.dotted(source.func).rpartition(".")[2]
         if name in ("reversed", "enumerate") and source.args and isinstance(source.args[0], ast.Call):
@@ -79,95 +132,59 @@ def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
     return result
 
 
-def _continues(handler: ast.ExceptHandler) -> bool:
-    """Return whether the loop goes on after a handler, at least in some cases."""
-    return not _exits(handler.body)
-
-
-def _exits(body: list[ast.stmt]) -> bool:
-    """Return whether a block always leaves the loop."""
-    for statement in body:
-        if isinstance(statement, (ast.Return, ast.Raise, ast.Break)):
-            return True
-        if isinstance(statement, (ast.With, ast.AsyncWith)) and _exits(statement.body):
-            return True
-        if isinstance(statement, ast.If) and statement.orelse and _exits(statement.body) and _exits(statement.orelse):
-            return True
-        if (
-            isinstance(statement, ast.Expr)
-            and isinstance(statement.value, ast.Call)
-            and ast.unparse(statement.value.func) in ("sys.exit", "exit", "os._exit")
-        ):
-            return True
-    return False
-
-
-def _leaves(module_loop: Loop, body: list[ast.stmt]) -> bool:
-    """Return whether success leaves the loop at the end of `body`: always, by a status, or by a flag of its test."""
-    flags = (
-        {n.id for n in ast.walk(module_loop.test) if isinstance(n, ast.Name)}
-        if isinstance(module_loop, ast.While)
-        else set[str]()
-    )
-    for statement in body:
-        if isinstance(statement, (ast.Return, ast.Break)):
-            return True
-        if isinstance(statement, (ast.With, ast.AsyncWith)) and _leaves(module_loop, statement.body):
-            return True
-        if (
-            isinstance(statement, ast.If)
-            and _STATUS.search(ast.unparse(statement.test))
-            and _leaves(module_loop, statement.body + statement.orelse)
-        ):
-            return True
-        if (
-            isinstance(statement, ast.Assign)
-            and isinstance(statement.value, ast.Constant)
-            and isinstance(statement.value.value, bool)
-        ) and any(isinstance(t, ast.Name) and t.id in flags for t in statement.targets):
-            return True
-    return False
-
-
-def _success_ends(loop: Loop, attempt: ast.Try) -> bool:
-    if _leaves(loop, attempt.body) or _leaves(loop, attempt.orelse):
-        return True
-    retried = [handler for handler in attempt.handlers if _continues(handler)]
-    if not all(isinstance(handler.body[-1], ast.Continue) for handler in retried):
-        return False
-    return attempt in loop.body and _leaves(loop, loop.body[loop.body.index(attempt) + 1 :])
-
-
-def _read_errors(module: Module, attempt: ast.Try, use: RetryUse) -> None:
+def _read_errors(module: Module, loop: Loop, attempt: ast.Try, use: RetryUse) -> None:
     names: list[str] = []
     before = False
     for handler in attempt.handlers:
-        if not _continues(handler):
+        if not continues(loop, handler):
             others = error_names(module, handler.type) or ()
             before = before or any(
                 name.rpartition(".")[2] not in ("KeyboardInterrupt", "CancelledError", "SystemExit") for name in others
             )
             continue
-        use.error_node = handler.type or handler
+        use.error_node = use.error_node or handler.type or handler
         types = ("BaseException",) if handler.type is None else error_names(module, handler.type)
         if types is None:
             return
-        use.selective = use.selective or before or _decides(handler)
+        decides = _decides(module, loop, attempt, handler)
+        use.selective = use.selective or before or decides
+        use.places |= dict.fromkeys(types, handler.type or handler)
+        use.decided |= frozenset(types) if decides else frozenset()
+        use.cured |= frozenset(types) if decides or _cures(attempt, handler) else frozenset()
         names += types
     use.errors = tuple(names)
 
 
-def _decides(handler: ast.ExceptHandler) -> bool:
-    """Return whether a handler looks at the error, or calls something, to decide whether to go on."""
+def _decides(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
+    """Return whether a test of the error decides if the loop goes on: in the handler, or after it."""
+    path = [*handler.body, *after(module, loop, attempt)]
+    names = about_errors([handler], path)
+    tests = [node for node in inside(path) if isinstance(node, ast.If)]
+    deciding = [t for t in tests if may_leave([t]) or any(isinstance(n, ast.Continue) for n in inside([t]))]
+    if any(names_in(t.test) & names or "isinstance(" in ast.unparse(t.test) for t in deciding):
+        return True
+    return any(_gets(node, handler.name) for node in inside(path) if isinstance(node, ast.Call))
+
+
+def _gets(call: ast.Call, error: str | None) -> bool:
+    """Return whether a function that is no log gets the error, so that it may raise it."""
+    values = [*call.args, *(item.value for item in call.keywords)]
+    passed = any(isinstance(value, ast.Name) and value.id == error for value in values)
+    return passed and not _TALK.search(ast.unparse(call.func).lower())
+
+
+def _cures(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler changes something that the attempt reads, or makes or removes something."""
+    read = set[str]().union(*(names_in(statement) for statement in attempt.body))
     for node in inside(handler.body):
-        if isinstance(node, ast.If) and any(
-            isinstance(n, (ast.Raise, ast.Return, ast.Break)) for n in inside([*node.body, *node.orelse])
-        ):
-            names = {n.id for n in ast.walk(node.test) if isinstance(n, ast.Name)}
-            if handler.name in names or any(
-                isinstance(n, ast.Call) and "isinstance" in ast.unparse(n.func) for n in ast.walk(node.test)
-            ):
-                return True
+        if isinstance(node, ast.Delete):
+            return True
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) in read for target in node.targets):
+            return True
+        if isinstance(node, ast.Assign) and any(isinstance(target, ast.Subscript) for target in node.targets):
+            return True
+        if isinstance(node, ast.Call) and _CURES.search(ast.unparse(node.func)):
+            return True
     return False
 
 
@@ -189,30 +206,6 @@ def _delegates(handler: ast.ExceptHandler) -> bool:
                 }
                 if handler.name in names and ast.unparse(call.func) not in _LOOKS:
                     return True
-    return False
-
-
-def _read_statuses(module: Module, loop: Loop, use: RetryUse) -> bool:
-    """Return whether a loop without `try` goes on after failed statuses, and set these in `use`."""
-    if not sleeps(module, loop.body):
-        return False
-    for index, statement in enumerate(loop.body):
-        if not isinstance(statement, ast.If) or not re.search(
-            r"status_code|\.ok\b|is_success", ast.unparse(statement.test)
-        ):
-            continue
-        numbers = {
-            n.value
-            for n in ast.walk(statement.test)
-            if isinstance(n, ast.Constant) and isinstance(n.value, int) and n.value is not True
-        }
-        repeated = isinstance(statement.body[-1], ast.Continue) and _exits(loop.body[index + 1 :])
-        if repeated:
-            use.statuses = tuple(sorted(numbers)) or (500,)
-            return True
-        if _exits(statement.body):
-            use.statuses = (500,)
-            return True
     return False
 
 
@@ -239,7 +232,7 @@ def _differs(loop: Loop, checked: list[ast.stmt]) -> bool:
     return False
 
 
-def _evidence(module: Module, loop: Loop, checked: list[ast.stmt]) -> bool:
+def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple[str, ...]) -> bool:
     """Return whether anything but the shape says "retry": a sleep, a name, or a call that leaves the process."""
     head = ast.unparse(loop.test if isinstance(loop, ast.While) else loop.target)
     handlers = [
@@ -248,6 +241,8 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt]) -> bool:
     names = {n.id for n in inside(handlers) if isinstance(n, ast.Name)}
     if any(isinstance(node, ast.Call) and ast.unparse(node.func) in ("input", "next") for node in inside(checked)):
         return False
+    if any(_NETWORK.search(name.rpartition(".")[2]) for name in errors):
+        return True
     if sleeps(module, loop.body) or _WORDS.search(head) or any(map(_WORDS.search, names)):
         return True
     if any(isinstance(node, ast.Call) and request_of(module, node) for node in inside(checked)):

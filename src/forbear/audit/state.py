@@ -37,7 +37,7 @@ def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[t
         if not target or _COUNTS.search(target.lower()) or _changes(use, target, _TAKES):
             continue  # a stack is popped again
         if any(map(_may_fail, flat[index + 1 :])):
-            yield statement, f"`{target}` grows before the call, once for each attempt"
+            yield statement, f"`{target}` is changed before the call, once for each attempt"
 
 
 def _popped(module: Module, body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:

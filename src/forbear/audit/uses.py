@@ -29,10 +29,14 @@ class RetryUse:
     errors: tuple[str, ...] | None = None
     error_node: ast.AST | None = None
     wait_node: ast.AST | None = None
+    places: dict[str, ast.AST] = field(default_factory=dict[str, ast.AST])  # the handler of each error of a loop
+    decided: frozenset[str] = frozenset()  # errors that a handler looks at
+    cured: frozenset[str] = frozenset()  # errors after which a handler changes something
     region: list[ast.stmt] = field(default_factory=list[ast.stmt])
     function: Function | None = None
     loop: ast.For | ast.AsyncFor | ast.While | None = None
     tries: list[ast.Try] = field(default_factory=list[ast.Try])
+    few: bool = False  # by default it makes at most two attempts
     selective: bool = False  # a predicate decides about the errors, too
     safe: bool = False  # it repeats nothing that may have been executed
     statuses: tuple[int, ...] = ()  # a loop that reads statuses retries these
