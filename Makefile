@@ -112,6 +112,14 @@ docs: $(DEV) ## run the examples in the documentation, check that its reference 
 reference: $(DEV) ## make docs/reference from the tables and policies
 	@$(PY) -m docs.generate
 
+SITE := $(VENV)/.docs
+
+.PHONY: site
+site: $(SITE) ## build the documentation as a site in build/site; a warning or a broken link fails
+	@rm -rf build/site
+	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/site
+	@$(PY) -m docs.site build/site
+
 .PHONY: unasync
 unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
 	@$(PY) tools/unasync.py
@@ -145,6 +153,7 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 	@$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	@$(COMPILE) requirements/demo.in -o requirements/demo.txt
 	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
+	@$(COMPILE) requirements/docs.in -c requirements/dev.txt -o requirements/docs.txt
 
 .PHONY: clean
 clean: ## remove .venv and everything generated

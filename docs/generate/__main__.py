@@ -1,28 +1,36 @@
-"""`python -m docs.generate` writes the reference pages, and the tables of measured figures in two other pages.
+"""`python -m docs.generate` writes the reference pages and pictures, and the tables of measured figures in other pages.
 
-With `--check` it only reports pages that are out of date.
+With `--check` it only reports files that are out of date.
 """
 
 import sys
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from docs.generate import fleet, waits
+from docs.generate import demo, fleet, pictures, waits
 from docs.generate.pages import PAGES
 
 FOLDER = Path(__file__).parents[1] / "reference"
 EXPORTS = Path(__file__).parents[1] / "export.md"
 FLEET = Path(__file__).parents[1] / "fleet.md"
+WHY = Path(__file__).parents[1] / "why.md"
 
 
 def page(name: str) -> str:
     """Return the text of a page, made from the tables and profiles of today.
 
-    For "export" and "fleet" its tables of measured figures alone are made.
+    For "export", "fleet" and "why" its tables of measured figures alone are made.
     """
-    if name == EXPORTS.stem:
-        return waits.filled(EXPORTS.read_text(encoding="utf-8"))
-    return fleet.filled(FLEET.read_text(encoding="utf-8")) if name == FLEET.stem else _reference(name)
+    filled: dict[str, tuple[Callable[[str], str], Path]] = {
+        EXPORTS.stem: (waits.filled, EXPORTS),
+        FLEET.stem: (fleet.filled, FLEET),
+        WHY.stem: (demo.filled, WHY),
+    }
+    if name not in filled:
+        return _reference(name)
+    fill, file = filled[name]
+    return fill(file.read_text(encoding="utf-8"))
 
 
 @cache
@@ -30,21 +38,36 @@ def _reference(name: str) -> str:
     return "\n".join(PAGES[name]()).rstrip("\n") + "\n"
 
 
-def outdated() -> list[Path]:
-    """Return the files that are missing or differ from the text of their page."""
-    files = {FOLDER / f"{name}.md": page(name) for name in PAGES} | {file: page(file.stem) for file in (EXPORTS, FLEET)}
-    return [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+def outdated() -> dict[Path, str]:
+    """Return the files that are missing or out of date, each with its text of today."""
+    return {path: text for path, text in files() if not path.exists() or path.read_text(encoding="utf-8") != text}
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """Yield all files that are made, each with its text of today."""
+    for name in PAGES:
+        yield FOLDER / f"{name}.md", page(name)
+    for file in (EXPORTS, FLEET, WHY):
+        yield file, page(file.stem)
+    for name in pictures.PICTURES:
+        yield pictures.FOLDER / f"{name}.svg", _picture(name)
+
+
+@cache
+def _picture(name: str) -> str:
+    return pictures.PICTURES[name]()
 
 
 def main(arguments: list[str]) -> int:
     """Write or check the pages and return the exit code: 1 if `--check` finds a page that is out of date."""
-    paths = outdated()
+    changed = outdated()
     if arguments == ["--check"]:
-        for path in paths:
+        for path in changed:
             sys.stderr.write(f"error: {path.name} is out of date\nhint: make reference\n")
-        return 1 if paths else 0
-    for path in paths:
-        path.write_text(page(path.stem), encoding="utf-8")
+        return 1 if changed else 0
+    for path, text in changed.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

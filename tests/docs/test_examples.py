@@ -1,8 +1,11 @@
 """Every Python example of the README and of docs/ is run, in virtual time and against the embedded cloud."""
 
+import doctest
+import io
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -10,8 +13,9 @@ from typing import ClassVar
 import httpx
 import pytest
 import redis
+from sybil import Example
 from sybil.document import Document
-from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
@@ -70,13 +74,32 @@ def database(tmp_path: Path) -> dict[str, object]:
     return {"dialect": "sqlite://", "connect": connect, "lost": _Line.lost}
 
 
+class Printed:
+    """What the Python blocks of a page have printed; a block of `output` is compared with all that is new."""
+
+    def __init__(self) -> None:
+        self.text = io.StringIO()
+
+    def check(self, example: Example) -> str | None:
+        """Return what was printed if the block says otherwise; "..." stands for anything."""
+        got = self.text.getvalue()
+        self.text.seek(0)
+        self.text.truncate()
+        if doctest.OutputChecker().check_output(example.parsed, got, doctest.ELLIPSIS):
+            return None
+        return f"the example printed:\n{got}"
+
+
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
 def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str, database: dict[str, object]) -> None:
     """The examples of a page run from top to bottom, in one namespace that begins with the servers of the fixtures."""
-    document = Document.parse(str(page), PythonCodeBlockParser(), SkipParser())
+    printed = Printed()
+    document = Document.parse(
+        str(page), PythonCodeBlockParser(), CodeBlockParser("output", printed.check), SkipParser()
+    )
     document.namespace |= {"cloud": cloud, "server": server, "valkey": valkey} | database
     examples = list(document.examples())
-    with virtual_time(seed=1):
+    with virtual_time(seed=1), redirect_stdout(printed.text):
         for example in examples:
             example.evaluate()
     for value in document.namespace.values():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate.__main__ import EXPORTS, FLEET, FOLDER, main, outdated, page
+from docs.generate.__main__ import EXPORTS, FLEET, FOLDER, WHY, main, outdated, page
 from docs.generate.pages import PAGES
 from forbear.cli.explain import tables
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_pages_are_up_to_date() -> None:
     """Every page is what the tables and policies make of it; `make reference` cures a failure."""
-    assert outdated() == []
+    assert [*outdated()] == []
     assert {path.stem for path in FOLDER.iterdir()} == set(PAGES)
 
 
@@ -29,6 +29,10 @@ def test_a_page_out_of_date_is_found_and_made_again(
     monkeypatch.setattr("docs.generate.__main__.FOLDER", tmp_path)
     fleet = tmp_path / "fleet.md"
     fleet.write_text(FLEET.read_text(encoding="utf-8"), encoding="utf-8")
+    why = tmp_path / "why.md"
+    why.write_text(WHY.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr("docs.generate.__main__.WHY", why)
+    monkeypatch.setattr("docs.generate.pictures.FOLDER", tmp_path / "pictures")
     monkeypatch.setattr("docs.generate.__main__.EXPORTS", exports)
     monkeypatch.setattr("docs.generate.__main__.FLEET", fleet)
     (tmp_path / "iam.md").write_text("# something else\n", encoding="utf-8")
@@ -37,6 +41,9 @@ def test_a_page_out_of_date_is_found_and_made_again(
     assert main([]) == 0
     assert main(["--check"]) == 0
     assert (tmp_path / "redis.md").read_text(encoding="utf-8") == page("redis")
+    assert "forbear explain DELETE" in (tmp_path / "pictures" / "explain.svg").read_text(encoding="utf-8").replace(
+        "&#160;", " "
+    )
 
 
 def test_the_command() -> None:

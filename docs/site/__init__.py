@@ -1,0 +1,1 @@
+"""The site: the settings of Sphinx, and a check of the pages that it makes."""

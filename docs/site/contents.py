@@ -1,0 +1,36 @@
+"""Make the tables of contents of the site from the lists of links in the pages, so that nothing is listed twice."""
+
+import re
+from collections.abc import Iterator
+from posixpath import normpath
+
+HUBS = ("docs/index",)
+"""The pages whose lists of links order the site."""
+
+_LINK = re.compile(r"^- \[([^]]+)\]\(([^):#]+)\.md\)", re.MULTILINE)
+_PART = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+def listed(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield each part of a page (its heading, "" before the first) with the titles and targets of its list items.
+
+    A target is the path of a Markdown file without `.md`. Parts without such items are left out.
+    """
+    headings = ["", *_PART.findall(text)]
+    for heading, part in zip(headings, re.split(_PART, text)[::2], strict=True):
+        if links := _LINK.findall(part):
+            yield heading, links
+
+
+def with_contents(name: str, text: str) -> str:
+    """Return the text of a page; one of `HUBS` gets a hidden table of contents for each part that has links."""
+    if name not in HUBS:
+        return text
+    trees = (
+        "\n".join(
+            ["```{toctree}", ":hidden:", *([f":caption: {heading}"] if heading else ()), "",
+             *(f"{title} <{normpath(target)}>" for title, target in links), "```"]
+        )
+        for heading, links in listed(text)
+    )  # fmt: skip
+    return "\n\n".join([text, *trees]) + "\n"

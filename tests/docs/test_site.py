@@ -1,0 +1,109 @@
+"""The site: its order comes from the lists of links, and a built site is checked for links, anchors and the network."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from docs.site.__main__ import main
+from docs.site.check import problems
+from docs.site.contents import HUBS, listed, with_contents
+
+ROOT = Path(__file__).parents[2]
+PAGE = '<html><head><link rel="stylesheet" href="a.css"></head><body><h1 id="top">x</h1>{}</body></html>'
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A built site without faults."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.html").write_text('<a href="page.html#top">page</a>')
+    (tmp_path / "docs" / "page.html").write_text(
+        PAGE.format('<a href="#top">up</a> <a href="https://example.com/">out</a>')
+    )
+    (tmp_path / "docs" / "a.css").write_text("body { background: url(data:image/png;base64,AA) }")
+    (tmp_path / "search.html").write_text('<script src="searchindex.js?v=1"></script>')
+    (tmp_path / "searchindex.js").write_text('Search.setIndex({"docnames":["docs/index","docs/page"]})')
+    return tmp_path
+
+
+def test_a_site_without_faults(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Links to pages, to anchors and to other sites are fine, and so is an index that knows every page."""
+    assert [*problems(site)] == []
+    assert main([str(site)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "problem"),
+    [
+        ("docs/index.html", '<a href="gone.html">x</a>', "docs/index.html: gone.html: no such file"),
+        ("docs/index.html", '<a href="page.html#gone">x</a>', "docs/index.html: page.html#gone: no such anchor"),
+        ("docs/index.html", '<a href="../../out.html">x</a>', "docs/index.html: ../../out.html: no such file"),
+        ("docs/index.html", '<img src="gone.svg">', "docs/index.html: gone.svg: no such file"),
+        (
+            "docs/index.html",
+            '<script src="https://cdn.example/x.js"></script>',
+            "docs/index.html: https://cdn.example/x.js: from another site",
+        ),
+        (
+            "docs/index.html",
+            '<link rel="preconnect" href="//fonts.example">',
+            "docs/index.html: //fonts.example: from another site",
+        ),
+        (
+            "docs/a.css",
+            '@font-face { src: url("https://fonts.example/a.woff") }',
+            "docs/a.css: https://fonts.example/a.woff: from another site",
+        ),
+        ("docs/new.html", "", "searchindex.js: docs/new.html is not in it"),
+        ("searchindex.js", "x", "searchindex.js: it must call Search.setIndex"),
+        ("search.html", "", "search.html: it does not load searchindex.js"),
+    ],
+)
+def test_a_fault_of_a_site(site: Path, file: str, text: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each fault is one line of text, and the command fails."""
+    (site / file).write_text(text)
+    assert problem in [*problems(site)]
+    assert main([str(site)]) == 1
+    assert f"error: {problem}\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["docs/index.html", "searchindex.js"])
+def test_a_site_without_a_start_page_or_an_index(site: Path, name: str) -> None:
+    """A site needs a start page, and an index for its search."""
+    (site / name).unlink()
+    assert any(name in problem for problem in problems(site))
+
+
+def test_the_order_of_the_site_is_that_of_its_start_page() -> None:
+    """Each part of the start page is one part of the contents; text that is no list of pages is left out."""
+    part = "## Part\n\n- [One](one.md): first\n- [Two](../two.md)\n"
+    text = f"# A\n\n- [x](x.md#y): no page of its own\n\n{part}\n## Empty\n\nText.\n"
+    assert [*listed(text)] == [("Part", [("One", "one"), ("Two", "../two")])]
+    made = with_contents("docs/index", text)
+    assert made.startswith(text)
+    assert made.endswith("```{toctree}\n:hidden:\n:caption: Part\n\nOne <one>\nTwo <../two>\n```\n")
+    assert with_contents("docs/other", text) == text
+
+
+def test_every_page_is_in_the_contents() -> None:
+    """Each page for readers is listed on the start page, or on a page that it lists."""
+    pages = set()
+    for hub in HUBS:
+        folder = (ROOT / hub).parent
+        for _, links in listed((ROOT / f"{hub}.md").read_text(encoding="utf-8")):
+            pages |= {(folder / f"{target}.md").resolve() for _, target in links}
+    written = {
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
+    }
+    assert written - pages == {ROOT / "docs" / "index.md"}
+
+
+@pytest.mark.soak
+def test_the_site_is_built_without_a_warning() -> None:
+    """`make site` builds the site strictly, and finds no fault in it."""
+    done = subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 'http-equiv="refresh" content="0; url=docs/index.html"' in (ROOT / "build/site/index.html").read_text()
