@@ -116,7 +116,7 @@ SITE := $(VENV)/.docs
 
 .PHONY: site
 site: $(SITE) ## build the documentation as a site in build/site; a warning or a broken link fails
-	@rm -rf build/site
+	@rm -rf build/site build/doctrees
 	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/site
 	@$(PY) -m docs.site build/site
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from posixpath import normpath
 
-HUBS = ("docs/index",)
+HUBS = ("docs/index", "docs/reference/api/index")
 """The pages whose lists of links order the site."""
 
 _LINK = re.compile(r"^- \[([^]]+)\]\(([^):#]+)\.md\)", re.MULTILINE)

@@ -7,6 +7,7 @@ from typing import Literal
 from forbear.sarif import fingerprint_of
 
 Severity = Literal["note", "warning", "error"]
+"""The weight of a finding, the least first."""
 
 SEVERITIES: tuple[Severity, ...] = ("note", "warning", "error")
 """The severities, from the least to the most severe."""

@@ -176,3 +176,4 @@ class BudgetRestored(Record):
 
 
 Event = Failed | Scheduled | Recovered | GaveUp | BudgetDegraded | BudgetRestored
+"""The type of what `on_event` functions and listeners get."""

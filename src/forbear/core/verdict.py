@@ -88,6 +88,13 @@ class Verdict(Record):
 
 
 NOT_EXECUTED = Verdict(Kind.NOT_EXECUTED)
+"""The verdict on an attempt that certainly had no effect: any operation may be repeated."""
+
 TRANSIENT = Verdict(Kind.TRANSIENT)
+"""The verdict on an attempt whose outcome is unknown: only a repeatable operation is repeated."""
+
 PERMANENT = Verdict(Kind.PERMANENT)
+"""The verdict on an attempt that failed for good: a repeat cannot help."""
+
 CONFLICT = Verdict(Kind.CONFLICT)
+"""The verdict on a write that met a newer value: only the whole read-modify-write may be repeated."""

@@ -28,7 +28,8 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
       brings its limits, backoff and `on`; known hosts keep their tables. For one request: `client.get(url,
       extensions={{"forbear": policy}})`; None sends it once.
     - `transport`: sends the requests, by default a plain `{module}.HTTPTransport()`. A client with a transport does not
-      apply its own `verify`, `http2`, `limits` and proxies, so set them there.
+      apply its own `verify`, `cert`, `http1`, `http2` and `limits`, nor the proxies of environment variables, so set
+      them there.
     - `safe`: requests that may be executed twice, as you vouch: patterns such as
       "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
       `forbear.http.request.Request`.

@@ -193,4 +193,6 @@ def _grpc(disputed: bool, documented: bool) -> dict[str, RpcOperation]:
 
 
 RECOMMENDED = CloudStorage()
+"""The service with its recommended rules."""
+
 DOCUMENTED = CloudStorage(documented=True)

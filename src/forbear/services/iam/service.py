@@ -146,6 +146,8 @@ def _rpc(rpc: str, method: str) -> RpcOperation:
 
 
 RECOMMENDED = Iam()
+"""The service with its recommended rules."""
+
 DOCUMENTED = Iam(statuses=DOCUMENTED_STATUSES)
 
 

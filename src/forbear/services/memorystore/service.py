@@ -27,6 +27,8 @@ class Memorystore(TableService):
 
 
 RECOMMENDED = Memorystore()
+"""The service with its recommended rules."""
+
 DOCUMENTED = Memorystore(statuses=DOCUMENTED_STATUSES)
 
 

@@ -61,6 +61,7 @@ class RedisCommands(Record):
 
 
 RECOMMENDED = RedisCommands()
+"""The service with its recommended rules."""
 
 
 class _Alternative(NamedTuple):

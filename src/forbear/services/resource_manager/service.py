@@ -28,6 +28,8 @@ class ResourceManager(AccessService):
 
 
 RECOMMENDED = ResourceManager()
+"""The service with its recommended rules."""
+
 DOCUMENTED = ResourceManager(statuses=DOCUMENTED_STATUSES)
 
 

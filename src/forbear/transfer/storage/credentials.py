@@ -42,6 +42,7 @@ class Credentials:
 
 
 ANONYMOUS = Credentials(anonymous=True)
+"""No credentials: requests are sent without a token."""
 
 
 class Tokens:
