@@ -19,7 +19,6 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
-from forbear.testing.valkey import valkey_server
 from tests.support.clients.wire import Answer, Wire, reply
 
 _ROOT = Path(__file__).parents[2]
@@ -47,13 +46,6 @@ def server() -> Iterator[Wire]:
     """A server of an API that no table knows."""
     with FailsFirst() as server:
         yield server
-
-
-@pytest.fixture(scope="session")
-def valkey() -> Iterator[str]:
-    """The Unix socket of a Valkey, for the examples to talk to."""
-    with valkey_server() as path:
-        yield path
 
 
 class _Line(sqlite3.Connection):
