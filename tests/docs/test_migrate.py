@@ -53,14 +53,17 @@ def _three(_: object) -> int:
 
 
 def is_none(value: object) -> bool:
+    """A value that is missing."""
     return value is None
 
 
 def is_fatal(error: Exception) -> bool:
+    """An error that no retry cures."""
     return str(error) == "fatal"
 
 
 def is_pending(value: object) -> bool:
+    """A value that is not ready."""
     return value == "pending"
 
 

@@ -18,7 +18,7 @@ CHANCE = 0.5
 
 
 class Trace(NamedTuple):
-    """The outcome of a piece of code (its value, or the type and text of its error), its calls, its waits in seconds."""
+    """The outcome of some code (its value, or the type and text of its error), its calls, its waits in seconds."""
 
     outcome: object
     calls: int
