@@ -11,7 +11,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from docs.site.contents import with_contents  # noqa: E402 - found by the line above
+from docs.site.contents import with_contents, with_local_links  # noqa: E402 - found by the line above
 
 project = "forbear"
 author = "The forbear authors"
@@ -44,8 +44,8 @@ pygments_dark_style = "native"
 
 
 def _read(app: Any, name: str, source: list[str]) -> None:
-    """Give the pages that list other pages a table of contents."""
-    source[0] = with_contents(name, source[0])
+    """Give the pages that list other pages a table of contents, and README links into the site."""
+    source[0] = with_contents(name, with_local_links(name, source[0]))
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -22,6 +22,16 @@ def listed(text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
             yield heading, links
 
 
+_ABSOLUTE = re.compile(
+    r"https://(?:github\.com/[^/\s]+/[^/\s]+/blob|raw\.githubusercontent\.com/[^/\s]+/[^/\s]+)/main/"
+)
+
+
+def with_local_links(name: str, text: str) -> str:
+    """Return the text of a page; links of README to the code host become links into the site."""
+    return _ABSOLUTE.sub("", text) if name == "README" else text
+
+
 def with_contents(name: str, text: str) -> str:
     """Return the text of a page; one of `HUBS` gets a hidden table of contents for each part that has links."""
     if name not in HUBS:

@@ -1,13 +1,15 @@
 """The site: its order comes from the lists of links, and a built site is checked for links, anchors and the network."""
 
+import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from docs.site.__main__ import main
 from docs.site.check import problems
-from docs.site.contents import HUBS, listed, with_contents
+from docs.site.contents import HUBS, listed, with_contents, with_local_links
 
 ROOT = Path(__file__).parents[2]
 PAGE = '<html><head><link rel="stylesheet" href="a.css"></head><body><h1 id="top">x</h1>{}</body></html>'
@@ -85,6 +87,20 @@ def test_the_order_of_the_site_is_that_of_its_start_page() -> None:
     assert made.startswith(text)
     assert made.endswith("```{toctree}\n:hidden:\n:caption: Part\n\nOne <one>\nTwo <../two>\n```\n")
     assert with_contents("docs/other", text) == text
+
+
+def test_the_links_of_the_readme_are_absolute() -> None:
+    """On a package index README is alone: its links begin with the source's address, and name files that exist."""
+    source = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = dict(re.findall(r"^\[(\w+)\]: (\S+)$", text, re.MULTILINE))
+    assert set(re.findall(r"\]\[(\w+)\]", text)) == set(links)
+    assert re.findall(r"\]\((?!#)", text) == []
+    raw = source.replace("github.com", "raw.githubusercontent.com")
+    for link in links.values():
+        assert link.startswith((f"{source}/blob/main/", f"{raw}/main/"))
+        assert (ROOT / with_local_links("README", link).partition("#")[0]).is_file(), link
+    assert with_local_links("docs/other", text) == text
 
 
 def test_every_page_is_in_the_contents() -> None:
