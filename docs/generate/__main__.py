@@ -8,24 +8,26 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
-from docs.generate import demo, fleet, pictures, waits
+from docs.generate import comparison, demo, fleet, pictures, waits
 from docs.generate.pages import PAGES
 
 FOLDER = Path(__file__).parents[1] / "reference"
 EXPORTS = Path(__file__).parents[1] / "export.md"
 FLEET = Path(__file__).parents[1] / "fleet.md"
 WHY = Path(__file__).parents[1] / "why.md"
+COMPARISON = Path(__file__).parents[1] / "comparison.md"
 
 
 def page(name: str) -> str:
     """Return the text of a page, made from the tables and profiles of today.
 
-    For "export", "fleet" and "why" its tables of measured figures alone are made.
+    For "comparison", "export", "fleet" and "why" its tables of measured figures alone are made.
     """
     filled: dict[str, tuple[Callable[[str], str], Path]] = {
         EXPORTS.stem: (waits.filled, EXPORTS),
         FLEET.stem: (fleet.filled, FLEET),
         WHY.stem: (demo.filled, WHY),
+        COMPARISON.stem: (comparison.filled, COMPARISON),
     }
     if name not in filled:
         return _reference(name)
@@ -47,7 +49,7 @@ def files() -> Iterator[tuple[Path, str]]:
     """Yield all files that are made, each with its text of today."""
     for name in PAGES:
         yield FOLDER / f"{name}.md", page(name)
-    for file in (EXPORTS, FLEET, WHY):
+    for file in (EXPORTS, FLEET, WHY, COMPARISON):
         yield file, page(file.stem)
     for name in pictures.PICTURES:
         yield pictures.FOLDER / f"{name}.svg", _picture(name)

@@ -224,16 +224,16 @@ def _member(owner: str, name: str, raw: Any, value: type[Any]) -> Iterator[str]:
 
 def _fields(own: list[type[Any]], seen: set[str]) -> list[str]:
     """Return a line for each annotated attribute of classes, the most general class first."""
-    found: dict[str, str] = {}
+    collected: dict[str, str] = {}
     for each in reversed(own):
         said = _attribute_docs(each)
         for name, kind in inspect.get_annotations(each).items():
             if not name.startswith("_") and name not in seen:
                 doc = f": {said[name]}" if name in said else ""
-                found[name] = (
+                collected[name] = (
                     f"`{name}: {_short(kind if isinstance(kind, str) else inspect.formatannotation(kind))}`{doc}"
                 )
-    return [*found.values()]
+    return [*collected.values()]
 
 
 @cache
@@ -247,12 +247,14 @@ def _attribute_docs(owner: type[Any]) -> dict[str, str]:
 
 def _said_below(statements: list[ast.stmt]) -> dict[str, str]:
     """Return the strings that stand below variables, by the names of these."""
-    found: dict[str, str] = {}
+    collected: dict[str, str] = {}
     for variable, below in pairwise(statements):
         targets = variable.targets if isinstance(variable, ast.Assign) else [getattr(variable, "target", None)]
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str):
-            found |= {each.id: inspect.cleandoc(below.value.value) for each in targets if isinstance(each, ast.Name)}
-    return found
+            collected |= {
+                each.id: inspect.cleandoc(below.value.value) for each in targets if isinstance(each, ast.Name)
+            }
+    return collected
 
 
 def variable_doc(module: str, name: str) -> str:
@@ -290,8 +292,8 @@ def _signature(word: str, name: str, value: Callable[..., object]) -> Iterator[s
             parts.append("/")
     result = ""
     if word != "class" and signature.return_annotation is not signature.empty:
-        given = signature.return_annotation
-        result = f" -> {_short(given if isinstance(given, str) else inspect.formatannotation(given))}"
+        returned = signature.return_annotation
+        result = f" -> {_short(returned if isinstance(returned, str) else inspect.formatannotation(returned))}"
     line = f"{word} {name}({', '.join(parts)}){result}"
     if max(map(len, line.splitlines())) > _LONGEST:
         line = "\n".join([f"{word} {name}(", *(f"    {part}," for part in parts), f"){result}"])

@@ -34,9 +34,10 @@ def scores() -> Mapping[str, Score]:
 
 def measured() -> str:
     """Run the demo and return the stored form of its figures."""
-    found = {name: asdict(score) for name, score, _ in storage.compare(SEED, EACH, lambda _: None)}
+    results = {name: asdict(score) for name, score, _ in storage.compare(SEED, EACH, lambda _: None)}
     return (
-        json.dumps({name: {**score, "counts": dict(score["counts"])} for name, score in found.items()}, indent=1) + "\n"
+        json.dumps({name: {**score, "counts": dict(score["counts"])} for name, score in results.items()}, indent=1)
+        + "\n"
     )
 
 

@@ -1,12 +1,14 @@
 """The reference pages say what the tables and policies say today, and can be read."""
 
+import json
 import re
 import runpy
 from pathlib import Path
 
 import pytest
 
-from docs.generate.__main__ import EXPORTS, FLEET, FOLDER, WHY, main, outdated, page
+from docs.generate import comparison, demo
+from docs.generate.__main__ import COMPARISON, EXPORTS, FLEET, FOLDER, WHY, main, outdated, page
 from docs.generate.pages import PAGES
 from forbear.cli.explain import tables
 
@@ -31,6 +33,9 @@ def test_a_page_out_of_date_is_found_and_made_again(
     why = tmp_path / "why.md"
     why.write_text(WHY.read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr("docs.generate.__main__.WHY", why)
+    compared = tmp_path / "comparison.md"
+    compared.write_text(COMPARISON.read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr("docs.generate.__main__.COMPARISON", compared)
     monkeypatch.setattr("docs.generate.pictures.FOLDER", tmp_path / "pictures")
     monkeypatch.setattr("docs.generate.__main__.EXPORTS", exports)
     monkeypatch.setattr("docs.generate.__main__.FLEET", fleet)
@@ -84,3 +89,17 @@ def test_no_operation_is_there_twice(name: str) -> None:
     lists = re.findall(r"\*\*Reads\*\*.*?\n\n(.*?)\n\n", text, re.DOTALL)
     known = [entry for table in tables.names() if table.partition(".")[0] == name for entry in tables.find(table)]
     assert len(rows) + sum(one.count("`") // 2 for one in lists) == len(known)
+
+
+@pytest.mark.soak
+def test_the_stored_behaviour_of_libraries_is_that_of_today() -> None:
+    """What docs/comparison.md says that libraries do, they do."""
+    stored = json.loads(comparison.FIGURES.read_text(encoding="utf-8"))
+    assert comparison.measured_behaviour() == stored["behaviour"]
+
+
+@pytest.mark.soak
+def test_the_stored_figures_of_the_demo_are_those_of_today() -> None:
+    """What docs/why.md says of the demo, a run with the same seed gives; numbers of requests may differ a little."""
+    measured = {name: score["counts"] for name, score in json.loads(demo.measured()).items()}
+    assert measured == {name: score.counts for name, score in demo.scores().items()}
