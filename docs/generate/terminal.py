@@ -28,6 +28,8 @@ def _rgb(colour: str) -> tuple[int, int, int]:
 
 _THEME = TerminalTheme(_rgb("fdfdfb"), _rgb("24292e"), [*map(_rgb, _COLOURS)], [*map(_rgb, _DIM)])
 
+_TITLE = 28  # units of the picture
+
 # The template of rich loads a font from a server; this one takes the reader's own.
 _FORMAT = """<svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
 <title>{unique_id}</title>
@@ -42,8 +44,7 @@ font-size: {char_height}px; line-height: {line_height}px; white-space: pre; }}
 </clipPath>
 {lines}
 </defs>
-<rect fill="#fdfdfb" stroke="#d0d7de" x="{terminal_x}" y="{terminal_y}"
-width="{terminal_width}" height="{terminal_height}" rx="6"/>
+<rect fill="#fdfdfb" x="0" y="0" width="{width}" height="{height}"/>
 <g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
 {backgrounds}
 <g class="{unique_id}-matrix">
@@ -81,8 +82,14 @@ def drawn(name: str, line: str, printed: str, width: int) -> str:
     console = Console(
         record=True, width=width, file=io.StringIO(), force_terminal=True, color_system="256", legacy_windows=False
     )
-    console.print(Text.assemble(("$ ", "bold green"), (line, "bold")), soft_wrap=True)
+    console.print(Text.assemble(("$ ", "bold green"), (line, "bold")))
     for each in printed.rstrip("\n").split("\n"):
-        console.print(Text.from_ansi(each), soft_wrap=True)
+        console.print(Text.from_ansi(each))
     svg = console.export_svg(title=name, theme=_THEME, code_format=_FORMAT, unique_id=f"forbear-{name}")
+    svg = re.sub(r'viewBox="0 0 (\S+) (\S+)"', _without_title, svg)
     return re.sub(r"[ \t]+$", "", svg, flags=re.MULTILINE).rstrip("\n") + "\n"
+
+
+def _without_title(match: re.Match[str]) -> str:
+    """Return a view box without the place that rich leaves for the title of a window."""
+    return f'viewBox="0 {_TITLE} {float(match[1]):g} {float(match[2]) - _TITLE + 4:g}"'

@@ -119,7 +119,14 @@ def test_every_page_is_in_the_contents() -> None:
 
 @pytest.mark.soak
 def test_the_site_is_built_without_a_warning() -> None:
-    """`make site` builds the site strictly, and finds no fault in it."""
+    """`make site` builds the site strictly, and its start page begins with code and lists the parts in their order."""
     done = subprocess.run(["make", "site"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert 'http-equiv="refresh" content="0; url=docs/index.html"' in (ROOT / "build/site/index.html").read_text()
+    start = (ROOT / "build/site/docs/index.html").read_text(encoding="utf-8")
+    article = start[start.index("<article") : start.index("</article>")]
+    parts = ["pip install", "RetryTransport", "explain.svg", "Start here", "How to", "Reference", "Explanation"]
+    places = [article.index(part) for part in parts]
+    assert places == sorted(places)
+    captions = re.findall(r'<span class="caption-text">([^<]+)', start)
+    assert captions == ["Start here", "How to", "Reference", "Explanation"]
