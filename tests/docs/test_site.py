@@ -125,7 +125,7 @@ def test_the_site_is_built_without_a_warning() -> None:
     assert 'http-equiv="refresh" content="0; url=docs/index.html"' in (ROOT / "build/site/index.html").read_text()
     start = (ROOT / "build/site/docs/index.html").read_text(encoding="utf-8")
     article = start[start.index("<article") : start.index("</article>")]
-    parts = ["pip install", "RetryTransport", "explain.svg", "Start here", "How to", "Reference", "Explanation"]
+    parts = ["forbear[httpx,cli]", "RetryTransport", "explain.svg", "Start here", "How to", "Reference", "Explanation"]
     places = [article.index(part) for part in parts]
     assert places == sorted(places)
     captions = re.findall(r'<span class="caption-text">([^<]+)', start)
