@@ -39,6 +39,7 @@ HARD = frozenset({OPENING, "reply", "comes out", "be it", "is told", "so long", 
 
 _QUESTION = re.compile(r"(?:What|Whether|How|Where)\b")
 _NAMES = frozenset({"asked", "found", "given", "told"})
+_DEFINITION = re.compile(r"\[[^]]+\]: \S+$")  # of a link
 _END = re.compile(r"(?<=[.!?])[)*_\"']*\s+(?=\S)")
 _CODE = re.compile(r"``[^`]+``|`[^`]+`|https?://\S+|(?<=\])\([^)]*\)")
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|vs|etc)\.")
@@ -132,7 +133,13 @@ def paragraphs(text: str) -> Iterator[Passage]:
     for line, content in enumerate([*text.splitlines(), ""], 1):
         is_fence = content.lstrip().startswith("```")
         is_code ^= is_fence
-        ends = is_fence or is_code or not content.strip() or content.startswith(("|", "#", "    ", "<!--"))
+        ends = (
+            is_fence
+            or is_code
+            or not content.strip()
+            or content.startswith(("|", "#", "    ", "<!--"))
+            or _DEFINITION.match(content)
+        )
         if lines and (ends or re.match(r"\s*(?:[-*]|\d+\.) ", content)):
             yield Passage(start, " ".join(lines))
             lines = []

@@ -57,6 +57,7 @@ MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear.simulate.verdict": ("FleetVerdict", "verdict"),
     "forbear.export": None,
     "forbear.audit": None,
+    "forbear.audit.fixes": None,
     "forbear.http.request": ("Request",),
     "forbear.core.redact": ("redact",),
 }

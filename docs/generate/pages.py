@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 
-from docs.generate import api, commands, fleet, operations, profiles, scenarios
+from docs.generate import api, audit, commands, fleet, operations, profiles, scenarios
 from docs.generate.markdown import bullets, text
 from forbear.cli.explain import tables
 from forbear.core.verdict import Safety
@@ -183,8 +183,8 @@ def _tables(service: str) -> list[str]:
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
     service: _WRITTEN.get(service, partial(plain, service)) for service in registry.names() if _tables(service)
-} | {"gallery": fleet.gallery, "scenario": scenarios.page, **api.PAGES}
-"""The pages by their names: one for each service that has tables, those on simulations, and those of the API."""
+} | {"audit": audit.page, "gallery": fleet.gallery, "scenario": scenarios.page, **api.PAGES}
+"""The pages by their names: one for each service with tables, those on rules and simulations, and those of the API."""
 
 
 def _head(title: str, what: str, table: str) -> Iterator[str]:

@@ -22,7 +22,7 @@ root_doc = "docs/index"
 include_patterns = [
     "docs/**.md",
     "README.md",
-    "examples/README.md",
+    "examples/**.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",

@@ -39,6 +39,7 @@ def test_the_guides_have_short_sentences() -> None:
         ("a.md", "The replies of `reply`.\n", ["reply"]),
         ("a.md", "```python\nreply = 1\n```\n", []),
         ("a.md", "    reply\n", []),
+        ("a.md", "[reply]: https://example.com/\n", []),
         ("a.md", "| a | reply |\n|---|---|\n| b | be it so |\n", ["reply", "be it"]),
         ("a.md", "It waits for\nso long.\n", ["so long"]),
         ("a.md", "It works so long as nothing fails.\n", []),
