@@ -13,6 +13,7 @@ import click
 import pytest
 
 from forbear.cli.app import app
+from forbear.testing.cloud import Cloud
 from tests.cli.conftest import Invoke
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -25,7 +26,16 @@ EXAMPLES = [
 ]
 # What a program is started for: it starts programs itself, serves, or shares a line with others.
 OF_ITS_OWN = [example for example in EXAMPLES if example[0] in ("run", "cloud") or set("|;>") & {*example[1]}]
-PLAIN = [example[1:] for example in EXAMPLES if example not in OF_ITS_OWN]
+PLAIN = [example for example in EXAMPLES if example not in OF_ITS_OWN]
+# Commands whose examples need objects and files, and these.
+ON_OBJECTS = {"ls", "du", "stat", "cat", "hash", "check", "mv", "rm"}
+OBJECTS = {
+    "report.csv": b"id,name\n1,cat\n2,dog\n",
+    "logs/a.log": b"first\n",
+    "logs/b.log": b"second\n",
+    "logs/2026/c.log": b"third\n",
+}
+FILES = {"a.log": b"FIRST\n", "d.log": b"new\n"}
 
 
 @pytest.fixture
@@ -36,6 +46,15 @@ def shell_env(tmp_path: Path, env: dict[str, str]) -> dict[str, str]:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m forbear.cli "$@"\n')
     program.chmod(0o755)
     return env | {"PATH": f"{program.parent}{os.pathsep}{env['PATH']}"}
+
+
+@pytest.fixture
+def emulator(cloud: Cloud) -> dict[str, str]:
+    """The environment that names a cloud with the bucket of the examples."""
+    cloud.store.create_bucket("my-bucket")
+    for name, data in OBJECTS.items():
+        cloud.store.put("my-bucket", name, data, {"contentType": "text/plain"})
+    return {"STORAGE_EMULATOR_HOST": cloud.url}
 
 
 def check(expected: str, got: str) -> None:
@@ -65,10 +84,24 @@ def test_examples_in_a_shell(name: str, command: str, expected: str, tmp_path: P
     check(expected, got)
 
 
-@pytest.mark.parametrize(("command", "expected"), PLAIN, ids=[command for command, _ in PLAIN])
-def test_examples(command: str, expected: str, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "command", "expected"), PLAIN, ids=[command for _, command, _ in PLAIN])
+def test_examples(
+    name: str,
+    command: str,
+    expected: str,
+    invoke: Invoke,
+    emulator: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An example that is nothing but a command of forbear prints what stands below it."""
     monkeypatch.chdir(tmp_path)
+    if name in ON_OBJECTS:
+        (tmp_path / "logs").mkdir()
+        for file, data in FILES.items():
+            (tmp_path / "logs" / file).write_bytes(data)
+        for variable, value in emulator.items():
+            monkeypatch.setenv(variable, value)
     program, *args = shlex.split(command)
     assert program == "forbear"
     check(expected, invoke(*args).output)
@@ -93,4 +126,6 @@ def test_every_option_is_described(name: str) -> None:
 
 def test_the_page_has_all_commands_of_its_own() -> None:
     """There are examples of each of these commands."""
-    assert {"run", "curl", "explain", "schedule", "export", "cp", "rsync", "cloud"} <= {name for name, _, _ in EXAMPLES}
+    assert {"run", "curl", "explain", "schedule", "export", "cp", "rsync", "cloud", *ON_OBJECTS} <= {
+        name for name, _, _ in EXAMPLES
+    }

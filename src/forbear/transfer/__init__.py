@@ -2,9 +2,17 @@
 
 Needs `forbear[transfer]`. `cp`, `rsync` and `plan` block. `acp`, `arsync`, `aplan`, and `upload`, `download` and `copy`
 for one object each, are async and take an open `Storage`. `execute` runs the items of a plan on an executor of
-concurrent.futures.
+concurrent.futures. `ls`, `du`, `stat`, `cat`, `hashes`, `check`, `mv` and `rm` work on gs:// addresses and block;
+`als`, `adu` and so on take an open `Storage`.
 """
 
+from forbear.transfer.commands.comparison import CheckResult, CheckStatus, acheck, check
+from forbear.transfer.commands.hashing import FileHashes, ahashes, hashes
+from forbear.transfer.commands.listing import Usage, adu, als, du, ls
+from forbear.transfer.commands.metadata import ObjectDetails, astat, stat
+from forbear.transfer.commands.moving import amv, mv
+from forbear.transfer.commands.reading import acat, cat
+from forbear.transfer.commands.removal import arm, rm
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import (
     ChecksumMismatch,
@@ -43,8 +51,11 @@ from forbear.transfer.uploads.upload import upload
 __all__ = [
     "ANONYMOUS",
     "Action",
+    "CheckResult",
+    "CheckStatus",
     "ChecksumMismatch",
     "Credentials",
+    "FileHashes",
     "Finished",
     "HttpError",
     "Item",
@@ -54,6 +65,7 @@ __all__ = [
     "Moved",
     "NoCredentials",
     "Object",
+    "ObjectDetails",
     "ObjectMetadata",
     "Outcome",
     "Planned",
@@ -72,17 +84,34 @@ __all__ = [
     "TransferEvent",
     "UnsafeName",
     "Url",
+    "Usage",
     "Warned",
+    "acat",
+    "acheck",
     "acp",
+    "adu",
+    "ahashes",
+    "als",
+    "amv",
     "aplan",
+    "arm",
     "arsync",
+    "astat",
+    "cat",
+    "check",
     "copy",
     "cp",
     "download",
+    "du",
     "execute",
+    "hashes",
     "listening",
+    "ls",
+    "mv",
     "perform_one",
     "plan",
+    "rm",
     "rsync",
+    "stat",
     "upload",
 ]

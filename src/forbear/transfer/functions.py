@@ -72,7 +72,7 @@ def cp(
     `recursive` may raise TransferError.
     """
     arguments = CpArguments.of(sources, target, **options)
-    return _blocking(settings, lambda storage: run_cp(storage, arguments), "acp")
+    return blocking(settings, lambda storage: run_cp(storage, arguments), "acp")
 
 
 @with_keywords(CpOptions)
@@ -88,7 +88,7 @@ async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
     progress = Progress(arguments.on_event, warnings=set())
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
-        target, kept = await _decided_target(storage, arguments, progress, stack)
+        target, kept = await decided_target(storage, arguments, progress, stack)
         if arguments.dry_run:
             if kept is not None and not kept.load():
                 kept.forget()
@@ -100,7 +100,7 @@ async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
         return pool.summary
 
 
-async def _decided_target(
+async def decided_target(
     storage: Storage, arguments: CpArguments, progress: Progress, stack: ExitStack
 ) -> tuple[CopyTarget, State | None]:
     """Return the target of the copies, and the State that remembers whether it was absent, None if none is needed.
@@ -138,7 +138,7 @@ def rsync(
     of `cp`. Objects that are the same keep their metadata. It blocks: RuntimeError inside a running event loop.
     """
     arguments = RsyncArguments.of(source, target, **options)
-    return _blocking(settings, lambda storage: run_rsync(storage, arguments), "arsync")
+    return blocking(settings, lambda storage: run_rsync(storage, arguments), "arsync")
 
 
 @with_keywords(RsyncOptions)
@@ -247,7 +247,7 @@ def plan(
     """
     check_keywords("plan", PlanOptions, options)
     arguments = CpArguments.of(sources, target, **options)
-    return _blocking(settings, lambda storage: _planned(storage, arguments), "aplan")
+    return blocking(settings, lambda storage: _planned(storage, arguments), "aplan")
 
 
 @with_keywords(PlanOptions)
@@ -263,7 +263,7 @@ async def _planned(storage: Storage, arguments: CpArguments) -> list[Item]:
     return [item async for item in plan_cp(storage, arguments, await find_target(storage, arguments))]
 
 
-def _blocking(settings: Settings | None, work: Callable[[Storage], Coroutine[Any, Any, _T]], other: str) -> _T:
+def blocking(settings: Settings | None, work: Callable[[Storage], Coroutine[Any, Any, _T]], other: str) -> _T:
     """Open a Storage by `settings` (None: the default ones), run `work` on it to its end, and return the result.
 
     RuntimeError if an event loop is running in this thread, which must not be blocked; its text names the async

@@ -18,7 +18,9 @@ class Action(Enum):
 
     COPY = "copy"
     DELETE = "delete"
-    """Delete the target."""
+    """Delete the target. With an `object`, delete exactly that version, and fail if it is not there."""
+    MOVE = "move"
+    """Copy the source, an object, to the target in the cloud; then delete exactly the version that was copied."""
     TOUCH = "touch"
     """Give the target the modification time of the source; the contents are the same."""
     SKIP = "skip"
@@ -41,12 +43,12 @@ class Item:
 
     `source` and `target` are local paths, "-" or addresses in the cloud. `size` is in bytes, None if it is not known
     yet. `object` is what a listing returned for the source; with TOUCH, for the source or the target, depending on
-    which is in the cloud. `mtime` is the modification time that TOUCH sets, in epoch seconds. `root` is the local
-    folder that the target must not leave, None if the user named the file itself. `generation` is the generation that
-    the target must have (0: no object exists), None for any. `no_clobber` skips the item if the target exists. `note`
-    says why the item is skipped or refused, and `hint` what to do about it. `metadata` is what the new object gets. An
-    upload is compressed with `gzip`. A download is stored as it is, gzip included, without `decode`. With
-    `is_required`, a user has named the generation, and not a listing.
+    which is in the cloud; with DELETE, for the target. `mtime` is the modification time that TOUCH sets, in epoch
+    seconds. `root` is the local folder that the target must not leave, None if the user named the file itself.
+    `generation` is the generation that the target must have (0: no object exists), None for any. `no_clobber` skips
+    the item if the target exists. `note` says why the item is skipped or refused, and `hint` what to do about it.
+    `metadata` is what the new object gets. An upload is compressed with `gzip`. A download is stored as it is, gzip
+    included, without `decode`. With `is_required`, a user has named the generation, and not a listing.
     """
 
     source: Url | str

@@ -125,7 +125,9 @@ def check_scheme(parameter: str, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One version of an object: `size` is in bytes as stored, `crc32c` is base64, `updated` is in epoch seconds.
+    """One version of an object: `size` is in bytes as stored, `updated` is in epoch seconds.
+
+    `crc32c` and `md5` are base64; a composite object has no `md5`.
 
     `generation` is the number of this version, and `metageneration` that of its metadata. `metadata` are the custom
     keys and values. None means that the service did not state a value.
@@ -146,6 +148,7 @@ class Object:
     content_language: str | None = None
     storage_class: str | None = None
     custom_time: str | None = None
+    md5: str | None = None
 
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
@@ -168,6 +171,7 @@ class Object:
                 content_language=_optional(resource.get("contentLanguage")),
                 storage_class=_optional(resource.get("storageClass")),
                 custom_time=_optional(resource.get("customTime")),
+                md5=_optional(resource.get("md5Hash")),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error

@@ -8,6 +8,7 @@ import re
 import select
 import sys
 from collections import Counter
+from collections.abc import Iterator
 
 import click
 
@@ -114,17 +115,24 @@ def _total(summary: Summary) -> str:
     """
     if not (summary.done or summary.skipped or summary.failed):
         return "nothing to do"
+    if summary.deleted == summary.done > 0:
+        return "; ".join((f"{summary.deleted} deleted in {of_span(summary.seconds)}", *_others(summary)))
     done = of_count(summary.done - summary.deleted, "file")
     fast = summary.bytes >= _LEAST_BYTES and summary.seconds >= _LEAST_SECONDS
     speed = f", {of_bytes(summary.bytes / summary.seconds)}/s" if fast else ""
-    counts = (
-        (summary.deleted, f"{summary.deleted} deleted"),
-        (summary.retries, of_count(summary.retries, "retry", "retries")),
-        (summary.skipped, f"{summary.skipped} skipped"),
-        (summary.failed, f"{summary.failed} failed"),
-    )
-    rest = (text for count, text in counts if count)
-    return "; ".join((f"{done}, {of_bytes(summary.bytes)} in {of_span(summary.seconds)}{speed}", *rest))
+    deleted = (f"{summary.deleted} deleted",) if summary.deleted else ()
+    total = f"{done}, {of_bytes(summary.bytes)} in {of_span(summary.seconds)}{speed}"
+    return "; ".join((total, *deleted, *_others(summary)))
+
+
+def _others(summary: Summary) -> Iterator[str]:
+    """Yield the counts of retries, skipped and failed items that are not zero, in words."""
+    if summary.retries:
+        yield of_count(summary.retries, "retry", "retries")
+    if summary.skipped:
+        yield f"{summary.skipped} skipped"
+    if summary.failed:
+        yield f"{summary.failed} failed"
 
 
 def _failure(outcome: Outcome) -> None:
@@ -191,7 +199,7 @@ def _record(outcome: Outcome) -> Record:
     return {
         "source": str(item.source),
         "target": str(item.target),
-        "action": item.action.value if item.action in (Action.DELETE, Action.TOUCH) else "copy",
+        "action": item.action.value if item.action in (Action.DELETE, Action.MOVE, Action.TOUCH) else "copy",
         "status": outcome.status.value,
         "size": item.size,
         "bytes": outcome.bytes,

@@ -14,24 +14,24 @@ import click
 
 from forbear.cli.events import EventPrinter
 from forbear.cli.options import apply_options
-from forbear.cli.output import BadInput, Problem, tell
+from forbear.cli.output import BadInput, tell
 from forbear.cli.profiles import named_policy
 from forbear.cli.shared_budget import shared_budget
 from forbear.cli.transfers.options import TransferOptions, headers_of
-from forbear.cli.transfers.reporter import UNREACHABLE, Reporter, in_options, of_bytes, of_count
+from forbear.cli.transfers.problems import expected_errors
+from forbear.cli.transfers.reporter import Reporter, of_bytes, of_count
 from forbear.cli.transfers.statistics import Statistics
 from forbear.policy import Policy
 from forbear.run.runtime import current
 from forbear.services import cloud_storage
-from forbear.transfer.errors import NoCredentials, TransferError
+from forbear.transfer.commands.removal import RmArguments
 from forbear.transfer.items import STREAM, Summary
 from forbear.transfer.objects import Url, is_cloud
 from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
 from forbear.transfer.storage.client import CONNECTIONS, Settings, Storage
 from forbear.transfer.storage.credentials import Credentials
-from forbear.transfer.wire.response import NotConnected
 
-_A = TypeVar("_A", CpArguments, RsyncArguments)
+_A = TypeVar("_A", CpArguments, RsyncArguments, RmArguments)
 
 _SERVICE = "cloud_storage"
 _FRAMES = 8
@@ -43,10 +43,6 @@ _SHOWN = 10
 _WORK = 3
 _LARGEST_BODY = 256 * 1024 * 1024
 _MOST_STORED = 8 * 1024**3
-_NO_CREDENTIALS = (
-    "log in with `gcloud auth application-default login`, name a key file with --credentials, or go without, for "
-    "public data, with --anonymous; --embedded needs none"
-)
 
 
 def run_transfers(
@@ -56,7 +52,7 @@ def run_transfers(
     parse: Callable[[], _A],
     run: Callable[[Storage, _A], Awaitable[Summary]],
     *,
-    check: Callable[[], None],
+    check: Callable[[], None] | None = None,
     dry_run: bool = False,
 ) -> NoReturn:
     """Call `run` with an open Storage and the arguments that `parse` returns, and exit.
@@ -82,22 +78,16 @@ def run_transfers(
     arguments = replace(arguments, on_event=reporter)
     cancelled = [signal.SIGINT]
     with _endpoint(options, names) as endpoint:
-        settings = _settings(options, endpoint)
-        check()
+        settings = settings_of(options, endpoint)
+        if check is not None:
+            check()
         _allow_files(settings.connections)
         with _live_lines(reporter, quiet=options["quiet"], streams=streams):
             try:
-                summary = asyncio.run(_run(settings, arguments, run, cancelled))
+                with expected_errors():
+                    summary = asyncio.run(_run(settings, arguments, run, cancelled))
             except (KeyboardInterrupt, asyncio.CancelledError):
                 summary = None
-            except NoCredentials as error:
-                raise Problem(str(error), _NO_CREDENTIALS) from None
-            except NotConnected as error:
-                raise Problem(str(error), UNREACHABLE if error.hint == NotConnected.hint else error.hint) from None
-            except TransferError as error:
-                raise Problem(str(error), None if error.hint is None else in_options(error.hint)) from None
-            except ValueError as error:
-                raise BadInput(str(error)) from None
         if summary is not None:
             reporter.summary(summary)
     if summary is None:
@@ -112,13 +102,13 @@ def run_transfers(
 async def _run(
     settings: Settings, arguments: _A, run: Callable[[Storage, _A], Awaitable[Summary]], cancelled: list[signal.Signals]
 ) -> Summary:
-    with _cancelled_by_signals(cancelled):
+    with cancelled_by_signals(cancelled):
         async with settings.storage() as storage:
             return await run(storage, arguments)
 
 
 @contextmanager
-def _cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
+def cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
     """Cancel this task when SIGTERM or SIGHUP arrives, and append the signal to `cancelled`; the same again kills.
 
     A signal that is ignored, as by nohup, or has a handler keeps that. Outside the main thread and on Windows, the
@@ -207,7 +197,8 @@ def _policy(name: str) -> Policy:
     return cloud_storage.policy.with_limits(policy.limits).with_backoff(policy.backoff)
 
 
-def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
+def settings_of(options: TransferOptions, endpoint: str | None) -> Settings:
+    """Return the Settings of a Storage by the options of a command; BadInput if they contradict each other."""
     policy = _policy(options["profile"])
     limits, backoff = apply_options(policy.limits, policy.backoff, options)
     budget = shared_budget(options["shared_budget"], None if options["quiet"] else EventPrinter(None))

@@ -58,6 +58,9 @@ class RsyncOptions(RunOptions, MetadataOptions, total=False):
     packed: bool
 
 
+Patterns = tuple[re.Pattern[str], ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arguments:
     """The checked arguments that cp and rsync share, with `exclude` and `include` as compiled patterns.
@@ -67,8 +70,8 @@ class _Arguments:
 
     target: str
     recursive: bool = False
-    exclude: tuple[re.Pattern[str], ...] = ()
-    include: tuple[re.Pattern[str], ...] = ()
+    exclude: Patterns = ()
+    include: Patterns = ()
     dry_run: bool = False
     manifest: StrPath | None = None
     on_event: Listener | None = None
@@ -90,9 +93,7 @@ class _Arguments:
         Without patterns nothing is left out. `name` is the name of a file or object below the source folder, or that of
         the source itself.
         """
-        if any(pattern.match(name) for pattern in self.exclude):
-            return True
-        return bool(self.include) and not any(pattern.match(name) for pattern in self.include)
+        return is_left_out(name, self.exclude, self.include)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,12 +234,12 @@ def _checked(function: str, options: type, keywords: Mapping[str, Any]) -> dict[
     parallel = keywords.get("parallel")
     if parallel is not None and parallel < 1:
         raise ValueError(f"`parallel` must be at least 1, got {parallel}")
-    patterns = {name: _compiled(name, keywords.get(name)) for name in ("exclude", "include")}
+    patterns = {name: compiled_patterns(name, keywords.get(name)) for name in ("exclude", "include")}
     others = {name: value for name, value in keywords.items() if name not in MetadataOptions.__annotations__}
     return {**others, **patterns, "metadata": ObjectMetadata.of(keywords) or None}
 
 
-def _compiled(name: str, texts: str | Sequence[str] | None) -> tuple[re.Pattern[str], ...]:
+def compiled_patterns(name: str, texts: str | Sequence[str] | None) -> Patterns:
     """Return the patterns in the option `name`; ValueError for one that is no regular expression."""
     patterns: list[re.Pattern[str]] = []
     for text in (texts,) if isinstance(texts, str) else texts or ():
@@ -247,6 +248,13 @@ def _compiled(name: str, texts: str | Sequence[str] | None) -> tuple[re.Pattern[
         except re.error as error:
             raise ValueError(f"`{name}` must be a regular expression, got {text!r}: {error}") from error
     return tuple(patterns)
+
+
+def is_left_out(name: str, exclude: Patterns, include: Patterns) -> bool:
+    """Return whether a pattern of `exclude` matches the beginning of `name`, or `include` has some and none does."""
+    if any(pattern.match(name) for pattern in exclude):
+        return True
+    return bool(include) and not any(pattern.match(name) for pattern in include)
 
 
 def _check_metadata(metadata: ObjectMetadata | None, target: str) -> None:

@@ -30,6 +30,7 @@ from forbear.transfer.progress import Progress
 from forbear.transfer.rewrite import copy
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
+from forbear.transfer.workers.versions import delete_version, move_version
 
 _JSON = {"Content-Type": "application/json"}
 _RUN_AGAIN = "another program made it: run it again"
@@ -109,12 +110,14 @@ async def perform(
 
 
 async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object | None:
-    """Copy, delete or touch, as the item's action says.
+    """Copy, move, delete or touch, as the item's action says.
 
-    Return the object that was written or read by a copy, None after the other actions.
+    Return the object that was written or read by a copy or a move, None after the other actions.
     """
     if item.action is Action.COPY:
         return await _copy(storage, item, folders, state)
+    if item.action is Action.MOVE:
+        return await move_version(storage, item, state)
     await (_delete(storage, item) if item.action is Action.DELETE else _touch(storage, item))
     return None
 
@@ -152,12 +155,15 @@ def _version(source: Url, listed: Object | None) -> Url | Object:
 
 
 async def _delete(storage: Storage, item: Item) -> None:
-    """Delete the target of the item. It is no error if the target is gone already.
+    """Delete the target of the item. It is no error if the target is gone already, unless the item has an `object`.
 
     TargetChanged for an object that no longer has the item's generation.
     """
     if not isinstance(item.target, Url):
         remove(item.target, item.root)
+        return
+    if item.object is not None:
+        await delete_version(storage, item.target, item.object.generation)
         return
     with _unchanged(f"{item.target} was written meanwhile, and is not deleted"):
         await storage.delete(item.target, {"ifGenerationMatch": item.generation})

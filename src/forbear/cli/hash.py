@@ -1,0 +1,47 @@
+"""`forbear hash`: print the hashes of files and objects."""
+
+import json
+from typing import Any
+
+import click
+
+from forbear.cli.output import EXIT_CODES
+from forbear.cli.transfers.connection import completed, connection_options
+
+_EPILOG = f"""{EXIT_CODES}
+
+\b
+Examples:
+  forbear hash report.csv gs://my-bucket/report.csv
+  forbear hash --json 'gs://my-bucket/*.csv'"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@connection_options()
+@click.pass_context
+def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> None:
+    """Print the CRC32C and MD5 of files and objects, in base64.
+
+    NAME is a file, a gs:// address, or a pattern with *, ?, [...] or **. Files are read; for objects, the service
+    states the hashes. A composite object has no MD5. With --json, each line is one JSON object.
+    """
+    complete = completed(options)
+    from forbear.cli.transfers.records import hashes_record
+    from forbear.cli.transfers.session import run_command  # needs httptools
+    from forbear.core.redact import printable
+    from forbear.transfer.commands.hashing import ahashes
+    from forbear.transfer.objects import is_cloud
+    from forbear.transfer.storage.client import Storage
+
+    if not any(is_cloud(name) for name in names):  # files need no credentials
+        complete["anonymous"], complete["credentials"], complete["impersonate"] = True, None, None
+
+    async def work(storage: Storage) -> None:
+        async for one in ahashes(storage, names):
+            if complete["as_json"]:
+                click.echo(json.dumps(hashes_record(one)))
+            else:
+                click.echo(f"{one.crc32c or 'no crc32c':9}  {one.md5 or 'no md5':24}  {printable(one.name)}")
+
+    run_command(ctx, complete, work)

@@ -1,0 +1,70 @@
+"""`forbear rm`: delete objects."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from forbear.cli.output import EXIT_CODES, BadInput, tell
+from forbear.cli.transfers.connection import completed, connection_options
+
+_EPILOG = f"""{EXIT_CODES}
+
+\b
+Examples:
+  forbear rm gs://my-bucket/report.csv
+  forbear rm -r --dry-run gs://my-bucket/old
+  forbear rm -r --yes gs://my-bucket/old"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
+@click.option("-r", "--recursive", is_flag=True, help="Delete everything below folders.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Ask no question before a pattern or a folder is deleted.")
+@connection_options("parallel")
+@click.pass_context
+def command(
+    ctx: click.Context, /, addresses: tuple[str, ...], recursive: bool, dry_run: bool, yes: bool, **options: Any
+) -> None:
+    """Delete objects, each in the version that was listed.
+
+    ADDRESS is an object, a pattern with *, ?, [...] or **, or with -r a folder or a bucket, which itself stays. What
+    other clients write meanwhile is not deleted. Before a pattern or a folder is deleted, the command asks; without a
+    terminal it needs --yes.
+    """
+    complete = completed(options)
+    from forbear.cli.transfers.problems import expected_errors
+    from forbear.cli.transfers.reporter import of_bytes, of_count
+    from forbear.cli.transfers.run import run_transfers  # needs httptools
+    from forbear.cli.transfers.session import run_command
+    from forbear.transfer.commands.removal import RmArguments, plan_rm, run_rm
+    from forbear.transfer.items import Action, Item
+    from forbear.transfer.plans.matches import is_wild
+    from forbear.transfer.storage.client import Storage
+
+    def parse() -> RmArguments:
+        return RmArguments.of(addresses, recursive=recursive, dry_run=dry_run, parallel=complete["parallel"])
+
+    async def listed(storage: Storage) -> list[Item]:
+        return [item async for item in plan_rm(storage, parse())]
+
+    with expected_errors():
+        arguments = parse()
+    if not (yes or dry_run) and (recursive or any(is_wild(address) for address in addresses)):
+        items = run_command(ctx, complete, listed)
+        objects = [item.object.size for item in items if item.action is Action.DELETE and item.object is not None]
+        what = f"{of_count(len(objects), 'object')}, {of_bytes(sum(objects))}"
+        if objects and not is_terminal():
+            raise BadInput(f"`--yes` is needed to delete {what} where no terminal can ask", "look first with --dry-run")
+        if objects and not click.confirm(f"delete {what}?", err=True):
+            tell("nothing was deleted")
+            ctx.exit(1)
+        arguments = replace(arguments, items=items)
+    run_transfers(ctx, complete, addresses, lambda: arguments, run_rm, dry_run=dry_run)
+
+
+def is_terminal() -> bool:
+    """Return whether stdin and stderr are a terminal, on which a question can be asked and answered."""
+    return all(file is not None and file.isatty() for file in (sys.stdin, sys.stderr))

@@ -1,0 +1,42 @@
+"""`forbear stat`: show the metadata of objects."""
+
+import json
+from typing import Any
+
+import click
+
+from forbear.cli.output import EXIT_CODES
+from forbear.cli.transfers.connection import completed, connection_options
+
+_EPILOG = f"""{EXIT_CODES}
+
+\b
+Examples:
+  forbear stat gs://my-bucket/report.csv
+  forbear stat --json 'gs://my-bucket/*.csv'"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
+@connection_options()
+@click.pass_context
+def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -> None:
+    """Show the metadata of objects.
+
+    ADDRESS is an object, a version of one (gs://bucket/name#123), or a pattern with *, ?, [...] or **. With --json,
+    each object is one line, and null stands for what the service does not state.
+    """
+    complete = completed(options)
+    from forbear.cli.transfers.records import details_lines, details_record
+    from forbear.cli.transfers.session import run_command  # needs httptools
+    from forbear.transfer.commands.metadata import astat
+    from forbear.transfer.storage.client import Storage
+
+    async def work(storage: Storage) -> None:
+        async for details in astat(storage, addresses):
+            if complete["as_json"]:
+                click.echo(json.dumps(details_record(details)))
+            else:
+                click.echo("\n".join(details_lines(details)))
+
+    run_command(ctx, complete, work)

@@ -1,0 +1,1 @@
+"""Commands on objects besides copies: list, show, read, move, delete, measure, hash and compare."""

@@ -1,0 +1,112 @@
+"""`hashes`: the CRC32C and MD5 of local files, which are read, and of objects, for which the service states them."""
+
+import base64
+import hashlib
+import os
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+
+from forbear.transfer.checksum import Crc32c
+from forbear.transfer.commands.selection import checked_addresses, select
+from forbear.transfer.errors import SourceChanged, StrPath, TransferError, unreadable
+from forbear.transfer.files import PIECE
+from forbear.transfer.functions import blocking
+from forbear.transfer.objects import Url, is_cloud
+from forbear.transfer.plans.matches import expand, is_wild
+from forbear.transfer.storage.client import Settings, Storage
+from forbear.transfer.storage.credentials import ANONYMOUS
+from forbear.transfer.threads import to_the_end
+
+_FOLDER = "name a file or an object in it"
+
+
+@dataclass(frozen=True, slots=True)
+class FileHashes:
+    """The size in bytes and the hashes, in base64, of a file or of one version of an object.
+
+    `md5` is None for a composite object, `generation` for a file.
+    """
+
+    name: str
+    size: int
+    crc32c: str | None
+    md5: str | None
+    generation: int | None = None
+
+
+def hashes(names: StrPath | Sequence[StrPath], *, settings: Settings | None = None) -> list[FileHashes]:
+    """Return the hashes of the files and objects that `names` name, which may have the wildcards of `cp`.
+
+    TransferError for a name that is no file or object, or a file that cannot be read. SourceChanged for a file that is
+    written meanwhile. ValueError for an invalid address. RuntimeError inside a running event loop, since it blocks.
+    """
+    checked = checked_names(names)
+
+    async def collect(storage: Storage) -> list[FileHashes]:
+        return [one async for one in ahashes(storage, checked)]
+
+    if not any(is_cloud(name) for name in checked):
+        settings = Settings(credentials=ANONYMOUS)  # files need no credentials
+    return blocking(settings, collect, "ahashes")
+
+
+async def ahashes(storage: Storage, names: StrPath | Sequence[StrPath]) -> AsyncGenerator[FileHashes]:
+    """Yield over an open Storage what `hashes` returns, one file or object after the other."""
+    for name in checked_names(names):
+        if is_cloud(name):
+            async for one in _of_objects(storage, name):
+                yield one
+        else:
+            for path in _paths(name):
+                yield await to_the_end(hash_file, path)
+
+
+def checked_names(names: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
+    """Return the names as a tuple of texts; ValueError if there is none, one is empty, or an address is not valid."""
+    texts = tuple(os.fspath(name) for name in ((names,) if isinstance(names, str | os.PathLike) else names))
+    if not texts or not all(texts):
+        raise ValueError("`names` must name at least one file or object, and none may be empty")
+    for text in texts:
+        if is_cloud(text):
+            checked_addresses(text, "names")
+    return texts
+
+
+def hash_file(path: str) -> FileHashes:
+    """Read a file and return its hashes. TransferError if it cannot be read, SourceChanged if it changes meanwhile."""
+    crc32c, md5 = Crc32c(), hashlib.md5(usedforsecurity=False)
+    try:
+        with open(path, "rb", buffering=0) as file:
+            before = os.fstat(file.fileno())
+            while data := file.read(PIECE):
+                crc32c.update(data)
+                md5.update(data)
+            after = os.fstat(file.fileno())
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+        raise SourceChanged(f"{path} changed while it was read")
+    return FileHashes(path, crc32c.size, crc32c.text, base64.b64encode(md5.digest()).decode())
+
+
+def _paths(name: str) -> list[str]:
+    if os.path.lexists(name) or not is_wild(name):
+        return [name]
+    paths = [path for path in expand(name) if os.path.isfile(path)]
+    if not paths:
+        raise TransferError(f"no file matches {name}", "quote the pattern if the shell may have read it")
+    return paths
+
+
+async def _of_objects(storage: Storage, address: str) -> AsyncGenerator[FileHashes]:
+    nothing = True
+    async for match in select(storage, [address], recursive=False, cure=_FOLDER):
+        if match.left_out:
+            continue
+        there = match.object
+        if there is None:
+            raise TransferError(match.problem, match.hint)
+        nothing = False
+        yield FileHashes(str(Url(there.bucket, there.name)), there.size, there.crc32c, there.md5, there.generation)
+    if nothing:
+        raise TransferError(f"only folders match {address}", "use a pattern with ** for what lies in them")

@@ -1,0 +1,103 @@
+"""`stat`: all that the service says of objects."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+
+from forbear.core.report import text_of
+from forbear.transfer.commands.selection import checked_addresses, only_folders, select
+from forbear.transfer.errors import HttpError, TransferError, WrongResponse
+from forbear.transfer.functions import blocking
+from forbear.transfer.objects import Object
+from forbear.transfer.storage.client import Settings, Storage
+
+_FOLDER = "list it with `forbear ls`, or name an object in it"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectDetails:
+    """One version of an object with all its metadata; None means that the service states no value.
+
+    `object` has its address, size, checksums and custom metadata. `created`, `noncurrent_since` and
+    `retention_expires` are in epoch seconds. `components` is the number of parts of a composite object.
+    """
+
+    object: Object
+    storage_class: str | None = None
+    created: float | None = None
+    noncurrent_since: float | None = None
+    cache_control: str | None = None
+    content_disposition: str | None = None
+    content_language: str | None = None
+    components: int | None = None
+    kms_key: str | None = None
+    temporary_hold: bool = False
+    event_based_hold: bool = False
+    retention_expires: float | None = None
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Self:
+        """Return the details in `resource`, decoded JSON of the API; WrongResponse if it describes no object."""
+        try:
+            return cls(
+                object=Object.of(resource),
+                storage_class=_text(resource, "storageClass"),
+                created=_time(resource, "timeCreated"),
+                noncurrent_since=_time(resource, "timeDeleted"),
+                cache_control=_text(resource, "cacheControl"),
+                content_disposition=_text(resource, "contentDisposition"),
+                content_language=_text(resource, "contentLanguage"),
+                components=None if resource.get("componentCount") is None else int(resource["componentCount"]),
+                kms_key=_text(resource, "kmsKeyName"),
+                temporary_hold=bool(resource.get("temporaryHold")),
+                event_based_hold=bool(resource.get("eventBasedHold")),
+                retention_expires=_time(resource, "retentionExpirationTime"),
+            )
+        except (ValueError, TypeError, OverflowError) as error:
+            raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error
+
+
+def stat(addresses: str | Sequence[str], *, settings: Settings | None = None) -> list[ObjectDetails]:
+    """Return the details of the objects that `addresses` name, which may have the wildcards of `cp`.
+
+    TransferError for an address that names no object, or if the service cannot be queried. ValueError for an invalid
+    address. RuntimeError inside a running event loop, since it blocks.
+    """
+    names = checked_addresses(addresses)
+
+    async def collect(storage: Storage) -> list[ObjectDetails]:
+        return [details async for details in astat(storage, names)]
+
+    return blocking(settings, collect, "astat")
+
+
+async def astat(storage: Storage, addresses: str | Sequence[str]) -> AsyncGenerator[ObjectDetails]:
+    """Yield over an open Storage what `stat` returns, one object after the other."""
+    names, nothing = checked_addresses(addresses), True
+    async for match in select(storage, names, recursive=False, cure=_FOLDER):
+        if match.left_out:
+            continue
+        nothing = False
+        if match.object is None:
+            raise TransferError(match.problem, match.hint)
+        url = match.object.url
+        try:
+            response = await storage.call(f"look at {url}", "GET", url.path, {"generation": url.generation})
+        except HttpError as error:
+            if error.status != 404:
+                raise
+            raise TransferError(f"{url} was replaced or deleted meanwhile", "run it again") from error
+        yield ObjectDetails.of(response.json())
+    if nothing:
+        raise only_folders(names)
+
+
+def _text(resource: Mapping[str, Any], name: str) -> str | None:
+    value = resource.get(name)
+    return None if value is None else str(value)
+
+
+def _time(resource: Mapping[str, Any], name: str) -> float | None:
+    value = resource.get(name)
+    return None if value is None else datetime.fromisoformat(value).timestamp()

@@ -1,0 +1,77 @@
+"""The objects that addresses such as gs://bucket/name, gs://bucket/*.gz or gs://bucket/folder/ name."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+
+from forbear.transfer.errors import TransferError, describe, hint_of
+from forbear.transfer.objects import Object, Url, is_cloud
+from forbear.transfer.plans.cp import LISTING_FAILURES
+from forbear.transfer.plans.matches import Match, is_wild, matches
+from forbear.transfer.storage.client import Storage
+
+_BELOW = "there are objects below it: "
+
+
+def checked_addresses(addresses: str | Sequence[str], parameter: str = "addresses") -> tuple[str, ...]:
+    """Return the addresses as a tuple; ValueError, which names `parameter`, if there is none or one is not valid."""
+    names = (addresses,) if isinstance(addresses, str) else tuple(addresses)
+    if not names:
+        raise ValueError(f"`{parameter}` must name at least one object, such as gs://bucket/name")
+    for name in names:
+        if not is_cloud(name):
+            raise ValueError(f"`{parameter}` must begin with gs://, got {name!r}")
+        url = Url.parse(name)
+        if url.generation is not None and (is_wild(url.name) or url.name.endswith("/")):
+            raise ValueError(f"`{parameter}`: only one object has a generation, a pattern or a folder has none: {name}")
+    return names
+
+
+async def select(
+    storage: Storage, addresses: Sequence[str], *, recursive: bool, cure: str = "use `recursive`"
+) -> AsyncGenerator[Match]:
+    """Yield a Match for each object that the addresses name: with its `object` from the service, or with a problem.
+
+    `recursive` includes all objects below folders, also those that stand for folders (their names end with a slash).
+    Without it, a folder is a Match with a problem, whose hint is `cure`. A listing that fails is a problem of its
+    address.
+    """
+    for address in addresses:
+        try:
+            async for match in _select(storage, address, recursive, cure):
+                yield match
+        except LISTING_FAILURES as error:
+            yield Match(address, address, problem=describe(error), hint=hint_of(error))
+
+
+def only_folders(addresses: Sequence[str]) -> TransferError:
+    """Return the error for patterns that match nothing but folders."""
+    return TransferError(f"only folders match {' '.join(addresses)}", "use a pattern with ** for what lies in them")
+
+
+async def _select(storage: Storage, address: str, recursive: bool, cure: str) -> AsyncGenerator[Match]:
+    async for match in matches(storage, address, recursive=recursive):
+        if not isinstance(match.source, Url):
+            yield match
+        elif match.folder and not match.problem:
+            async for listed in storage.objects(match.source.bucket, match.source.prefix):
+                if isinstance(listed, Object):
+                    yield _listed(listed)
+        elif match.folder:
+            yield replace(match, problem=f"{match.source} is a folder", hint=cure)
+        elif match.object is not None:
+            yield match
+        else:
+            yield await _looked_up(storage, match.source, cure)
+
+
+async def _looked_up(storage: Storage, url: Url, cure: str) -> Match:
+    """Return the Match for one object, which is looked up, or one with a problem if it does not exist."""
+    there = await storage.stat(url)
+    if there is not None:
+        return replace(_listed(there), source=url)
+    below = url.generation is None and await storage.is_folder(url)
+    return Match(url, url.name, problem=f"{url} does not exist", hint=f"{_BELOW}{cure}" if below else "check the name")
+
+
+def _listed(there: Object) -> Match:
+    return Match(Url(there.bucket, there.name), there.name, size=there.size, object=there)
