@@ -5,8 +5,9 @@ import textwrap
 
 import pytest
 
+from forbear.audit.flow import repeated_statuses
 from forbear.audit.modules import Loop, Module
-from forbear.audit.statuses import goes_on, repeats
+from forbear.audit.ways import goes_on
 
 SAMPLES = (200, 404, 429, 500, 503, None)
 
@@ -76,4 +77,4 @@ def test_a_loop_repeats_only_if_a_success_ends_it(success: str, repeated: bool) 
     """Other statuses count only if the end after a success can be read."""
     module = Module(ast.parse(f"while True:\n    r = post()\n    if {success}:\n        break\n"))
     loop: Loop = module.loops[0]
-    assert repeats(module, loop, 503) is repeated
+    assert repeated_statuses(module, loop, (503,)) == ((503,) if repeated else ())

@@ -5,11 +5,13 @@ import math
 import re
 from collections.abc import Iterator
 
-from forbear.audit.flow import about_errors, block, continues, decide, failures, has, is_exit, may_leave, names_in
+from forbear.audit.flow import about_errors, continues, failures, has, may_leave, names_in
 from forbear.audit.limits import counters, is_limit
-from forbear.audit.modules import Loop, Module, inside
+from forbear.audit.modules import Loop, Module, following, inside
+from forbear.audit.statuses import truth
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import is_momentary, sleeps
+from forbear.audit.ways import AGAIN, BREAK, ON, Walk, is_exit
 
 Remark = tuple[str, ast.AST, str]
 
@@ -26,7 +28,7 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
         calls = (_sleep_of(module, loop, path, counting) for path in paths)
         for call in dict.fromkeys(call for call in calls if call is not None):
             yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
-    handlers = [handler for attempt in use.tries for handler in attempt.handlers if continues(loop, handler)]
+    handlers = [handler for attempt in use.tries for handler in attempt.handlers if continues(module, loop, handler)]
     shown = about_errors(handlers, [s for handler in handlers for s in handler.body])
     for node in inside([s for handler in handlers for s in handler.body]):
         if isinstance(node, ast.Raise) and _hides(node, shown) and _is_final(module, loop, node, counting):
@@ -38,7 +40,7 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
         or (use.deadline and re.search(r"timed?_?out", ast.unparse(raised).lower().partition("(")[0]))
     ):
         return  # that the time is over is the cause
-    if _is_reached(loop, paths, counting) and _is_new(raised, shown):
+    if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):
         yield "LOST-CAUSE", raised, "the last error is not the cause of this one"
 
 
@@ -101,7 +103,7 @@ def _taken(module: Module, body: list[ast.stmt], status: int) -> list[ast.stmt]:
     """Return the statements that run when a response has this status: the blocks of decided tests are opened."""
     result: list[ast.stmt] = []
     for statement in body:
-        way = decide(module, statement.test, status) if isinstance(statement, ast.If) else None
+        way = truth(module, statement.test, status) if isinstance(statement, ast.If) else None
         if isinstance(statement, ast.If) and way is not None:
             result += _taken(module, statement.body if way else statement.orelse, status)
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
@@ -123,13 +125,8 @@ def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
 
 
 def _below(module: Module, loop: Loop) -> list[ast.stmt]:
-    """Return the statements that follow a loop in its block, with its `else`."""
-    parent = module.parents[loop]
-    for name in ("body", "orelse", "finalbody"):
-        statements = block(parent, name)
-        if loop in statements:
-            return [*loop.orelse, *statements[statements.index(loop) + 1 :]]
-    return [*loop.orelse]
+    """Return the statements that run when the attempts are used up: the `else` of a loop, and what follows it."""
+    return [*loop.orelse, *following(module, loop)]
 
 
 def _raised_after(module: Module, loop: Loop) -> ast.Raise | None:
@@ -138,42 +135,12 @@ def _raised_after(module: Module, loop: Loop) -> ast.Raise | None:
     return first if isinstance(first, ast.Raise) else None
 
 
-def _is_reached(loop: Loop, paths: list[list[ast.stmt]], counting: set[str]) -> bool:
+def _is_reached(module: Module, loop: Loop, paths: list[list[ast.stmt]], counting: set[str]) -> bool:
     """Return whether a failure of the last attempt gets below the loop."""
+    walk = Walk(module, "any", is_limit=lambda test: is_limit(loop, test, counting))
+    ways = set[str]().union(*map(walk.ways, paths))
     endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
-    ends = set[str]().union(*(_ends_of_last(loop, path, counting) for path in paths))
-    return "breaks" in ends or (not endless and bool(ends & {"repeats", "goes on"}))
-
-
-def _ends_of_last(loop: Loop, body: list[ast.stmt], counting: set[str]) -> set[str]:
-    """Return how the last attempt may end: a test of the limit leaves the loop there if it can, and does not repeat."""
-    result: set[str] = set()
-    for statement in body:
-        result.discard("goes on")
-        result |= _end_of(loop, statement, counting)
-        if "goes on" not in result:
-            return result
-    return result or {"goes on"}
-
-
-def _end_of(loop: Loop, statement: ast.stmt, counting: set[str]) -> set[str]:
-    match statement:
-        case ast.If():
-            branches = [_ends_of_last(loop, branch, counting) for branch in (statement.body, statement.orelse)]
-            ends = branches[0] | branches[1]
-            if not is_limit(loop, statement.test, counting):
-                return ends
-            return {"leaves"} if "leaves" in ends else ends - {"repeats"} or {"goes on"}
-        case ast.With() | ast.AsyncWith():
-            return _ends_of_last(loop, statement.body, counting)
-        case ast.Try():
-            return _ends_of_last(loop, [*statement.body, *statement.orelse, *statement.finalbody], counting)
-        case ast.Break():
-            return {"breaks"}
-        case ast.Continue():
-            return {"repeats"}
-        case _:
-            return {"leaves"} if may_leave([statement], ast.Return, ast.Raise) else {"goes on"}
+    return BREAK in ways or (not endless and bool(ways & {AGAIN, ON}))
 
 
 def _is_new(raised: ast.Raise, shown: set[str]) -> bool:

@@ -4,8 +4,9 @@ import ast
 import math
 import re
 
-from forbear.audit.flow import decide, has, may_leave, names_in, operands
+from forbear.audit.flow import has, may_leave, names_in, operands
 from forbear.audit.modules import Loop, Module, inside
+from forbear.audit.statuses import truth
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import sleeps
 
@@ -223,7 +224,7 @@ def _compared(module: Module, loop: Loop, counting: set[str]) -> float | None:
         if test is getattr(loop, "test", None):
             continue
         for leaf in operands(test):
-            if decide(module, leaf, 200) is not None:
+            if truth(module, leaf, 200) is not None:
                 continue  # that is success, not a limit
             if names_in(leaf) & counting:
                 return _limit(module, loop, leaf, counting)

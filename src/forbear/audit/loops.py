@@ -9,7 +9,6 @@ import re
 
 from forbear.audit.effects import effects
 from forbear.audit.flow import (
-    FAILED_STATUSES,
     about_errors,
     after,
     continues,
@@ -23,6 +22,7 @@ from forbear.audit.libraries.decorators import error_names
 from forbear.audit.limits import read_limits
 from forbear.audit.modules import Loop, Module, inside
 from forbear.audit.polling import differs, is_polling, is_service
+from forbear.audit.statuses import FAILED
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import read_waits, sleeps
 
@@ -54,7 +54,7 @@ def read_loop(module: Module, loop: Loop) -> RetryUse | None:
         node
         for node in _statements(loop.body)
         if isinstance(node, ast.Try)
-        and any(continues(loop, handler) for handler in node.handlers)
+        and any(continues(module, loop, handler) for handler in node.handlers)
         and success_leaves(module, loop, node)
     ]
     if not attempts:
@@ -86,7 +86,7 @@ def _by_status(module: Module, loop: Loop) -> RetryUse | None:
         return None
     use = RetryUse("loop", loop, region=loop.body, function=module.function_of(loop), loop=loop, statuses=statuses)
     read_limits(module, loop, use)
-    if use.unbounded and (is_service(module, loop) or len(statuses) == len(FAILED_STATUSES)):
+    if use.unbounded and (is_service(module, loop) or len(statuses) == len(FAILED)):
         return None  # a loop that repeats a 401 for ever waits for a 200
     read_waits(module, loop, use)
     return use
@@ -136,7 +136,7 @@ def _read_errors(module: Module, loop: Loop, attempt: ast.Try, use: RetryUse) ->
     names: list[str] = []
     before = False
     for handler in attempt.handlers:
-        if not continues(loop, handler):
+        if not continues(module, loop, handler):
             others = error_names(module, handler.type) or ()
             before = before or any(
                 name.rpartition(".")[2] not in ("KeyboardInterrupt", "CancelledError", "SystemExit") for name in others

@@ -236,14 +236,14 @@ def inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             stack.extend([*ast.iter_child_nodes(node)][::-1])
 
 
-def following(module: Module, statement: ast.stmt) -> list[ast.stmt]:
-    """Return the statements that follow one in its block."""
+def following(module: Module, statement: ast.AST) -> list[ast.stmt]:
+    """Return the statements that follow one in its block, none if a node is no statement."""
     parent = module.parents[statement]
     for name in ("body", "orelse", "finalbody"):
-        block: object = getattr(parent, name, None)
-        items = [s for s in cast("list[object]", block) if isinstance(s, ast.stmt)] if isinstance(block, list) else []
+        value: object = getattr(parent, name, None)
+        items = cast("list[ast.stmt]", value) if isinstance(value, list) else []  # a lambda's body is no list
         if statement in items:
-            return items[items.index(statement) + 1 :]
+            return items[next(i for i, item in enumerate(items) if item is statement) + 1 :]
     return []
 
 

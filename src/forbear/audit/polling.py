@@ -161,10 +161,15 @@ def _only_looks(attempt: ast.Try) -> bool:
 
 
 def _waits_for_other(attempt: ast.Try) -> bool:
-    """Return whether an attempt waits for a thread, a process, a future or a queue, for a while each time."""
+    """Return whether an attempt waits for a thread, a process, a future or a queue, for a while each time.
+
+    What an attempt makes itself, as in `send(event).get()`, is no other.
+    """
     calls = [node for node in inside(attempt.body[:1]) if isinstance(node, ast.Call)]
-    names = [call.func.attr for call in calls if isinstance(call.func, ast.Attribute) and (call.args or call.keywords)]
-    return any(name in ("wait", "result", "join", "get", "acquire", "communicate") for name in names[:1])
+    first = next((c for c in calls if isinstance(c.func, ast.Attribute) and (c.args or c.keywords)), None)
+    if first is None or not isinstance(first.func, ast.Attribute) or isinstance(first.func.value, ast.Call):
+        return False
+    return first.func.attr in ("wait", "result", "join", "get", "acquire", "communicate")
 
 
 def _checks_status(statement: ast.stmt) -> bool:

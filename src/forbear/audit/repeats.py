@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from forbear.audit import clients
 from forbear.audit.effects import effects
 from forbear.audit.errors import is_doubtful
+from forbear.audit.flow import repeated_statuses, survives
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Function, Module, inside, keyword
-from forbear.audit.statuses import DOUBTFUL, goes_on, is_status, numbers, repeats, returned, survives
+from forbear.audit.statuses import DOUBTFUL, is_status, numbers
 from forbear.audit.uses import RetryUse, attempt_of
 from forbear.audit.waits import mentions_header
+from forbear.audit.ways import goes_on, returned
 
 _BUSY = 429
 _RESET = re.compile(r"rate_?limit[-_]?reset|retry_?delay|retry_?info", re.IGNORECASE)
@@ -51,7 +53,7 @@ def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
 def _repeats_failures(module: Module, use: RetryUse) -> bool:
     """Return whether a status of 5xx leads to another attempt: by the conditions of a loop, or by a predicate."""
     if use.loop is not None:
-        return any(repeats(module, use.loop, status) for status in DOUBTFUL)
+        return bool(repeated_statuses(module, use.loop, DOUBTFUL))
     return any(returned(module, each, status) == {True} for each in _conditions(module, use) for status in DOUBTFUL)
 
 

@@ -12,7 +12,11 @@ _COUNTS = re.compile(r"attempt|tries|retr|count|stat|metric|log|err|call|fail|nu
 _PURE = re.compile(
     r"(?:^|\.)(?:len|str|int|print|repr|range|isinstance|format|join|list|dict|tuple|float|min|max|sum|debug|info|warning|error|exception|monotonic|time|perf_counter|append|extend|insert|get|items|keys|values|copy)$"
 )
-_TAKES = ("pop", "popleft", "remove", "clear")
+_TAKES = re.compile(r"^(?:pop|popleft|remove|clear)$")
+_PUTS = re.compile(r"^(?:setdefault|update)$")
+_ANEW = re.compile(r"(?:^|_)(?:seek|(?:re_?)?open|reset|rewind)(?:_|$)")
+"""The names of methods that let the next attempt read a file or stream from its begin."""
+
 _STREAM = re.compile(r"^(?:f|fh|fp|stream|file_?obj|file_?handle|body_stream|\w+_(?:stream|fileobj|handle|fh|fp))$")
 _BODIES = ("data", "content", "body", "fileobj", "Body", "Fileobj")
 _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
@@ -49,7 +53,7 @@ def _popped(module: Module, body: list[ast.stmt], own: set[str], use: RetryUse) 
                 case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[key]) if name not in own:
                     if rest is not None and rest.arg == name:
                         continue  # `**options` is a new dictionary for each call
-                    if isinstance(module.constant(key), str) and not _changes(use, name, ("setdefault", "update")):
+                    if isinstance(module.constant(key), str) and not _changes(use, name, _PUTS):
                         yield call, f"`{name}` lacks the key after the first attempt"
                 case _:
                     pass
@@ -66,16 +70,16 @@ def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
         sent = [call.func.value] if reads and isinstance(call.func, ast.Attribute) else []
         sent += [option.value for option in call.keywords if option.arg in _BODIES]
         for item in sent:
-            if isinstance(item, ast.Name) and item.id in passed - own and not _changes(use, item.id, ("seek",)):
+            if isinstance(item, ast.Name) and item.id in passed - own and not _changes(use, item.id, _ANEW):
                 passed.remove(item.id)
                 yield call, f"the file `{item.id}` is at its end after the first attempt"
 
 
-def _changes(use: RetryUse, target: str, methods: tuple[str, ...]) -> bool:
+def _changes(use: RetryUse, target: str, methods: re.Pattern[str]) -> bool:
     """Return whether the function of a retry calls one of these methods of `target`, or sets an item of it."""
     for node in inside(use.function.body if use.function is not None else use.region):
         match node:
-            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in methods:
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if methods.search(name):
                 if ast.unparse(owner) == target:
                     return True
             case ast.Assign(targets=[ast.Subscript(value=owner)]) if ast.unparse(owner) == target:
@@ -122,7 +126,7 @@ def _spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.A
     rewound = {
         ast.unparse(node.func.value)
         for node in inside(use.region)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "seek"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _ANEW.search(node.func.attr)
     }
     seen: set[str] = set()
     for call in (node for node in text_of if isinstance(node, ast.Call)):
