@@ -11,9 +11,10 @@ from forbear.audit.last import last_attempt
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Module, inside
 from forbear.audit.nesting import nested
+from forbear.audit.nodes import calls_method, functions_in, texts_in
 from forbear.audit.repeats import blocking, retry_after, unsafe, unsafe_by_client
 from forbear.audit.state import leaves_behind
-from forbear.audit.uses import RetryUse, RetryUses
+from forbear.audit.uses import RetryUse, RetryUses, attempt_of
 from forbear.audit.waits import is_momentary
 
 Hit = tuple[str, ast.AST, str, str]
@@ -21,6 +22,7 @@ Hit = tuple[str, ast.AST, str, str]
 
 _LONGEST = 120.0  # seconds: a single wait above this needs a reason
 _RIVALS = re.compile(r"conflict|concurrent|\brace\b", re.IGNORECASE)
+_READS_STATUS = re.compile(r"status_code|\.status\b")
 _RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
 
 
@@ -84,8 +86,7 @@ def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[
 
 def _only_files(use: RetryUse) -> bool:
     """Return whether an attempt of a loop only moves or removes files of this machine."""
-    calls = [node for attempt in use.tries for node in inside(attempt.body) if isinstance(node, ast.Call)]
-    names = [ast.unparse(call.func) for call in calls]
+    names = functions_in([statement for attempt in use.tries for statement in attempt.body])
     if use.errors == ("PermissionError",):
         return all(map(_RENAMES.search, names))
     return bool(names) and all(name.startswith(("os.", "shutil.")) for name in names)
@@ -99,8 +100,7 @@ def _is_conflict(module: Module, use: RetryUse) -> bool:
     tests = [node.test for node in inside([s for h in handlers for s in h.body]) if isinstance(node, ast.If)]
     types = [value for h in handlers if (value := module.value(h.type)) is not None]
     names = [ast.unparse(n) for e in [*tests, *types] for n in ast.walk(e) if isinstance(n, (ast.Name, ast.Attribute))]
-    code = inside([s for h in handlers for s in h.body])
-    texts = [node.value for node in code if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    texts = texts_in([s for h in handlers for s in h.body])
     return any(map(is_conflict, names)) or any(map(_RIVALS.search, texts))
 
 
@@ -126,12 +126,9 @@ def _errors(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple
 def _wrong_statuses(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     if use.selective or not any(map(is_status_error, use.errors or ())):
         return
-    body = [node for attempt in use.tries for node in inside(attempt.body)] or [*inside(use.region)]
-    raises = any(
-        isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "raise_for_status"
-        for n in body
-    )
-    if raises and not re.search(r"status_code|\.status\b", "".join(ast.unparse(s) for s in use.region)):
+    if calls_method(attempt_of(use), "raise_for_status") and not re.search(
+        r"status_code|\.status\b", "".join(ast.unparse(s) for s in use.region)
+    ):
         yield (
             "WRONG-ERROR",
             use.error_node or use.node,
@@ -141,8 +138,7 @@ def _wrong_statuses(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AS
 
 def _is_lock(name: str, use: RetryUse) -> bool:
     """Return whether an error may pass: Windows refuses to move or remove a file that another program has open."""
-    calls = [ast.unparse(node.func) for node in inside(use.region) if isinstance(node, ast.Call)]
-    return name == "PermissionError" and any(map(_RENAMES.search, calls))
+    return name == "PermissionError" and any(map(_RENAMES.search, functions_in(use.region)))
 
 
 def _short(name: str) -> str:

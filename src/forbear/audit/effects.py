@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from forbear.audit import clients, http, sql
-from forbear.audit.modules import Module, inside, keyword
+from forbear.audit.modules import Module, keyword
+from forbear.audit.nodes import calls_in, calls_method
 from forbear.audit.packages import called
 
 
@@ -41,9 +42,7 @@ def effects(
     another function is reported at its caller.
     """
     repeated = region if repeated is None else repeated
-    for node in inside(region):
-        if not isinstance(node, ast.Call):
-            continue
+    for node in calls_in(region):
         effect = _judge(module, node, repeated, handlers)
         if effect is not None:
             yield effect
@@ -76,13 +75,7 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     if not (isinstance(call.func, ast.Name) and call.func.id == "open"):
         return False
     mode = module.constant(call.args[1] if len(call.args) > 1 else keyword(call, "mode"))
-    writes = any(
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("write", "writelines")
-        for node in inside(region)
-    )
-    return isinstance(mode, str) and "a" in mode and writes
+    return isinstance(mode, str) and "a" in mode and calls_method(region, "write", "writelines")
 
 
 def _program(module: Module, call: ast.Call) -> UnsafeCall | None:

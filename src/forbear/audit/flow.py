@@ -1,33 +1,16 @@
 """The ways through a loop: which errors and statuses repeat it, what leaves it, and what runs after a failure."""
 
 import ast
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from forbear.audit.modules import Loop, Module, following, inside
+from forbear.audit.nodes import calls_method, functions_in, names_in
 from forbear.audit.statuses import FAILED, GOOD, Status
 from forbear.audit.ways import AGAIN, ON, Walk, is_exit, is_out
+from forbear.audit.words import WAITS
 
-_WAITS = re.compile(r"sleep|wait|backoff|delay|pause")
 _RAISING = ("raise_for_status", "fail_json", "fail", "abort")
 """Methods that may raise."""
-
-
-def operands(test: ast.expr) -> Iterator[ast.expr]:
-    """Yield the conditions that `and`, `or` and `not` join in a test."""
-    if isinstance(test, ast.BoolOp):
-        for value in test.values:
-            yield from operands(value)
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        yield from operands(test.operand)
-    else:
-        yield test
-
-
-def names_in(node: ast.AST) -> set[str]:
-    """Return the names and the dotted attributes in a piece of code."""
-    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-    return names | {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
 
 
 def may_leave(nodes: list[ast.stmt], *kinds: type[ast.stmt]) -> bool:
@@ -35,14 +18,7 @@ def may_leave(nodes: list[ast.stmt], *kinds: type[ast.stmt]) -> bool:
     for node in inside(nodes):
         if isinstance(node, kinds) if kinds else isinstance(node, ast.stmt) and is_exit(node):
             return True
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _RAISING:
-            return True
-    return False
-
-
-def has(node: ast.AST, kind: type[ast.AST]) -> bool:
-    """Return whether code has a node of this kind, outside of functions within."""
-    return any(isinstance(part, kind) for part in inside([node]))
+    return calls_method(nodes, *_RAISING)
 
 
 def continues(module: Module, loop: Loop, handler: ast.ExceptHandler) -> bool:
@@ -92,9 +68,7 @@ def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     leaving = [ways for ways in ends if any(map(is_out, ways)) and ON not in ways]
     if not leaving:
         return False
-    if all(AGAIN in ways for ways in leaving) and not any(
-        isinstance(node, ast.Call) and _WAITS.search(ast.unparse(node.func)) for node in inside(loop.body)
-    ):
+    if all(AGAIN in ways for ways in leaving) and not any(map(WAITS.search, functions_in(loop.body))):
         return False  # it goes on after a success, too, without a wait: a pump
     return any(_may_repeat(module, loop, path, "any") for path in failures(module, loop, attempt))
 

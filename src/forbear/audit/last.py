@@ -5,9 +5,10 @@ import math
 import re
 from collections.abc import Iterator
 
-from forbear.audit.flow import about_errors, continues, failures, has, may_leave, names_in
+from forbear.audit.flow import about_errors, continues, failures, may_leave
 from forbear.audit.limits import counters, is_limit
 from forbear.audit.modules import Loop, Module, following, inside
+from forbear.audit.nodes import calls_in, has, names_in
 from forbear.audit.statuses import truth
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import is_momentary, sleeps
@@ -120,8 +121,8 @@ def _ends(body: list[ast.stmt]) -> bool:
 def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
     """Return whether the call of the attempts stands below the loop, too: as the last attempt."""
     body = [s for attempt in use.tries for s in attempt.body]
-    made = {ast.unparse(node) for node in inside(body) if isinstance(node, ast.Call)}
-    return any(isinstance(node, ast.Call) and ast.unparse(node) in made for node in inside(_below(module, loop)))
+    made = set(map(ast.unparse, calls_in(body)))
+    return any(ast.unparse(call) in made for call in calls_in(_below(module, loop)))
 
 
 def _below(module: Module, loop: Loop) -> list[ast.stmt]:

@@ -4,11 +4,13 @@ import ast
 import math
 import re
 
-from forbear.audit.flow import has, may_leave, names_in, operands
+from forbear.audit.flow import may_leave
 from forbear.audit.modules import Loop, Module, inside
+from forbear.audit.nodes import handled_in, has, names_in, operands, plain_names_in, stored_in
 from forbear.audit.statuses import truth
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import sleeps
+from forbear.audit.words import LOGS
 
 _TIME = re.compile(
     r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|deadline|timeout|expire|elapsed|until|\bend\b|remaining|left\b|"
@@ -19,7 +21,6 @@ _SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at
 _STOPS = re.compile(r"stop|closed|closing|shutdown|cancel|running|is_set|exit|quit|alive|abort")
 _OF_RETRIES = re.compile(r"retry|retries|backoff|attempt|tries|giv(?:e|ing)_?up|exhaust")
 _MAXIMUM = re.compile(r"max_|_max\b|retr(?:y|ies)|attempts?|tries", re.IGNORECASE)
-_TALK = re.compile(r"sleep|print|log|debug|info|warn|error|exception")
 
 
 def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
@@ -99,7 +100,7 @@ def _is_condition(leaf: ast.expr) -> bool:
 
 def _texts(loop: Loop, test: ast.expr) -> list[str]:
     """Return the text of a test, and of what the loop assigns to the names in it."""
-    names = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+    names = plain_names_in(test)
     behind = [
         ast.unparse(node.value)
         for node in inside(loop.body)
@@ -206,20 +207,15 @@ def _while_attempts(module: Module, loop: ast.While, counting: set[str]) -> floa
 def _only_success(loop: ast.While) -> bool:
     """Return whether the test of a loop only reads flags that an attempt sets when it succeeds."""
     names = names_in(loop.test)
-    set_by = [t for node in inside(loop.body) if isinstance(node, ast.Try) for t in _stored([*node.body, *node.orelse])]
-    other = [t for node in inside(loop.body) if isinstance(node, ast.ExceptHandler) for t in _stored(node.body)]
-    return isinstance(loop.test, (ast.Name, ast.UnaryOp)) and bool(names) and names <= set(set_by) - set(other)
-
-
-def _stored(nodes: list[ast.stmt]) -> set[str]:
-    """Return the names that code assigns."""
-    return {n.id for n in inside(nodes) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    tried = [s for node in inside(loop.body) if isinstance(node, ast.Try) for s in (*node.body, *node.orelse)]
+    own = stored_in(tried) - stored_in(handled_in(loop.body))
+    return isinstance(loop.test, (ast.Name, ast.UnaryOp)) and bool(names) and names <= own
 
 
 def _compared(module: Module, loop: Loop, counting: set[str]) -> float | None:
     """Return the attempts of a loop without end: a number if a test compares one, None if a limit may exist."""
     errors = {n.name for n in inside(loop.body) if isinstance(n, ast.ExceptHandler) and n.name}
-    results = _stored([s for n in inside(loop.body) if isinstance(n, ast.Try) for s in n.body]) - counting
+    results = stored_in([s for n in inside(loop.body) if isinstance(n, ast.Try) for s in n.body]) - counting
     for test in _tests(loop):
         if test is getattr(loop, "test", None):
             continue
@@ -240,7 +236,7 @@ def _compared(module: Module, loop: Loop, counting: set[str]) -> float | None:
 def _is_set_once(module: Module, loop: Loop, flag: ast.Name) -> bool:
     """Return whether a flag is False before a loop and True after a failure."""
     values = [value.value for value in module.values(flag) if isinstance(value, ast.Constant)]
-    return values == [False, True] and flag.id in _stored(loop.body)
+    return values == [False, True] and flag.id in stored_in(loop.body)
 
 
 def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> float | None:
@@ -274,4 +270,4 @@ def _is_in_other_hands(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = ast.unparse(node.func).lower()
-    return not _TALK.search(name) and (bool(_OF_RETRIES.search(name)) or name == "next")
+    return not (LOGS.search(name) or name.endswith("sleep")) and (bool(_OF_RETRIES.search(name)) or name == "next")

@@ -13,7 +13,6 @@ from forbear.audit.flow import (
     after,
     continues,
     may_leave,
-    names_in,
     repeated_statuses,
     success_leaves,
 )
@@ -21,27 +20,25 @@ from forbear.audit.http import request_of
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.limits import read_limits
 from forbear.audit.modules import Loop, Module, inside
+from forbear.audit.nodes import calls_in, functions_in, handled_in, has, names_in, plain_names_in
 from forbear.audit.polling import differs, is_polling, is_service
 from forbear.audit.statuses import FAILED
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import read_waits, sleeps
+from forbear.audit.words import RETRIES, TELLS
 
-_WORDS = re.compile(r"retr|attempt|tries|trial", re.IGNORECASE)
 _NETWORK = re.compile(
     r"Connection|Connect|Timeout|Unavailable|Transient|Throttl|RateLimit|Disconnect|Network|Reconnect|Transport|Temporary"
 )
+_OF_RETRIES = re.compile(r"retr\w*\.\w+$")
+"""A method of an object that counts the retries."""
+
 _STATES = (404, 409, 423, 425)  # a loop that repeats only these waits for a state
 _CURES = re.compile(
     r"(?:^|[._])(?:refresh\w*|renew\w*|re?new_\w+|reload\w*|create\w*|makedirs|mkdir|pop|unlink|remove|rmtree|delete\w*|clear|"
     r"reset\w*|install\w*|re?login|authenticate|update\w*|init\w*|ensure\w*|invalidate\w*|close|chmod|reconnect)$"
 )
 _LOOKS = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
-_TALK = re.compile(
-    r"log|print|warn|debug|info|error\b|exception|echo|append|add|str|repr|type|format|message|emit|record|len|set_|put"
-)
-_QUIET = re.compile(
-    r"(?:^|\.)(?:sleep|print|debug|info|warning|warn|error|exception|log|uniform|random|randint|min|max|range|format|wait)$"
-)
 
 
 def read_loop(module: Module, loop: Loop) -> RetryUse | None:
@@ -98,7 +95,7 @@ def _is_same(
     """Return whether a loop makes the same call again, and does not wait for a state."""
     if is_polling(module, loop, attempt, errors) or differs(module, loop, attempt):
         return False
-    return not _differs(loop, checked) and _evidence(module, loop, checked, errors)
+    return _evidence(module, loop, checked, errors)
 
 
 def _counts(module: Module, loop: Loop) -> bool:
@@ -115,8 +112,7 @@ def _counts(module: Module, loop: Loop) -> bool:
             name = module.dotted(source.args[0].func).rpartition(".")[2]
         return name in ("range", "count", "repeat")
     target = loop.target.id if isinstance(loop.target, ast.Name) else ""
-    used = {n.id for c in sleeps(module, loop.body) for n in ast.walk(c) if isinstance(n, ast.Name)}
-    return bool(target) and target in used
+    return bool(target) and any(target in plain_names_in(call) for call in sleeps(module, loop.body))
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -160,17 +156,17 @@ def _decides(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHa
     path = [*handler.body, *after(module, loop, attempt)]
     names = about_errors([handler], path)
     tests = [node for node in inside(path) if isinstance(node, ast.If)]
-    deciding = [t for t in tests if may_leave([t]) or any(isinstance(n, ast.Continue) for n in inside([t]))]
+    deciding = [t for t in tests if may_leave([t]) or has(t, ast.Continue)]
     if any(names_in(t.test) & names or "isinstance(" in ast.unparse(t.test) for t in deciding):
         return True
-    return any(_gets(node, handler.name) for node in inside(path) if isinstance(node, ast.Call))
+    return any(_gets(call, handler.name) for call in calls_in(path))
 
 
 def _gets(call: ast.Call, error: str | None) -> bool:
     """Return whether a function that is no log gets the error, so that it may raise it."""
     values = [*call.args, *(item.value for item in call.keywords)]
     passed = any(isinstance(value, ast.Name) and value.id == error for value in values)
-    return passed and not _TALK.search(ast.unparse(call.func).lower())
+    return passed and not TELLS.search(ast.unparse(call.func))
 
 
 def _cures(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
@@ -190,61 +186,30 @@ def _cures(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
 
 def _delegates(handler: ast.ExceptHandler) -> bool:
     """Return whether a handler passes its error to a function and uses the result: that function decides."""
-    calls = [node for node in inside(handler.body) if isinstance(node, ast.Call)]
-    if any(re.search(r"retr\w*\.\w+$", ast.unparse(call.func)) for call in calls):
+    if any(map(_OF_RETRIES.search, functions_in(handler.body))):
         return True  # an object that counts the retries
     if handler.name is None:
         return False
     for node in inside(handler.body):
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)) and node.value is not None:
-            for call in (n for n in inside([node.value]) if isinstance(n, ast.Call)):
-                names = {
-                    n.id
-                    for item in (*call.args, *(k.value for k in call.keywords))
-                    for n in ast.walk(item)
-                    if isinstance(n, ast.Name)
-                }
-                if handler.name in names and ast.unparse(call.func) not in _LOOKS:
+            for call in calls_in([node.value]):
+                values = [*call.args, *(item.value for item in call.keywords)]
+                passed = set[str]().union(*map(plain_names_in, values))
+                if handler.name in passed and ast.unparse(call.func) not in _LOOKS:
                     return True
-    return False
-
-
-def _differs(loop: Loop, checked: list[ast.stmt]) -> bool:
-    """Return whether the call is another one each time: its arguments depend on the number of the attempt."""
-    if isinstance(loop, ast.While):
-        return False
-    tainted = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)} - {"_"}
-    for node in inside(loop.body):
-        if isinstance(node, ast.Assign) and any(
-            isinstance(n, ast.Name) and n.id in tainted for n in ast.walk(node.value)
-        ):
-            tainted |= {t.id for t in node.targets if isinstance(t, ast.Name)}
-    for node in inside(checked):
-        if isinstance(node, ast.Call) and not _QUIET.search(ast.unparse(node.func)):
-            values = [*node.args, *(k.value for k in node.keywords if k.arg not in ("timeout", "attempt", "retry"))]
-            direct = {n.id for value in values for n in ast.walk(value) if isinstance(n, ast.Name)}
-            if direct & tainted:
-                return True
-        if isinstance(node, ast.Subscript) and any(
-            isinstance(n, ast.Name) and n.id in tainted for n in ast.walk(node.slice)
-        ):
-            return True
     return False
 
 
 def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple[str, ...]) -> bool:
     """Return whether anything but the shape says "retry": a sleep, a name, or a call that leaves the process."""
     head = ast.unparse(loop.test if isinstance(loop, ast.While) else loop.target)
-    handlers = [
-        s for node in _statements(loop.body) if isinstance(node, ast.Try) for h in node.handlers for s in h.body
-    ]
-    names = {n.id for n in inside(handlers) if isinstance(n, ast.Name)}
-    if any(isinstance(node, ast.Call) and ast.unparse(node.func) in ("input", "next") for node in inside(checked)):
+    names = {n.id for n in inside(handled_in(loop.body)) if isinstance(n, ast.Name)}
+    if any(name in ("input", "next") for name in functions_in(checked)):
         return False
     if any(_NETWORK.search(name.rpartition(".")[2]) for name in errors):
         return True
-    if sleeps(module, loop.body) or _WORDS.search(head) or any(map(_WORDS.search, names)):
+    if sleeps(module, loop.body) or RETRIES.search(head) or any(map(RETRIES.search, names)):
         return True
-    if any(isinstance(node, ast.Call) and request_of(module, node) for node in inside(checked)):
+    if any(request_of(module, call) for call in calls_in(checked)):
         return True
     return next(effects(module, checked), None) is not None

@@ -2,16 +2,16 @@
 
 import ast
 import re
-from collections.abc import Sequence
 
-from forbear.audit.flow import failures, names_in
+from forbear.audit.flow import failures
 from forbear.audit.modules import Loop, Module, inside
+from forbear.audit.nodes import calls_in, functions_in, handled_in, names_in, plain_names_in, stored_in, texts_in
+from forbear.audit.words import LOCAL, RETRIES
 
 _WAITING = re.compile(
     r"(?:^|_)(?:a?wait(?:s|ing|ed)?|poll(?:s|ing)?|until|acquire|probe|ready|ensure_up|is_up)(?:_|$)", re.IGNORECASE
 )
 _RECONNECTS = re.compile(r"re_?connect")
-_RETRYING = re.compile(r"retr|attempt|backoff", re.IGNORECASE)
 _SAYS = re.compile(
     r"\bwait(?:ing|ed)? (?:for|to|until|on)\b|\b(?:still|not yet|isn.?t ready|not ready|is ready)\b|pending|"
     r"already in use|being deleted|waiting\.\.\.",
@@ -35,9 +35,6 @@ _SERVICE = re.compile(
 _NEXT = re.compile(r"(?:^|_)(?:next|rotate|switch|failover|fallback)(?:_|$)")
 _IS_WAIT = re.compile(r"delay|backoff|wait|interval|sleep|retry|^next$")
 _OPTIONS = ("timeout", "attempt", "retr", "deadline", "delay", "tries", "wait", "count", "error")
-_QUIET = re.compile(
-    r"(?:^|[._])(?:sleep|print|log|debug|info|warn|warning|error|exception|uniform|min|max|range|format)$"
-)
 
 
 def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tuple[str, ...]) -> bool:
@@ -46,7 +43,7 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
     name = function.name if function is not None else ""
     if errors and all(map(_NOT_YET.search, errors)):
         return True
-    if _RETRYING.search(name):
+    if RETRIES.search(name):
         return False
     if _WAITING.search(name) or _RECONNECTS.search(name):
         return True
@@ -56,7 +53,7 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
         return True
     if errors and all("Timeout" in error for error in errors) and _waits_for_other(attempt):
         return True
-    if any(isinstance(node, ast.Constant) and _PROBED.search(str(node.value)) for node in inside(attempt.body)):
+    if any(map(_PROBED.search, texts_in(attempt.body))):
         return True
     handlers = [statement for handler in attempt.handlers for statement in handler.body]
     return _says(handlers) or _only_looks(attempt)
@@ -65,25 +62,40 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
 def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     """Return whether the call is another one each time.
 
-    So it is if a person answers, or an argument comes from a pool. It is, too, if an attempt changes what
-    the next one passes or tests: pages, fallbacks, questions that are corrected.
+    So it is if a person answers, or an argument comes from a pool or from the number of the attempt. It is, too, if an
+    attempt changes what the next one passes or tests: pages, fallbacks, questions that are corrected.
     """
     body = attempt.body if attempt is not None else loop.body
-    if any(_PROMPTS.search(ast.unparse(node.func)) for node in inside(loop.body) if isinstance(node, ast.Call)):
+    failed = stored_in(attempt.handlers) if attempt is not None else set[str]()
+    if any(map(_PROMPTS.search, functions_in(loop.body))):
         return True
     if attempt is not None and any(map(_goes_on_to_next, inside([s for h in attempt.handlers for s in h.body]))):
         return True
+    counted = _counted(loop)
     assigns = [node for node in inside(loop.body) if isinstance(node, ast.Assign)]
     other = {t.id for node in assigns if _picks(node.value) for t in node.targets if isinstance(t, ast.Name)}
-    other = {name for name in other | _carried(module, loop, attempt) if not _is_option(name)}
+    other = counted | {name for name in other | _carried(module, loop, attempt) if not _is_option(name)}
     for node in inside(body):
-        if isinstance(node, ast.Call) and not _QUIET.search(ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and not LOCAL.search(ast.unparse(node.func)):
             values = [*node.args, *(item.value for item in node.keywords if not _is_option(item.arg or ""))]
-            if any(names_in(value) & other for value in values):
+            if any(plain_names_in(value) & other for value in values):
                 return True
-        if attempt is not None and isinstance(node, ast.If) and names_in(node.test) & other & _stored(attempt.handlers):
+        if isinstance(node, ast.Subscript) and plain_names_in(node.slice) & counted:
+            return True
+        if isinstance(node, ast.If) and names_in(node.test) & other & failed:
             return True
     return False
+
+
+def _counted(loop: Loop) -> set[str]:
+    """Return the names that a `for` sets to the number of the attempt, and those computed from them."""
+    if isinstance(loop, ast.While):
+        return set()
+    result = plain_names_in(loop.target) - {"_"}
+    for node in inside(loop.body):
+        if isinstance(node, ast.Assign) and plain_names_in(node.value) & result:
+            result |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return result
 
 
 def _goes_on_to_next(node: ast.AST) -> bool:
@@ -105,18 +117,12 @@ def _carried(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:
     return {name for name in set_by if first.get(name)}
 
 
-def _stored(nodes: Sequence[ast.AST]) -> set[str]:
-    return {n.id for n in inside(nodes) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-
-
 def is_service(module: Module, loop: Loop) -> bool:
     """Return whether a loop without end keeps a connection or a service alive: its function or a message says so."""
     function = module.function_of(loop)
     if function is not None and _SERVICE.search(function.name):
         return True
-    handlers = [s for node in inside(loop.body) if isinstance(node, ast.ExceptHandler) for s in node.body]
-    texts = [n.value for n in inside(handlers) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    return any("reconnect" in text.lower() for text in texts)
+    return any("reconnect" in text.lower() for text in texts_in(handled_in(loop.body)))
 
 
 def _is_option(name: str) -> bool:
@@ -135,8 +141,8 @@ def _picks(value: ast.expr) -> bool:
 
 def _says(nodes: list[ast.stmt]) -> bool:
     """Return whether a message says that the loop waits for something, and not that it retries."""
-    texts = [n.value for n in inside(nodes) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    return any(map(_SAYS.search, texts)) and not any(map(_RETRYING.search, texts))
+    texts = texts_in(nodes)
+    return any(map(_SAYS.search, texts)) and not any(map(RETRIES.search, texts))
 
 
 def _only_looks(attempt: ast.Try) -> bool:
@@ -165,7 +171,7 @@ def _waits_for_other(attempt: ast.Try) -> bool:
 
     What an attempt makes itself, as in `send(event).get()`, is no other.
     """
-    calls = [node for node in inside(attempt.body[:1]) if isinstance(node, ast.Call)]
+    calls = calls_in(attempt.body[:1])
     first = next((c for c in calls if isinstance(c.func, ast.Attribute) and (c.args or c.keywords)), None)
     if first is None or not isinstance(first.func, ast.Attribute) or isinstance(first.func.value, ast.Call):
         return False
@@ -177,5 +183,5 @@ def _checks_status(statement: ast.stmt) -> bool:
 
 
 def _leaves_process(attempt: ast.Try) -> bool:
-    calls = [ast.unparse(node.func) for node in inside(attempt.body) if isinstance(node, ast.Call)]
+    calls = functions_in(attempt.body)
     return any(re.search(r"requests|http|client|session|urlopen|\.(?:post|put|request)$|json", call) for call in calls)

@@ -10,14 +10,15 @@ from forbear.audit.errors import is_doubtful
 from forbear.audit.flow import repeated_statuses, survives
 from forbear.audit.libraries.decorators import error_names
 from forbear.audit.modules import Function, Module, inside, keyword
+from forbear.audit.nodes import calls_in, handled_in, plain_names_in
 from forbear.audit.statuses import DOUBTFUL, is_status, numbers
 from forbear.audit.uses import RetryUse, attempt_of
 from forbear.audit.waits import mentions_header
 from forbear.audit.ways import goes_on, returned
+from forbear.audit.words import WAITS
 
 _BUSY = 429
 _RESET = re.compile(r"rate_?limit[-_]?reset|retry_?delay|retry_?info", re.IGNORECASE)
-_WAITS = re.compile(r"wait|delay|backoff|sleep|pause|throttle", re.IGNORECASE)
 _ANSWERS = re.compile(r"^(?:r|res|resp|response|e|ex|exc|err|error|exception)$")
 
 
@@ -29,7 +30,7 @@ def unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     by_status = _repeats_failures(module, use)
     if not errors and not by_status:
         return
-    handlers = [s for node in inside(use.region) if isinstance(node, ast.ExceptHandler) for s in node.body]
+    handlers = handled_in(use.region)
     for effect in effects(module, attempt_of(use), handlers, repeated=use.region):
         if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in errors):
             yield "UNSAFE", effect.node, f"{effect.text} is repeated; {effect.why}"
@@ -127,9 +128,9 @@ def _may_read(use: RetryUse, nodes: list[ast.AST]) -> bool:
     """Return whether code reads the header, or lets a function look at the response to compute the wait."""
     if mentions_header(nodes) or any(_RESET.search(ast.unparse(node)) for node in nodes):
         return True
-    for call in (node for node in inside(use.region) if isinstance(node, ast.Call)):
-        names = {n.id for item in call.args for n in ast.walk(item) if isinstance(n, ast.Name)}
-        if _WAITS.search(ast.unparse(call.func)) and any(map(_ANSWERS.search, names)):
+    for call in calls_in(use.region):
+        names = set[str]().union(*map(plain_names_in, call.args))
+        if WAITS.search(ast.unparse(call.func)) and any(map(_ANSWERS.search, names)):
             return True
     return False
 

@@ -4,7 +4,8 @@ import ast
 import re
 from collections.abc import Iterable
 
-from forbear.audit.modules import Module, inside, keyword
+from forbear.audit.modules import Module, keyword
+from forbear.audit.nodes import calls_method
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
 _INSERT = re.compile(r"\s*(?:WITH\b.*?\)\s*)?INSERT\s+INTO\b", re.IGNORECASE | re.DOTALL)
@@ -28,9 +29,9 @@ def unsafe(
     text = _text(module, call.args[0])
     if text is None or _HARMLESS.search(text) or not (_INSERT.match(text) or _ADDS.match(text)):
         return None
-    if _in_transaction(module, call) or _calls(handlers, ("rollback",)):
+    if _in_transaction(module, call) or calls_method(handlers, "rollback"):
         return None
-    committed = _calls(region, ("commit",))
+    committed = calls_method(region, "commit")
     if not (committed or _is_autocommit(module, call)):
         return None
     words = " ".join(text.split()[:3])
@@ -61,13 +62,6 @@ def _in_transaction(module: Module, call: ast.Call) -> bool:
                 if isinstance(expr, (ast.Name, ast.Attribute)) and re.search(r"conn|db|database", ast.unparse(expr)):
                     return True  # `with connection:` commits or rolls back
     return False
-
-
-def _calls(nodes: Iterable[ast.AST], names: tuple[str, ...]) -> bool:
-    return any(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
-        for node in inside(nodes)
-    )
 
 
 def _is_autocommit(module: Module, call: ast.Call) -> bool:

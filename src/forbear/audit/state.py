@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from forbear.audit.modules import Module, inside
+from forbear.audit.nodes import calls_in, functions_in, stored_in
 from forbear.audit.uses import RetryUse
 
 _GROWS = ("append", "extend", "insert", "appendleft")
@@ -25,7 +26,7 @@ _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
     """Yield the places where an attempt leaves something behind, and what it is."""
     region = use.region
-    own = {n.id for n in inside(region) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own = stored_in(region)
     body = [statement for attempt in use.tries for statement in attempt.body] if use.tries else region
     yield from _mutations(body, own, use)
     yield from _popped(module, body, own, use)
@@ -48,7 +49,7 @@ def _popped(module: Module, body: list[ast.stmt], own: set[str], use: RetryUse) 
     """Yield the keys that an attempt takes out of a dictionary of the caller: the next attempt does not find them."""
     rest = use.function.args.kwarg if use.function is not None and use.loop is None else None
     for statement in _flat(body):
-        for call in (node for node in inside([statement]) if isinstance(node, ast.Call)):
+        for call in calls_in([statement]):
             match call:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[key]) if name not in own:
                     if rest is not None and rest.arg == name:
@@ -117,19 +118,18 @@ def _mutated(statement: ast.stmt, own: set[str], *, is_loop: bool) -> str | None
 
 
 def _may_fail(statement: ast.stmt) -> bool:
-    return any(isinstance(node, ast.Call) and not _PURE.search(ast.unparse(node.func)) for node in inside([statement]))
+    return not all(map(_PURE.search, functions_in([statement])))
 
 
 def _spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     """Yield the files and iterators that are made before the loop and read by an attempt."""
-    text_of = [node for attempt in use.tries for node in inside(attempt.body)]
     rewound = {
-        ast.unparse(node.func.value)
-        for node in inside(use.region)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _ANEW.search(node.func.attr)
+        ast.unparse(call.func.value)
+        for call in calls_in(use.region)
+        if isinstance(call.func, ast.Attribute) and _ANEW.search(call.func.attr)
     }
     seen: set[str] = set()
-    for call in (node for node in text_of if isinstance(node, ast.Call)):
+    for call in calls_in([statement for attempt in use.tries for statement in attempt.body]):
         for item in (*call.args, *(k.value for k in call.keywords)):
             if not isinstance(item, ast.Name) or item.id in own | rewound | seen:
                 continue

@@ -26,10 +26,10 @@ _GETTER = re.compile(r"(?:status_code|getcode|get_status)$")
 _BUSY = re.compile(r"rate_?limit|throttl|too_?many_?requests|TooManyRequests|RateLimit|quota", re.IGNORECASE)
 """The names of functions and errors, and the texts of errors, that stand for a 429."""
 
-_SUCCESS = re.compile(r"ok|success|accept|expected|good", re.IGNORECASE)
+_SUCCESS = re.compile(r"(?:^|[._])ok|(?<!un)(?:success|accept|expected)|good", re.IGNORECASE)
 """The names of lists that hold the statuses of a success."""
 
-_NUMBER = re.compile(r"(?<!\d)[1-5]\d\d(?!\d)")
+_NUMBER = re.compile(r"[1-5]\d\d")
 _GROUPS = {
     "ok": range(200, 400), "is_success": range(200, 300), "is_error": range(400, 600),
     "is_client_error": range(400, 500), "is_server_error": range(500, 600),

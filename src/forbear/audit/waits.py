@@ -5,25 +5,23 @@ import math
 import re
 from collections.abc import Iterator
 
-from forbear.audit.flow import failures, names_in
+from forbear.audit.flow import failures
 from forbear.audit.modules import Loop, Module, inside
+from forbear.audit.nodes import calls_in, functions_in, names_in, plain_names_in
 from forbear.audit.packages import called
 from forbear.audit.uses import RetryUse, grows_to
+from forbear.audit.words import TELLS, WAITS
 
 _SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
 _RANDOM = re.compile(r"random|jitter|uniform|randint|secrets|gauss|expovariate")
 _HEADER = re.compile(r"retry[-_]?after|retry_in|x-ratelimit", re.IGNORECASE)
 _CAPPED = re.compile(r"\bmin\(|\bmax_|_max\b|\bcap\b|maximum|limit|clip")
-_TALK = re.compile(
-    r"log|print|warn|debug|info|error|exception|echo|append|add|str|repr|type|isinstance|emit|notify|message|record|metric|report"
-)
 _MOMENT = 0.1  # seconds: waits up to this are for something on the same machine
 
 
 def sleeps(module: Module, nodes: list[ast.stmt]) -> list[ast.Call]:
     """Return the calls of sleep in a piece of code."""
-    calls = [node for node in inside(nodes) if isinstance(node, ast.Call)]
-    return [call for call in calls if _sleeps(module, call)]
+    return [call for call in calls_in(nodes) if _sleeps(module, call)]
 
 
 def _sleeps(module: Module, call: ast.Call) -> bool:
@@ -106,12 +104,12 @@ def _is_wide(module: Module, argument: ast.expr) -> bool:
 
 def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> bool:
     """Return whether a function that is called after a failure may wait: it sleeps, is awaited, or is called so."""
-    if any(_may_wait(node) for node in inside(loop.body)):
+    if any(map(WAITS.search, functions_in(loop.body))):
         return True
     awaited = [n.value for n in inside(after_failure) if isinstance(n, ast.Await) and isinstance(n.value, ast.Call)]
-    if any(not _TALK.search(ast.unparse(call.func).lower()) for call in awaited):
+    if any(not TELLS.search(ast.unparse(call.func)) for call in awaited):
         return True
-    homes = [called(module, node) for node in inside(after_failure) if isinstance(node, ast.Call)]
+    homes = [called(module, call) for call in calls_in(after_failure)]
     return any(function is not None and bool(sleeps(home, function.body)) for home, function in homes)
 
 
@@ -123,7 +121,7 @@ def _is_within(module: Module, loop: Loop, call: ast.Call) -> bool:
 
 def _behind(module: Module, loop: Loop, argument: ast.expr) -> Iterator[ast.AST]:
     """Yield the expressions in the loop that the names in `argument` are computed from."""
-    names = {node.id for node in ast.walk(argument) if isinstance(node, ast.Name)}
+    names = plain_names_in(argument)
     for node in inside(loop.body):
         if isinstance(node, ast.Assign):
             targets = node.targets
@@ -151,9 +149,3 @@ def _set_longest(module: Module, loop: Loop, argument: ast.expr, use: RetryUse) 
             first = [v for v in map(module.constant, module.values(argument)) if isinstance(v, (int, float))]
             if isinstance(factor, (int, float)) and first:
                 use.longest = grows_to(float(first[0]), float(factor), use.attempts)
-
-
-def _may_wait(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and bool(
-        re.search(r"sleep|wait|backoff|delay|pause|throttle", ast.unparse(node.func).lower())
-    )
