@@ -27,6 +27,8 @@ def _passing(code: str) -> set[int | None]:
         ("r.status_code in (429, 503)", {429, 503}),
         ("r.status_code not in BUSY", {200, 404, 500, None}),
         ("500 <= r.status < 600", {500, 503, None}),
+        ("r.status_code in unread", {404, 429, 500, 503, None}),
+        ("r.status_code in self.expected", set(SAMPLES)),
         ("r.ok", {200, None}),
         ("not r.is_server_error", {200, 404, 429, None}),
         ("e.response is None or e.response.status_code >= 500", {500, 503, None}),
@@ -40,6 +42,10 @@ def _passing(code: str) -> set[int | None]:
         ("r.status_code == 429 and attempt < 3", {429}),
         ("r.status_code == 429 or attempt < 3", set(SAMPLES)),
         ("exit_code != 0", set(SAMPLES)),
+        ("r.status in ('PENDING', 'RUNNING')", set(SAMPLES)),
+        ("str(r.status_code) in {'429', '503'}", {429, 503}),
+        ("r.status_code in frozenset({HTTPStatus.NOT_FOUND, 500})", {404, 500}),
+        ("r.getcode() == HTTPStatus.NOT_FOUND", {404}),
     ],
 )
 def test_a_condition_passes_some_statuses(condition: str, passing: set[int | None]) -> None:

@@ -75,7 +75,7 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
         return _in_text(left.value, status)  # `"429" in str(error)`
     if isinstance(right, ast.Constant) and right.value is None and ast.unparse(left).endswith("response"):
         return (status is None) is isinstance(operator, (ast.Is, ast.Eq))
-    if not (is_status(module, left) or is_status(module, right)):
+    if not (is_status(module, left) or is_status(module, right)) or _has_text(module, right):
         return None
     first, second = numbers(module, left, status), numbers(module, right, status)
     if second is None and status in GOOD and isinstance(operator, (ast.In, ast.NotIn)):
@@ -88,6 +88,12 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
     if isinstance(operator, (ast.NotEq, ast.IsNot, ast.NotIn)):
         return first[0] not in second
     return _order(operator, first[0], second[0])
+
+
+def _has_text(module: Module, expr: ast.expr) -> bool:
+    """Return whether an expression is a text, or a list with one, that is no number: the state of a job, say."""
+    values = module.items(expr) or (module.constant(expr),)
+    return any(isinstance(each, str) and not _NUMBER.fullmatch(each) for each in values)
 
 
 def _order(operator: ast.cmpop, first: int | None, second: int | None) -> bool | None:
