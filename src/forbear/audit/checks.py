@@ -22,8 +22,13 @@ Hit = tuple[str, ast.AST, str, str]
 
 _LONGEST = 120.0  # seconds: a single wait above this needs a reason
 _RIVALS = re.compile(r"conflict|concurrent|\brace\b", re.IGNORECASE)
+"""Messages about a conflict with a rival, which is over when the next attempt comes."""
+
 _READS_STATUS = re.compile(r"status_code|\.status\b")
+"""The code looks at the status."""
+
 _RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
+"""Calls that move or remove a file."""
 
 
 def check(module: Module) -> Iterator[Hit]:

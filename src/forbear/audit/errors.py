@@ -10,10 +10,12 @@ _CONNECT: Final = frozenset({
     "ConnectionRefusedError", "socket.gaierror", "botocore.exceptions.EndpointConnectionError",
     "botocore.exceptions.ConnectTimeoutError", "redis.exceptions.BusyLoadingError",
 })  # fmt: skip
+"""The errors that prove that no request was sent, or that the server refused it."""
 
 _ROLLED_BACK: Final = (
     "SerializationFailure", "DeadlockDetected", "SerializationError", "DeadlockDetectedError", "TransactionRollback",
 )  # fmt: skip
+"""The errors after which a database has undone the transaction."""
 
 _REFUSED: Final = re.compile(r"RateLimit|TooManyRequests|Throttl|ResourceExhausted|Connect(?:ion)?(?:Refused|Timeout)")
 """The names of errors that prove that the server did nothing: it was too busy, or never reached."""
@@ -24,6 +26,7 @@ _DOUBTFUL: Final = frozenset({
     "asyncio.TimeoutError", "EOFError", "subprocess.CalledProcessError", "subprocess.TimeoutExpired",
     "subprocess.SubprocessError", "forbear.transient", "celery.WorkerLost",
 })  # fmt: skip
+"""The errors of Python and of forbear that leave open whether a call was executed."""
 
 _CLIENTS: Final = frozenset({
     "requests", "httpx", "httpx2", "aiohttp", "urllib3", "urllib", "http", "redis", "valkey", "botocore", "google",
@@ -31,6 +34,7 @@ _CLIENTS: Final = frozenset({
     "openai", "anthropic", "grpc", "niquests", "tenacity", "aiosmtplib", "pymongo", "kafka", "aiokafka", "twilio",
     "slack_sdk",
 })  # fmt: skip
+"""The packages whose errors leave that open, unless a name above says otherwise."""
 
 _HOPELESS_BUILTINS: Final = frozenset({
     "KeyError", "IndexError", "AttributeError", "TypeError", "NameError", "NotImplementedError", "ImportError",
@@ -49,10 +53,12 @@ _NO_ACCESS: Final = re.compile(
     r"(?:Authentication|Authorization|Unauthorized|Forbidden|AccessDenied|PermissionDenied|InvalidCredentials?)"
     r"(?:Error|Exception|Result|Failed|Failure)?$"
 )
+"""The ends of names of errors about a refused login or a missing right, in any package."""
 
 _CONFLICT: Final = re.compile(
     r"Integrity|Conflict|StaleData|Serializ|Deadlock|UniqueViolation|WatchError|Concurren|AlreadyExists|Aborted"
 )
+"""The names of errors about a conflict with a rival."""
 
 _STATUS_ERRORS: Final = frozenset({
     "requests.HTTPError", "requests.exceptions.HTTPError", "requests.RequestException",

@@ -33,6 +33,8 @@ _CLIENTS = (
 )
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
 _NAMES = re.compile(r"(?:^|_)(?:session|http|http_?client|client|sess)$")
+"""The names of variables with a session or a client, where its type cannot be read."""
+
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
 _HARMLESS = re.compile(
     r"(?:search|query|queries|token|login|signin|auth|authorize|graphql|lookup|list|check|validate|verify|predict|"
@@ -65,8 +67,11 @@ _KEY = re.compile(r"idempoten|payload[-_]?id|dedup|client[-_]?token", re.IGNOREC
 """The names of headers by which a server knows a request that it has seen."""
 
 _PART = re.compile(r"^(?:chunk_?(?:index|number|id)|part_?(?:index|number|id)|upload_?id|uploadId|partNumber|offset)$")
+"""The names of parameters that say which part of an upload a request has."""
+
 _DEEPEST = 5  # steps from a name to its value
 _FRESH = re.compile(r"\b(?:uuid\w*|token_\w+|random\w*|time|now|urandom|ulid|nanoid)$")
+"""The ends of functions with another value on every call."""
 
 
 @dataclass

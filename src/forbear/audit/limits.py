@@ -6,21 +6,29 @@ import re
 
 from forbear.audit.flow import may_leave
 from forbear.audit.modules import Loop, Module, inside
-from forbear.audit.nodes import handled_in, has, names_in, operands, plain_names_in, stored_in
+from forbear.audit.nodes import behind, handled_in, has, names_in, operands, stored_in
 from forbear.audit.statuses import truth
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import sleeps
-from forbear.audit.words import LOGS
+from forbear.audit.words import LOGS, STOPS
 
 _TIME = re.compile(
     r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|deadline|timeout|expire|elapsed|until|\bend\b|remaining|left\b|"
     r"budget|max_(?:wait|time|delay|duration|seconds)|seconds_left|time_left|waited"
 )
+"""The names of clocks, of limits of time, and of the time that has passed."""
+
 _CLOCK = re.compile(r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|clock\(")
+"""A call that reads a clock."""
+
 _SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at|move_on_after|move_on_at|Timeout)$")
-_STOPS = re.compile(r"stop|closed|closing|shutdown|cancel|running|is_set|exit|quit|alive|abort")
+"""The context managers and functions that limit the time of what they hold."""
+
 _OF_RETRIES = re.compile(r"retry|retries|backoff|attempt|tries|giv(?:e|ing)_?up|exhaust")
+"""The calls that may count the attempts: a schedule, or an object of retries."""
+
 _MAXIMUM = re.compile(r"max_|_max\b|retr(?:y|ies)|attempts?|tries", re.IGNORECASE)
+"""The names of a limit of attempts, where it is compared."""
 
 
 def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
@@ -100,13 +108,7 @@ def _is_condition(leaf: ast.expr) -> bool:
 
 def _texts(loop: Loop, test: ast.expr) -> list[str]:
     """Return the text of a test, and of what the loop assigns to the names in it."""
-    names = plain_names_in(test)
-    behind = [
-        ast.unparse(node.value)
-        for node in inside(loop.body)
-        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id in names for t in node.targets)
-    ]
-    return [ast.unparse(test), *behind]
+    return [ast.unparse(test), *map(ast.unparse, behind(loop.body, test))]
 
 
 def _is_time(loop: Loop, test: ast.expr, timed: set[str]) -> bool:
@@ -228,7 +230,7 @@ def _compared(module: Module, loop: Loop, counting: set[str]) -> float | None:
                 continue
             if isinstance(leaf, ast.Name) and _is_set_once(module, loop, leaf):
                 return 2  # `if retried: raise`
-            if "self." in ast.unparse(leaf) or _STOPS.search(ast.unparse(leaf).lower()) or isinstance(leaf, ast.Call):
+            if "self." in ast.unparse(leaf) or STOPS.search(ast.unparse(leaf)) or isinstance(leaf, ast.Call):
                 return None
     return None if any(map(_is_in_other_hands, inside(loop.body))) else math.inf
 

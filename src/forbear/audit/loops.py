@@ -30,6 +30,8 @@ from forbear.audit.words import RETRIES, TELLS
 _NETWORK = re.compile(
     r"Connection|Connect|Timeout|Unavailable|Transient|Throttl|RateLimit|Disconnect|Network|Reconnect|Transport|Temporary"
 )
+"""The names of errors that only a call over a network raises: a loop that repeats after them is a retry."""
+
 _OF_RETRIES = re.compile(r"retr\w*\.\w+$")
 """A method of an object that counts the retries."""
 
@@ -38,7 +40,10 @@ _CURES = re.compile(
     r"(?:^|[._])(?:refresh\w*|renew\w*|re?new_\w+|reload\w*|create\w*|makedirs|mkdir|pop|unlink|remove|rmtree|delete\w*|clear|"
     r"reset\w*|install\w*|re?login|authenticate|update\w*|init\w*|ensure\w*|invalidate\w*|close|chmod|reconnect)$"
 )
+"""The ends of functions that change what made the attempt fail, such as `refresh_token` or `makedirs`."""
+
 _LOOKS = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
+"""The functions that only look at an error: a loop that calls them decides itself."""
 
 
 def read_loop(module: Module, loop: Loop) -> RetryUse | None:

@@ -15,10 +15,14 @@ from forbear.audit.self_retrying import retries_itself
 from forbear.audit.uses import RetryUse, RetryUses, attempt_of
 
 _LIMIT = re.compile(r"attempt|retr(?:y|ies)|tries")
+"""The names of options that limit attempts."""
+
 _OVERLOAD = re.compile(
     r"throttl|throughput|slow_?down|too_?many|rate_?exceeded|unavailable|internal|timeout|429|5\d\d|transient",
     re.IGNORECASE,
 )
+"""The codes of errors that botocore repeats itself: overload, and failures of the server."""
+
 _BASES = {
     "requests": ("RequestException",), "httpx": ("HTTPError", "TransportError"), "aiohttp": ("ClientError",),
     "openai": ("OpenAIError", "APIError"), "anthropic": ("AnthropicError", "APIError"), "redis": ("RedisError",),

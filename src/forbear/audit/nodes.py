@@ -41,6 +41,16 @@ def names_in(node: ast.AST) -> set[str]:
     return plain_names_in(node) | {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
 
 
+def behind(nodes: Iterable[ast.AST], expr: ast.expr) -> Iterator[ast.expr]:
+    """Yield the expressions that code assigns to the names in `expr`, or adds to them."""
+    names = plain_names_in(expr)
+    for node in inside(nodes):
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(plain_names_in(target) & names for target in targets if not isinstance(target, ast.Subscript)):
+                yield node.value
+
+
 def handled_in(nodes: Iterable[ast.AST]) -> list[ast.stmt]:
     """Return the statements in the error handlers of a piece of code."""
     return [s for node in inside(nodes) if isinstance(node, ast.ExceptHandler) for s in node.body]

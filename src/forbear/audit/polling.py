@@ -11,30 +11,53 @@ from forbear.audit.words import LOCAL, RETRIES
 _WAITING = re.compile(
     r"(?:^|_)(?:a?wait(?:s|ing|ed)?|poll(?:s|ing)?|until|acquire|probe|ready|ensure_up|is_up)(?:_|$)", re.IGNORECASE
 )
+"""The names of functions that wait for a state, such as `wait_for_port`."""
+
 _RECONNECTS = re.compile(r"re_?connect")
+"""The names of functions that keep a connection alive."""
+
 _SAYS = re.compile(
     r"\bwait(?:ing|ed)? (?:for|to|until|on)\b|\b(?:still|not yet|isn.?t ready|not ready|is ready)\b|pending|"
     r"already in use|being deleted|waiting\.\.\.",
     re.IGNORECASE,
 )
+"""Messages by which a loop says that it waits for something."""
+
 _NOT_YET = re.compile(
     r"(?:^|\.)(?:Queue)?(?:Empty|Full)$|Pending|NotReady|NotYet|InProgress|WouldBlock|BlockingIOError|InterruptedError|"
     r"(?<!Dead)Lock(?:File)?(?:Exists|ed|Held)|Invalid\w*State|InUse|Ongoing"
 )
+"""The names of errors that mean "not yet": a queue is empty, a lock is held, a job is not ready."""
+
 _ABSENT = ("KeyError", "IndexError", "LookupError", "StopIteration")
 _PROBED = re.compile(r"/(?:health|ready|live|alive)z?$")
+"""The ends of URLs that tell whether a server is up."""
+
 _PROMPTS = re.compile(r"(?:^|[._])(?:input|getpass|prompt|readline)$|^(?:\w+\.)?(?:Prompt|questionary)\.\w+$")
+"""The functions that ask a person."""
+
 _PICKS = ("pop", "popleft", "popitem", "choice", "next", "get_nowait")
+"""The functions and methods that return another item each time."""
+
 _LOOKS = re.compile(
     r"(?:^|[._])(?:ping|head|check\w*|health\w*|is_\w+|probe\w*|wait\w*|connect_ex|create_connection|urlopen|search|describe\w*|"
     r"list\w*|show\w*|status|exists|alive|recv|recv_multipart|get_\w*(?:msg|message)|receive\w*)$"
 )
+"""The ends of functions that only look whether something is there."""
+
 _SERVICE = re.compile(
     r"re_?connect|listen|serve|forever|consume|subscri|(?:^|_)(?:loop|worker|pump|follow|tail|watch\w*|monitor|main|daemon|run)(?:_|$)"
 )
+"""The names of functions that run for ever."""
+
 _NEXT = re.compile(r"(?:^|_)(?:next|rotate|switch|failover|fallback)(?:_|$)")
+"""The words in the name of a function that turns to another server or account."""
+
 _IS_WAIT = re.compile(r"delay|backoff|wait|interval|sleep|retry|^next$")
+"""The words that make such a name one of a wait: `next_delay`."""
+
 _OPTIONS = ("timeout", "attempt", "retr", "deadline", "delay", "tries", "wait", "count", "error")
+"""Words in names that limit or count attempts: what they hold does not make another call."""
 
 
 def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tuple[str, ...]) -> bool:

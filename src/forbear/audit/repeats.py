@@ -19,7 +19,10 @@ from forbear.audit.words import WAITS
 
 _BUSY = 429
 _RESET = re.compile(r"rate_?limit[-_]?reset|retry_?delay|retry_?info", re.IGNORECASE)
+"""Other places in which a server names the wait."""
+
 _ANSWERS = re.compile(r"^(?:r|res|resp|response|e|ex|exc|err|error|exception)$")
+"""The usual names of a response or an error."""
 
 
 def unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:

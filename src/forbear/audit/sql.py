@@ -9,10 +9,16 @@ from forbear.audit.nodes import calls_method
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
 _INSERT = re.compile(r"\s*(?:WITH\b.*?\)\s*)?INSERT\s+INTO\b", re.IGNORECASE | re.DOTALL)
+"""A statement that adds rows."""
+
 _HARMLESS = re.compile(
     r"\bON\s+CONFLICT\b|\bON\s+DUPLICATE\s+KEY\b|\bNOT\s+EXISTS\b|\bINSERT\s+OR\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE
 )
+"""The clauses that let a second INSERT do nothing."""
+
 _ADDS = re.compile(r"\s*UPDATE\b.*\bSET\b.*?\b(\w+)\s*=\s*\1\s*[-+*]", re.IGNORECASE | re.DOTALL)
+"""A statement that computes a column from itself: `SET n = n + 1`."""
+
 _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
 _AUTOCOMMIT = ("autocommit", "isolation_level")
 

@@ -9,18 +9,29 @@ from forbear.audit.nodes import calls_in, functions_in, stored_in
 from forbear.audit.uses import RetryUse
 
 _GROWS = ("append", "extend", "insert", "appendleft")
+"""The methods that add to a list."""
+
 _COUNTS = re.compile(r"attempt|tries|retr|count|stat|metric|log|err|call|fail|num|_n$|history|warn|seen|time|elapsed")
+"""The names of what should grow with each attempt: counters, logs, lists of errors."""
+
 _PURE = re.compile(
     r"(?:^|\.)(?:len|str|int|print|repr|range|isinstance|format|join|list|dict|tuple|float|min|max|sum|debug|info|warning|error|exception|monotonic|time|perf_counter|append|extend|insert|get|items|keys|values|copy)$"
 )
+"""The ends of functions that cannot fail by a fault elsewhere."""
+
 _TAKES = re.compile(r"^(?:pop|popleft|remove|clear)$")
 _PUTS = re.compile(r"^(?:setdefault|update)$")
 _ANEW = re.compile(r"(?:^|_)(?:seek|(?:re_?)?open|reset|rewind)(?:_|$)")
 """The names of methods that let the next attempt read a file or stream from its begin."""
 
 _STREAM = re.compile(r"^(?:f|fh|fp|stream|file_?obj|file_?handle|body_stream|\w+_(?:stream|fileobj|handle|fh|fp))$")
+"""The names of parameters that hold an open file."""
+
 _BODIES = ("data", "content", "body", "fileobj", "Body", "Fileobj")
+"""The options by which a body is sent."""
+
 _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
+"""The builtins whose result can be read once."""
 
 
 def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]]:

@@ -3,19 +3,23 @@
 import ast
 import math
 import re
-from collections.abc import Iterator
 
 from forbear.audit.flow import failures
 from forbear.audit.modules import Loop, Module, inside
-from forbear.audit.nodes import calls_in, functions_in, names_in, plain_names_in
+from forbear.audit.nodes import behind, calls_in, functions_in, names_in
 from forbear.audit.packages import called
 from forbear.audit.uses import RetryUse, grows_to
-from forbear.audit.words import TELLS, WAITS
+from forbear.audit.words import RANDOM, STOPS, TELLS, WAITS
 
 _SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
-_RANDOM = re.compile(r"random|jitter|uniform|randint|secrets|gauss|expovariate")
+"""The calls of sleep, by their full names."""
+
 _HEADER = re.compile(r"retry[-_]?after|retry_in|x-ratelimit", re.IGNORECASE)
+"""The header in which a server names the wait, and the names of variables with its value."""
+
 _CAPPED = re.compile(r"\bmin\(|\bmax_|_max\b|\bcap\b|maximum|limit|clip")
+"""A wait that has a largest value."""
+
 _MOMENT = 0.1  # seconds: waits up to this are for something on the same machine
 
 
@@ -29,11 +33,7 @@ def _sleeps(module: Module, call: ast.Call) -> bool:
     if dotted in _SLEEPS or dotted.rpartition(".")[2] == "sleep":
         return True
     waits = isinstance(call.func, ast.Attribute) and call.func.attr == "wait"
-    return (
-        waits
-        and bool(call.args)
-        and bool(re.search(r"stop|event|shutdown|exit|quit|cancel", ast.unparse(call.func).lower()))
-    )
+    return waits and bool(call.args) and bool(STOPS.search(ast.unparse(call.func)))
 
 
 def mentions_header(nodes: list[ast.AST]) -> bool:
@@ -53,7 +53,7 @@ def read_waits(module: Module, loop: Loop, use: RetryUse) -> None:
     argument = calls[0].args[0] if calls[0].args else None
     if argument is None or len(calls) > 1 or mentions_header([argument]) or _is_within(module, loop, calls[0]):
         return
-    closure = [argument, *_behind(module, loop, argument)]
+    closure = [argument, *behind(loop.body, argument)]
     texts = [ast.unparse(node) for node in closure]
     if any(_HEADER.search(text) for text in texts):
         return
@@ -67,7 +67,7 @@ def is_momentary(module: Module, use: RetryUse) -> bool:
     return isinstance(value, (int, float)) and (value < _MOMENT or (value == _MOMENT and use.deadline is True))
 
 
-def _classify(module: Module, loop: Loop, argument: ast.expr, closure: list[ast.AST], use: RetryUse) -> None:
+def _classify(module: Module, loop: Loop, argument: ast.expr, closure: list[ast.expr], use: RetryUse) -> None:
     """Set whether the argument of sleep is fixed or grows, by what the loop changes in it."""
     texts = [ast.unparse(node) for node in closure]
     names = names_in(argument)
@@ -76,7 +76,7 @@ def _classify(module: Module, loop: Loop, argument: ast.expr, closure: list[ast.
         for node in inside([loop])
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
     }
-    use.jitter = any(_RANDOM.search(text) for text in texts)
+    use.jitter = any(RANDOM.search(text) for text in texts)
     has_calls = any(
         isinstance(node, ast.Call) and ast.unparse(node.func) not in ("min", "max", "float", "int", "pow")
         for part in closure
@@ -117,20 +117,6 @@ def _is_within(module: Module, loop: Loop, call: ast.Call) -> bool:
     """Return whether a call stands in a loop within the loop, as a wait in small steps that may be interrupted."""
     around = next(node for node in module.ancestors(call) if isinstance(node, (ast.For, ast.AsyncFor, ast.While)))
     return around is not loop
-
-
-def _behind(module: Module, loop: Loop, argument: ast.expr) -> Iterator[ast.AST]:
-    """Yield the expressions in the loop that the names in `argument` are computed from."""
-    names = plain_names_in(argument)
-    for node in inside(loop.body):
-        if isinstance(node, ast.Assign):
-            targets = node.targets
-        elif isinstance(node, ast.AugAssign):
-            targets = [node.target]
-        else:
-            continue
-        if any(names_in(target) & names for target in targets if not isinstance(target, ast.Subscript)):
-            yield node.value
 
 
 def _set_longest(module: Module, loop: Loop, argument: ast.expr, use: RetryUse) -> None:

@@ -9,6 +9,14 @@ from typing import Final
 RETRIES: Final = re.compile(r"retr(?!iev)|attempt|(?<!en)(?<!un)(?<!is)tries|trial|back_?off", re.IGNORECASE)
 """Something that repeats: `max_retries`, `attempt`; not `retrieve`, `entries`, `countries` or `registries`."""
 
+RANDOM: Final = re.compile(r"random|jitter|uniform|randint|secrets|gauss|expovariate", re.IGNORECASE)
+"""A wait that differs from client to client."""
+
+STOPS: Final = re.compile(
+    r"stop|(?:\b|_)event\b|clos(?:ed|ing)|shutdown|cancel|running|is_set|exit|quit|alive|abort", re.IGNORECASE
+)
+"""A flag or an event by which another thread ends a loop."""
+
 WAITS: Final = re.compile(r"sleep|wait|back_?off|delay|pause|throttle", re.IGNORECASE)
 """A function that may wait."""
 

@@ -1,12 +1,10 @@
 """The fixes of loops that are written by hand: jitter and a cap of the wait, an async sleep, and a cause."""
 
 import ast
-import re
 
 from forbear.audit.fixes.edits import Edit, Plan, import_of, is_bound, module_name
 from forbear.audit.modules import Module
-
-_RANDOM = re.compile(r"random|jitter|uniform|randint|gauss|expovariate")
+from forbear.audit.words import RANDOM
 
 
 def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | None:
@@ -25,7 +23,7 @@ def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | 
         made = import_of(module, "random")
         text = f"{made[0]}.uniform(0.5, 1)" if made else ""
         return Plan((Edit(wait, "times", "", text), *made[1]), f"the wait times `{text}`") if made else None
-    if rule == "NO-CAP" and cap is not None and not is_bound(module, "min") and not _RANDOM.search(ast.unparse(wait)):
+    if rule == "NO-CAP" and cap is not None and not is_bound(module, "min") and not RANDOM.search(ast.unparse(wait)):
         # Around jitter, a cap would make all long waits equal.
         text = str(int(cap)) if cap == int(cap) else repr(cap)
         return Plan((Edit(wait, "cap", "", text),), f"a wait of at most {text} s")
