@@ -55,6 +55,11 @@ def after(module: Module, loop: Loop, node: ast.AST) -> list[ast.stmt]:
     return rest
 
 
+def below(module: Module, loop: Loop) -> list[ast.stmt]:
+    """Return the statements that run when the attempts are used up: the `else` of a loop, and what follows it."""
+    return [*loop.orelse, *following(module, loop)]
+
+
 def failures(module: Module, loop: Loop, attempt: ast.Try) -> list[list[ast.stmt]]:
     """Return what runs after each error that does not leave the loop: the handler, and all that follows it."""
     rest = after(module, loop, attempt)

@@ -5,9 +5,9 @@ import math
 import re
 from collections.abc import Iterator
 
-from forbear.audit.flow import about_errors, continues, failures, may_leave
+from forbear.audit.flow import about_errors, below, continues, failures, may_leave
 from forbear.audit.limits import counters, is_limit
-from forbear.audit.modules import Loop, Module, following, inside
+from forbear.audit.modules import Loop, Module, inside
 from forbear.audit.nodes import calls_in, has, names_in
 from forbear.audit.statuses import truth
 from forbear.audit.uses import RetryUse
@@ -122,17 +122,12 @@ def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
     """Return whether the call of the attempts stands below the loop, too: as the last attempt."""
     body = [s for attempt in use.tries for s in attempt.body]
     made = set(map(ast.unparse, calls_in(body)))
-    return any(ast.unparse(call) in made for call in calls_in(_below(module, loop)))
-
-
-def _below(module: Module, loop: Loop) -> list[ast.stmt]:
-    """Return the statements that run when the attempts are used up: the `else` of a loop, and what follows it."""
-    return [*loop.orelse, *following(module, loop)]
+    return any(ast.unparse(call) in made for call in calls_in(below(module, loop)))
 
 
 def _raised_after(module: Module, loop: Loop) -> ast.Raise | None:
     """Return the `raise` that follows when the attempts are used up."""
-    first = next((s for s in _below(module, loop) if not isinstance(s, ast.Expr)), None)
+    first = next((s for s in below(module, loop) if not isinstance(s, ast.Expr)), None)
     return first if isinstance(first, ast.Raise) else None
 
 

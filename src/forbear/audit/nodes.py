@@ -22,8 +22,16 @@ def calls_method(nodes: Iterable[ast.AST], *names: str) -> bool:
 
 
 def texts_in(nodes: Iterable[ast.AST]) -> list[str]:
-    """Return the texts that stand in code, such as messages."""
-    return [node.value for node in inside(nodes) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    """Return the texts that stand in code, such as messages; "{}" stands for each value in an f-string."""
+    result: list[str] = []
+    parts: set[int] = set()
+    for node in inside(nodes):
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(part) for part in node.values}
+            result.append("".join(str(p.value) if isinstance(p, ast.Constant) else "{}" for p in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            result.append(node.value)
+    return result
 
 
 def stored_in(nodes: Iterable[ast.AST]) -> set[str]:

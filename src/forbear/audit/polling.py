@@ -3,7 +3,7 @@
 import ast
 import re
 
-from forbear.audit.flow import failures
+from forbear.audit.flow import after, below, failures
 from forbear.audit.modules import Loop, Module, inside
 from forbear.audit.nodes import calls_in, functions_in, handled_in, names_in, plain_names_in, stored_in, texts_in
 from forbear.audit.words import LOCAL, RETRIES
@@ -17,11 +17,11 @@ _RECONNECTS = re.compile(r"re_?connect")
 """The names of functions that keep a connection alive."""
 
 _SAYS = re.compile(
-    r"\bwait(?:ing|ed)? (?:for|to|until|on)\b|\b(?:still|not yet|isn.?t ready|not ready|is ready)\b|pending|"
-    r"already in use|being deleted|waiting\.\.\.",
+    r"\bwait(?:ing|ed)? (?:for|to|until|on)\b(?! (?:\{\}|\d+) ?m?s)|"
+    r"\b(?:still|not yet|isn.?t ready|not ready|is ready)\b|pending|already in use|being deleted|waiting\.\.\.",
     re.IGNORECASE,
 )
-"""Messages by which a loop says that it waits for something."""
+"""Messages by which a loop says that it waits for something, and not for some seconds."""
 
 _NOT_YET = re.compile(
     r"(?:^|\.)(?:Queue)?(?:Empty|Full)$|Pending|NotReady|NotYet|InProgress|WouldBlock|BlockingIOError|InterruptedError|"
@@ -79,7 +79,7 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
     if any(map(_PROBED.search, texts_in(attempt.body))):
         return True
     handlers = [statement for handler in attempt.handlers for statement in handler.body]
-    return _says(handlers) or _only_looks(attempt)
+    return _says(handlers) or _only_looks(attempt, [*after(module, loop, attempt), *below(module, loop)])
 
 
 def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
@@ -168,8 +168,11 @@ def _says(nodes: list[ast.stmt]) -> bool:
     return any(map(_SAYS.search, texts)) and not any(map(RETRIES.search, texts))
 
 
-def _only_looks(attempt: ast.Try) -> bool:
-    """Return whether an attempt begins with a call that drops its result, and only looks if something is there."""
+def _only_looks(attempt: ast.Try, later: list[ast.stmt]) -> bool:
+    """Return whether an attempt begins with a call that only looks if something is there.
+
+    Neither the attempt nor the code that runs later uses the result.
+    """
     first = attempt.body[0]
     if isinstance(first, (ast.With, ast.AsyncWith)):
         return (
@@ -180,7 +183,7 @@ def _only_looks(attempt: ast.Try) -> bool:
     dropped = first.value if isinstance(first, ast.Expr) else None
     if isinstance(first, ast.Assign) and len(first.targets) == 1:
         rest = [statement for statement in attempt.body[1:] if not _checks_status(statement)]
-        used = set[str]().union(*map(names_in, rest))
+        used = set[str]().union(*map(names_in, [*rest, *later]))
         dropped = first.value if not used & names_in(first.targets[0]) else None
     calls = [dropped, *(s.value for s in attempt.body[1:] if isinstance(s, ast.Expr) and not _checks_status(s))]
     calls = [call.value if isinstance(call, ast.Await) else call for call in calls]
