@@ -10,25 +10,10 @@ from forbear.audit.nodes import behind, handled_in, has, names_in, operands, sto
 from forbear.audit.statuses import truth
 from forbear.audit.uses import RetryUse
 from forbear.audit.waits import sleeps
-from forbear.audit.words import LOGS, STOPS
-
-_TIME = re.compile(
-    r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|deadline|timeout|expire|elapsed|until|\bend\b|remaining|left\b|"
-    r"budget|max_(?:wait|time|delay|duration|seconds)|seconds_left|time_left|waited"
-)
-"""The names of clocks, of limits of time, and of the time that has passed."""
-
-_CLOCK = re.compile(r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|clock\(")
-"""A call that reads a clock."""
+from forbear.audit.words import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME
 
 _SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at|move_on_after|move_on_at|Timeout)$")
 """The context managers and functions that limit the time of what they hold."""
-
-_OF_RETRIES = re.compile(r"retry|retries|backoff|attempt|tries|giv(?:e|ing)_?up|exhaust")
-"""The calls that may count the attempts: a schedule, or an object of retries."""
-
-_MAXIMUM = re.compile(r"max_|_max\b|retr(?:y|ies)|attempts?|tries", re.IGNORECASE)
-"""The names of a limit of attempts, where it is compared."""
 
 
 def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
@@ -63,7 +48,7 @@ def counters(loop: Loop) -> set[str]:
             if isinstance(assign.value, ast.Constant) or own <= result:
                 continue
             steps = isinstance(assign.value, ast.BinOp) and bool(own & names_in(assign.value))
-            if steps or names_in(assign.value) & result or _CLOCK.search(ast.unparse(assign.value)):
+            if steps or names_in(assign.value) & result or CLOCK.search(ast.unparse(assign.value)):
                 result |= own
     return result
 
@@ -72,8 +57,8 @@ def is_limit(loop: Loop, test: ast.expr, counting: set[str]) -> bool:
     """Return whether a test compares the number of attempts, the time, or a name computed from them."""
     return any(
         bool(names_in(leaf) & counting)
-        or (isinstance(leaf, ast.Compare) and bool(_MAXIMUM.search(ast.unparse(leaf))))
-        or bool(_TIME.search(" ".join(_texts(loop, leaf))) and _is_condition(leaf))
+        or (isinstance(leaf, ast.Compare) and bool(MAXIMUM.search(ast.unparse(leaf))))
+        or bool(TIME.search(" ".join(_texts(loop, leaf))) and _is_condition(leaf))
         for leaf in operands(test)
     )
 
@@ -117,10 +102,10 @@ def _is_time(loop: Loop, test: ast.expr, timed: set[str]) -> bool:
         if names_in(leaf) & timed:
             return True
         if isinstance(leaf, ast.Name):
-            if any(_CLOCK.search(text) for text in _texts(loop, leaf)):
+            if any(CLOCK.search(text) for text in _texts(loop, leaf)):
                 return True
             continue
-        if _TIME.search(ast.unparse(leaf)):
+        if TIME.search(ast.unparse(leaf)):
             return True
     return False
 
@@ -272,4 +257,4 @@ def _is_in_other_hands(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
     name = ast.unparse(node.func).lower()
-    return not (LOGS.search(name) or name.endswith("sleep")) and (bool(_OF_RETRIES.search(name)) or name == "next")
+    return not (LOGS.search(name) or name.endswith("sleep")) and (bool(COUNTS_RETRIES.search(name)) or name == "next")

@@ -15,12 +15,9 @@ from forbear.audit.statuses import DOUBTFUL, is_status, numbers
 from forbear.audit.uses import RetryUse, attempt_of
 from forbear.audit.waits import mentions_header
 from forbear.audit.ways import goes_on, returned
-from forbear.audit.words import WAITS
+from forbear.audit.words import RESET, WAITS
 
 _BUSY = 429
-_RESET = re.compile(r"rate_?limit[-_]?reset|retry_?delay|retry_?info", re.IGNORECASE)
-"""Other places in which a server names the wait."""
-
 _ANSWERS = re.compile(r"^(?:r|res|resp|response|e|ex|exc|err|error|exception)$")
 """The usual names of a response or an error."""
 
@@ -129,7 +126,7 @@ def _is_retried(module: Module, use: RetryUse, conditions: list[ast.AST]) -> boo
 
 def _may_read(use: RetryUse, nodes: list[ast.AST]) -> bool:
     """Return whether code reads the header, or lets a function look at the response to compute the wait."""
-    if mentions_header(nodes) or any(_RESET.search(ast.unparse(node)) for node in nodes):
+    if mentions_header(nodes) or any(RESET.search(ast.unparse(node)) for node in nodes):
         return True
     for call in calls_in(use.region):
         names = set[str]().union(*map(plain_names_in, call.args))

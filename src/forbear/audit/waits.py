@@ -9,13 +9,10 @@ from forbear.audit.modules import Loop, Module, inside
 from forbear.audit.nodes import behind, calls_in, functions_in, names_in
 from forbear.audit.packages import called
 from forbear.audit.uses import RetryUse, grows_to
-from forbear.audit.words import RANDOM, STOPS, TELLS, WAITS
+from forbear.audit.words import HEADER, RANDOM, STOPS, TELLS, WAITS
 
 _SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
 """The calls of sleep, by their full names."""
-
-_HEADER = re.compile(r"retry[-_]?after|retry_in|x-ratelimit", re.IGNORECASE)
-"""The header in which a server names the wait, and the names of variables with its value."""
 
 _CAPPED = re.compile(r"\bmin\(|\bmax_|_max\b|\bcap\b|maximum|limit|clip")
 """A wait that has a largest value."""
@@ -38,7 +35,7 @@ def _sleeps(module: Module, call: ast.Call) -> bool:
 
 def mentions_header(nodes: list[ast.AST]) -> bool:
     """Return whether code reads Retry-After, or passes on a name that is called like it."""
-    return any(bool(_HEADER.search(ast.unparse(node))) for node in nodes)
+    return any(bool(HEADER.search(ast.unparse(node))) for node in nodes)
 
 
 def read_waits(module: Module, loop: Loop, use: RetryUse) -> None:
@@ -55,7 +52,7 @@ def read_waits(module: Module, loop: Loop, use: RetryUse) -> None:
         return
     closure = [argument, *behind(loop.body, argument)]
     texts = [ast.unparse(node) for node in closure]
-    if any(_HEADER.search(text) for text in texts):
+    if any(HEADER.search(text) for text in texts):
         return
     _classify(module, loop, argument, closure, use)
 

@@ -1,6 +1,6 @@
 """The words in names that tell what a function or a variable is for, where its code cannot be read.
 
-All are searched in the text of a name or of an expression, in any case.
+All are searched in the text of a name or of an expression.
 """
 
 import re
@@ -37,3 +37,24 @@ LOCAL: Final = re.compile(
     re.IGNORECASE,
 )
 """The end of the name of a function that is no attempt of anything: it waits, logs or counts."""
+
+TIME: Final = re.compile(
+    r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|deadline|timeout|expire|elapsed|until|\bend\b|remaining|left\b|"
+    r"budget|max_(?:wait|time|delay|duration|seconds)|seconds_left|time_left|waited"
+)
+"""The names of clocks, of limits of time, and of the time that has passed."""
+
+CLOCK: Final = re.compile(r"monotonic|\btime\(|\.time\(|perf_counter|\bnow\(|clock\(")
+"""A call that reads a clock."""
+
+COUNTS_RETRIES: Final = re.compile(r"retry|retries|backoff|attempt|tries|giv(?:e|ing)_?up|exhaust")
+"""The calls that may count the attempts: a schedule, or an object of retries."""
+
+MAXIMUM: Final = re.compile(r"max_|_max\b|retr(?:y|ies)|attempts?|tries", re.IGNORECASE)
+"""The names of a limit of attempts, where it is compared."""
+
+HEADER: Final = re.compile(r"retry[-_]?after|retry_in|x-ratelimit", re.IGNORECASE)
+"""The header in which a server names the wait, and the names of variables with its value."""
+
+RESET: Final = re.compile(r"rate_?limit[-_]?reset|retry_?delay|retry_?info", re.IGNORECASE)
+"""Other places in which a server names the wait."""

@@ -115,6 +115,13 @@ def fix(
             failed.append(Unread(path, f"not fixed: {error.strerror}"))
     if dry or not (done or failed):
         return result, done
+    return _after(result, done, failed, settings, baseline), done
+
+
+def _after(
+    result: Audit, done: list[FixedFile], failed: list[Unread], settings: AuditSettings, baseline: Baseline | None
+) -> Audit:
+    """Return an audit in which the findings of the fixed files are those of their new text."""
     changed = {str(item.path) for item in done}
     total = Reading(
         findings=[f for f in (*result.findings, *result.known) if f.path not in changed],
@@ -126,7 +133,7 @@ def fix(
     for item in done:
         total.lines -= len(LINES.split(_decoded(item.before)))
         total.add(_reading(item.path, item.after, settings))
-    return result_of(total, baseline), done
+    return result_of(total, baseline)
 
 
 def fixed_file(
