@@ -1,33 +1,63 @@
-"""The rules of `forbear audit` on the labelled corpus: recall and precision of each, the part set aside apart.
+"""The rules of `forbear audit`, measured: on the labelled corpus, and by people who judged findings in real packages.
 
-Run it with `python -m benchmarks.audit`.
+Run it with `python -m benchmarks.audit`. The findings are those of `benchmarks.audit_wheels`.
 """
 
+from collections import Counter
+from pathlib import Path
+
 from forbear.audit.rules import RULES
-from tests.support.audit.corpus import Score, score, snippets
+from tests.support.audit.corpus import Score, agreement, score, snippets
+
+LABELS = Path(__file__).with_name("audit_labels.txt")
+"""A line for each finding that was judged: sample, rule, place, and one or two judgements."""
 
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _row(rule: str, tuned: Score, held: Score) -> str:
-    cells = [rule, str(tuned.right + tuned.missed), _percent(tuned.precision), _percent(tuned.recall)]
-    cells += [str(held.right + held.missed), _percent(held.precision), _percent(held.recall)]
+def _row(rule: str, tuned: Score, apart: Score) -> str:
+    cells = [rule, f"{agreement(rule):.2f}"]
+    for each in (tuned, apart):
+        cells += [str(each.right + each.missed), _percent(each.precision), _percent(each.recall)]
     return "| " + " | ".join(cells) + " |"
 
 
 def table() -> list[str]:
-    """The table of docs/audit.md, a line for each rule."""
+    """The table of the corpus, a line for each rule."""
     corpus = snippets()
-    tuned = score([snippet for snippet in corpus if not snippet.is_held_out]).rules
-    held = score([snippet for snippet in corpus if snippet.is_held_out]).rules
+    tuned = score([snippet for snippet in corpus if not snippet.is_set_aside]).rules
+    apart = score([snippet for snippet in corpus if snippet.is_set_aside]).rules
     return [
-        "| rule | labels | precision | recall | set aside: labels | precision | recall |",
-        "|---|---|---|---|---|---|---|",
-        *(_row(rule, tuned[rule], held[rule]) for rule in RULES),
+        "| rule | agreement | labels | precision | recall | set aside: labels | precision | recall |",
+        "|---|---|---|---|---|---|---|---|",
+        *(_row(rule, tuned[rule], apart[rule]) for rule in RULES),
     ]
 
 
+def judged(sample: str) -> dict[str, tuple[int, int]]:
+    """The findings of a sample by rule: how many are true by all judgements, and how many there are."""
+    true, every = Counter[str](), Counter[str]()
+    for line in LABELS.read_text(encoding="utf-8").splitlines():
+        name, rule, _, *judgements = line.split()
+        if name == sample:
+            every[rule] += 1
+            true[rule] += all(judgement == "true" for judgement in judgements)
+    return {rule: (true[rule], every[rule]) for rule in RULES}
+
+
+def real_table() -> list[str]:
+    """The table of real packages: for each rule the true findings of the first sample and of the fresh one."""
+    before, now = judged("test"), judged("fresh")
+    lines = ["| rule | at first | now | precision | by default |", "|---|---|---|---|---|"]
+    for rule in RULES:
+        (old, all_old), (new, all_new) = before[rule], now[rule]
+        precision = _percent(new / all_new if all_new else None)
+        switch = "on" if RULES[rule].is_on else "off"
+        lines.append(f"| {rule} | {old} of {all_old} | {new} of {all_new} | {precision} | {switch} |")
+    return lines
+
+
 if __name__ == "__main__":
-    print("\n".join(table()))
+    print("\n".join([*table(), "", *real_table()]))

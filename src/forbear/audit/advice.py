@@ -18,6 +18,10 @@ ADVICE: dict[str, Advice] = {
         "    return httpx.post(URL, json={'cents': cents}, headers=headers)",
         "The server finds duplicates by a field that the audit cannot know, or the call only reads, such as a search.",
     ),
+    "MAYBE-UNSAFE": Advice(
+        "@stamina.retry(on=httpx.ConnectError)\ndef call(url, body):\n    return httpx.post(url, json=body)",
+        "All addresses that the function is called with only read or compute.",
+    ),
     "NESTED": Advice(
         "client = openai.OpenAI(max_retries=0)\n\n@stamina.retry(on=openai.APIConnectionError)\n"
         "def ask(text):\n    return client.responses.create(model='m', input=text)",

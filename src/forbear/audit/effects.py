@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from forbear.audit import clients, http, sql
-from forbear.audit.modules import Module, keyword
+from forbear.audit.modules import Module, inside, keyword
 from forbear.audit.nodes import calls_in, calls_method
 from forbear.audit.packages import called
 
@@ -18,13 +18,15 @@ from forbear.audit.packages import called
 class UnsafeCall:
     """A call that may not be executed twice: the call, what it does, and why that is harmful.
 
-    `refused_by` is the kind of error that proves nothing was done: "connect" for network calls, "rollback" for SQL.
+    `kind` is what it works on ("network", "sql" or "file"), for errors that prove nothing was done. `is_seen` is
+    whether the code shows what the call does.
     """
 
     node: ast.Call
     text: str
     why: str
     kind: str
+    is_seen: bool = True
 
 
 def effects(
@@ -50,7 +52,7 @@ def effects(
             home, function = called(module, node)
             if function is not None:
                 for inner in effects(home, function.body, deep=False):
-                    yield UnsafeCall(node, f"{inner.text} in {function.name}()", inner.why, inner.kind)
+                    yield UnsafeCall(node, f"{inner.text} in {function.name}()", inner.why, inner.kind, inner.is_seen)
                     break
 
 
@@ -59,7 +61,8 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
     if request is not None:
         why = http.unsafe(module, request, region)
         url = re.sub("^x/", "/", request.url or "")  # a base that cannot be read is left out
-        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network") if why else None
+        seen = http.shows_purpose(module, request)
+        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen) if why else None
     known = clients.unsafe(module, call)
     if known is not None:
         return UnsafeCall(call, *known, "network")
@@ -75,7 +78,8 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     if not (isinstance(call.func, ast.Name) and call.func.id == "open"):
         return False
     mode = module.constant(call.args[1] if len(call.args) > 1 else keyword(call, "mode"))
-    return isinstance(mode, str) and "a" in mode and calls_method(region, "write", "writelines")
+    continues = any(isinstance(node, ast.Constant) and node.value == "Range" for node in inside(region))
+    return isinstance(mode, str) and "a" in mode and calls_method(region, "write", "writelines") and not continues
 
 
 def _program(module: Module, call: ast.Call) -> UnsafeCall | None:

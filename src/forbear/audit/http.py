@@ -60,6 +60,11 @@ _READS = re.compile(
 """The names of functions that only read or compute, or get a token."""
 
 _WRITES = re.compile(r"create|add|insert|send|post|write|delete|submit|pay|charge|order|upload|publish|run|start|put")
+_ACTS = re.compile(
+    r"create|add_|insert|send|delete|submit|pay|charge|order|publish|alert|notify|book|buy|enqueue|register|rent|refund"
+)
+"""Words in the names of functions that change something elsewhere."""
+
 _READERS = re.compile(r"Search|Embed|Rerank|Retriev|Translat|Moderat|Authenticat|OAuth|TokenProvider|Tokenizer")
 """The names of classes that only read or compute, or get a token."""
 
@@ -199,6 +204,14 @@ def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str 
         if name.lower() in ("if-match", "if-none-match", "if-unmodified-since"):
             return None
     return f"{request.method} is not idempotent: a lost response does not prove that nothing was done"
+
+
+def shows_purpose(module: Module, request: CodeRequest) -> bool:
+    """Return whether code shows what a request does: by the path of its URL, or by the name of the function around."""
+    if (request.url or "").strip("x/"):
+        return True
+    function = module.function_of(request.call)
+    return function is not None and bool(_ACTS.search(function.name.lower()))
 
 
 def _is_harmless(module: Module, request: CodeRequest) -> bool:

@@ -33,7 +33,8 @@ def unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     handlers = handled_in(use.region)
     for effect in effects(module, attempt_of(use), handlers, repeated=use.region):
         if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in errors):
-            yield "UNSAFE", effect.node, f"{effect.text} is repeated; {effect.why}"
+            rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
+            yield rule, effect.node, f"{effect.text} is repeated; {effect.why}"
 
 
 def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ class AuditRule:
     """One rule: its id, its severity, what it says, why, an example that breaks it, and the cures by library.
 
     `cures` has a text for each library that needs its own words; `cure` is for all others. `notes` are libraries for
-    which a finding is only a note, because they have no option that would be the cure.
+    which a finding is only a note, because they have no option that would be the cure. A rule that is not `is_on`
+    applies only if it is selected.
     """
 
     id: str
@@ -21,6 +22,7 @@ class AuditRule:
     cure: str
     cures: dict[str, str] = field(default_factory=dict[str, str])
     notes: frozenset[str] = frozenset()
+    is_on: bool = True
 
     @property
     def anchor(self) -> str:
@@ -55,6 +57,16 @@ _ALL = (
             "celery": "pass an idempotency key that the caller of the task makes, or do not retry this call",
             "forbear": "use `repeatable=False`, or an adapter of forbear.clients, which judges each request",
         },
+    ),
+    AuditRule(
+        "MAYBE-UNSAFE",
+        "warning",
+        "A POST or PATCH is repeated, and the code does not show what the request does.",
+        "The address comes from elsewhere. If the request creates or changes something, a second attempt may do so "
+        "twice; if it only reads or computes, there is no harm.",
+        "@stamina.retry(on=httpx.HTTPError)\ndef call(url, body):\n    return httpx.post(url, json=body)",
+        "let the caller say whether the request may be repeated, or pass an idempotency key through",
+        is_on=False,
     ),
     AuditRule(
         "NESTED",
@@ -230,3 +242,6 @@ _ALL = (
 
 RULES: dict[str, AuditRule] = {rule.id: rule for rule in _ALL}
 """All rules by their ids, in the order of the documentation."""
+
+DEFAULT_RULES = tuple(rule.id for rule in _ALL if rule.is_on)
+"""The rules that apply unless others are selected."""

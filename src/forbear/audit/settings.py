@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from forbear.audit.findings import Severity
-from forbear.audit.rules import RULES
+from forbear.audit.rules import DEFAULT_RULES, RULES
 
 _KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on")
 LARGEST = 2_000_000
@@ -20,12 +20,12 @@ LARGEST_NOTEBOOK = 50_000_000
 class AuditSettings:
     """Which rules count, and which files are read.
 
-    `select` are the ids of the rules that count, by default all; `ignore` takes some away. `exclude` are patterns of
-    paths, as in `Path.match`, that are not read. `per_file_ignores` ignores rules in files that match a pattern. Raises
-    ValueError for an unknown rule.
+    `select` are the ids of the rules that count, by default DEFAULT_RULES; `ignore` takes some away. `exclude` are
+    patterns of paths, as in `Path.match`, that are not read. `per_file_ignores` ignores rules in files that match a
+    pattern. Raises ValueError for an unknown rule.
     """
 
-    select: tuple[str, ...] = tuple(RULES)
+    select: tuple[str, ...] = DEFAULT_RULES
     ignore: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     per_file_ignores: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])

@@ -1,9 +1,9 @@
 """The labelled corpus of `forbear audit`: snippets with the rules that each breaks, and how well the rules do on it."""
 
 import ast
-import hashlib
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,24 +12,23 @@ from forbear.audit.modules import Module
 from forbear.audit.rules import RULES
 
 FOLDER = Path(__file__).parents[2] / "audit" / "corpus"
+LABELS = FOLDER.with_name("labels")
 _TUNED = ("wild-", "a-", "b-")  # from code that the rules were corrected by, and by people who had not seen the rules
+_SET_ASIDE = "set_aside"
 _SNIPPET = re.compile(r"^# %% ([\w-]+): (.*)\n((?:(?!# %% ).*\n?)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A piece of code with its label: the ids of the rules that it breaks."""
+    """A piece of code with its label: the ids of the rules that it breaks.
+
+    One that `is_set_aside` measures the rules: no rule was written or corrected by it.
+    """
 
     name: str
     rules: frozenset[str]
     code: str
-
-    @property
-    def is_held_out(self) -> bool:
-        """True if the snippet belongs to the third that is set aside, by a hash of its name."""
-        if self.name.startswith(_TUNED):
-            return False
-        return int(hashlib.sha256(f"forbear:{self.name}".encode()).hexdigest(), 16) % 3 == 0
+    is_set_aside: bool
 
     def broken(self) -> frozenset[str]:
         """The rules that the audit says it breaks."""
@@ -65,7 +64,7 @@ class Scores:
 def snippets() -> list[Snippet]:
     """All snippets; raises ValueError for a label that is no rule, and for a name that stands twice."""
     result = [
-        Snippet(name, frozenset(labels.split()) - {"ok"}, code)
+        Snippet(name, frozenset(labels.split()) - {"ok"}, code, file.stem == _SET_ASIDE)
         for file in sorted(FOLDER.glob("*.txt"))
         for name, labels, code in _SNIPPET.findall(file.read_text(encoding="utf-8"))
     ]
@@ -86,3 +85,23 @@ def score(chosen: list[Snippet]) -> Scores:
             item.wrong += rule in broken - snippet.rules
             item.missed += rule in snippet.rules - broken
     return scores
+
+
+def agreement(rule: str) -> float:
+    """The mean agreement (Cohen's kappa) of the corpus with two people who labelled it without seeing its labels."""
+    labels = {snippet.name: rule in snippet.rules for snippet in snippets()}
+    return sum(_kappa([(labels[name], rule in rules) for name, rules in other.items()]) for other in _others()) / 2
+
+
+def _others() -> Iterator[dict[str, frozenset[str]]]:
+    for file in (LABELS / "first.txt", LABELS / "second.txt"):
+        lines = (line.partition(":") for line in file.read_text(encoding="utf-8").splitlines())
+        yield {name: frozenset(rules.split()) - {"ok"} for name, _, rules in lines}
+
+
+def _kappa(pairs: list[tuple[bool, bool]]) -> float:
+    count = len(pairs)
+    one, other = (sum(pair[side] for pair in pairs) / count for side in (0, 1))
+    by_chance = one * other + (1 - one) * (1 - other)
+    same = sum(first is second for first, second in pairs) / count
+    return 1 if by_chance == 1 else (same - by_chance) / (1 - by_chance)
