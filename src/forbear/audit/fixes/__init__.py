@@ -1,6 +1,6 @@
 """`fix`: cure the findings for which one cure is certain. It needs libcst, which the extra `audit` installs.
 
-A fix is kept only if the new text parses, its findings are gone, and no rule has more of them than before.
+A fix is kept only if the new text compiles, its names are bound, its findings are gone, and no rule has more of them than before.
 """
 
 import ast
@@ -8,6 +8,7 @@ import difflib
 import os
 import tempfile
 import tokenize
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -19,6 +20,7 @@ from forbear.audit.baseline import Baseline
 from forbear.audit.engine import Audit, result_of
 from forbear.audit.findings import Finding, Unread
 from forbear.audit.fixes.edits import Edit, settled
+from forbear.audit.fixes.names import unbound
 from forbear.audit.fixes.plans import CAPPED, TIMED, FixFigures, plan
 from forbear.audit.modules import Module
 from forbear.audit.reading import LINES, Reading, characters, hits, parse, read_texts
@@ -162,12 +164,27 @@ def fixed_file(
                 edits += made.edits
                 fixes.append(Fix(str(path), span[0], rule, made.change))
     by_span: dict[Span, list[Edit]] = defaultdict(list)
-    for edit in settled(module, edits):
+    for edit in settled(edits):
         by_span[_span(edit.node, lines)].append(edit)
     after = rewritten(before, by_span) if fixes else None
-    if after is None or not _is_better(path, before, after, fixes, settings):
+    if after is None or not _runs(tree, after) or not _is_better(path, before, after, fixes, settings):
         return None
     return FixedFile(path, before, after, tuple(sorted(fixes)))
+
+
+def _runs(before: ast.Module, after: bytes) -> bool:
+    """Return whether new text compiles, and all names that it reads for the first time are bound."""
+    text = _decoded(after)
+    tree = parse(text)
+    if isinstance(tree, str):
+        return False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the code that is fixed
+            compile(text, "fixed", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return not unbound(tree, before)
 
 
 def _is_better(path: Path, before: bytes, after: bytes, fixes: list[Fix], settings: AuditSettings) -> bool:

@@ -4,11 +4,10 @@ import ast
 from dataclasses import dataclass
 from typing import Literal
 
-from forbear.audit.modules import Module, from_package
+from forbear.audit.fixes.names import bound_names, imported_name, is_free
+from forbear.audit.modules import Module
 
-Operation = Literal[
-    "keyword", "drop", "rename", "call", "or", "times", "cap", "await", "from", "also", "instead", "import"
-]
+Operation = Literal["keyword", "drop", "rename", "call", "or", "times", "cap", "await", "from", "also", "import"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,7 @@ class Edit:
     - or, times: join the expression with `text` by `|` or `*`; cap: pass it to `min` with `text`
     - await: await the function `text` with the arguments of the call
     - from: raise the error from the name `text`
-    - also, instead: import `name` too, or instead of `text`; import: import the module `name` before the node or, with
-      the text "after", after it
+    - also: import `name` too; import: import the module `name` before the node or, with the text "after", after it
     """
 
     node: ast.AST
@@ -49,13 +47,15 @@ def sibling(module: Module, used: ast.expr, name: str, *packages: str) -> tuple[
         return f"{ast.unparse(used.value)}.{name}", ()
     if not isinstance(used, ast.Name):
         return None
-    bound = module.imports.get(name)
-    if bound is not None:
-        return (name, ()) if any(from_package(bound, package, name) for package in packages) else None
-    if is_bound(module, name):
+    names = bound_names(module)
+    for package in packages:
+        known = imported_name(module, f"{package}.{name}", used)
+        if known == name:
+            return name, ()
+    statement = _from_import(module, used)
+    if statement is None or statement.level or statement.module not in packages or "*" in names:
         return None
-    statement = _from_import(module, used.id)
-    if statement is None or statement.level or statement.module not in packages:
+    if not is_free(module, name, f"{statement.module}.{name}", used):
         return None
     return name, (Edit(statement, "also", name),)
 
@@ -68,83 +68,69 @@ def renamed(module: Module, call: ast.Call, name: str, *packages: str) -> tuple[
     beside = sibling(module, call.func, name, *packages)
     if beside is None:
         return None
-    edits, old = beside[1], call.func
-    if isinstance(old, ast.Name):
-        if module.imports[old.id].rpartition(".")[2] != old.id:
-            return None  # the old name has another one here, and the new one would look foreign
-        edits = tuple(Edit(edit.node, edit.operation, edit.name, old.id) for edit in edits)
-    return (Edit(old, "rename", name), *edits)
+    old = call.func
+    if isinstance(old, ast.Name) and module.imports.get(old.id, "").rpartition(".")[2] != old.id:
+        return None  # the old name has another one here, and the new one would look foreign
+    return (Edit(old, "rename", name), *beside[1])
 
 
-def settled(module: Module, edits: list[Edit]) -> list[Edit]:
-    """Return the edits, each once, where an import takes the place of one that no code uses any more."""
-    gone = {edit.node for edit in edits if edit.operation == "rename"}
-    is_package = module.path is not None and module.path.name == "__init__.py"
+def settled(edits: list[Edit]) -> list[Edit]:
+    """Return the edits, each once, in the order in which they are made; a module is imported once."""
     result: list[Edit] = []
+    imported: set[str] = set()
     for edit in dict.fromkeys(edits):
-        if edit.operation == "also" and edit.text:
-            needed = is_package or any(
-                (isinstance(node, ast.Name) and node.id == edit.text and node not in gone)
-                or (isinstance(node, ast.Constant) and node.value == edit.text)  # perhaps in __all__
-                for node in module.parents
-            )
-            operation: Operation = "also" if needed else "instead"
-            result.append(Edit(edit.node, operation, edit.name, "" if needed else edit.text))
-        else:
-            result.append(edit)
+        if edit.operation == "import":
+            if edit.name in imported:
+                continue
+            imported.add(edit.name)
+        result.append(edit)
     # A cap goes inside of jitter: outside it would make all long waits equal.
-    return sorted(dict.fromkeys(result), key=lambda edit: edit.operation != "cap")
+    return sorted(result, key=lambda edit: edit.operation != "cap")
 
 
-def module_name(module: Module, package: str) -> str | None:
-    """Return the name that stands for an imported module, None if nothing does."""
-    return next((name for name, dotted in module.imports.items() if dotted == package), None)
+def import_of(module: Module, package: str, place: ast.AST) -> tuple[str, tuple[Edit, ...]] | None:
+    """Return the name of a module of the standard library at a place, and the import that it needs.
 
-
-def import_of(module: Module, package: str) -> tuple[str, tuple[Edit, ...]] | None:
-    """Return the name of a module of the standard library, and the import that it needs.
-
-    The import goes beside the other plain imports at the top of the file. None without any, or if the name is taken.
+    The import goes beside the other plain imports at the top of the file, each in a line of its own. None without any,
+    or if the name is taken.
     """
-    name = module_name(module, package)
+    name = imported_name(module, package, place)
     if name is not None:
         return name, ()
-    if is_bound(module, package):
+    plain = _plain_imports(module, getattr(place, "lineno", 0))
+    if not plain or not is_free(module, package, package, place):
         return None
-    plain = [node for node in module.tree.body if isinstance(node, ast.Import) and len(node.names) == 1]
     after = next((node for node in plain if node.names[0].name > package), None)
-    if not plain:
-        return None
     return package, (Edit(after, "import", package) if after else Edit(plain[-1], "import", package, "after"),)
 
 
+def _plain_imports(module: Module, line: int) -> list[ast.Import]:
+    """Return the imports of one module at the top, above a line and all definitions, that have a line of their own."""
+    plain: list[ast.Import] = []
+    body = module.tree.body
+    for at, node in enumerate(body):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) or node.lineno >= line:
+            break
+        beside = [*body[max(0, at - 1) : at], *body[at + 1 : at + 2]]
+        shares = any(node.lineno in (other.lineno, other.end_lineno) for other in beside)
+        if isinstance(node, ast.Import) and len(node.names) == 1 and not shares:
+            plain.append(node)
+    return plain
+
+
 def is_bound(module: Module, name: str) -> bool:
-    """Return whether anything in the module binds a name: an import, a definition, a parameter or an assignment."""
-    if name in module.imports or name in module.top:
-        return True
-    for node in module.parents:
-        match node:
-            case ast.Name(id=other, ctx=ast.Store() | ast.Del()) if other == name:
-                return True
-            case ast.arg(arg=other) if other == name:
-                return True
-            case ast.FunctionDef(name=other) | ast.AsyncFunctionDef(name=other) | ast.ClassDef(name=other):
-                if other == name:
-                    return True
-            case ast.ExceptHandler(name=other) if other == name:
-                return True
-            case _:
-                pass
-    return False
+    """Return whether anything in the module binds a name, or may bind it: an import of all names of another one."""
+    names = bound_names(module)
+    return name in names or "*" in names
 
 
-def _from_import(module: Module, name: str) -> ast.ImportFrom | None:
-    """Return the only `from` import that binds a name, if it stands at the top of the module or in its blocks."""
+def _from_import(module: Module, used: ast.Name) -> ast.ImportFrom | None:
+    """Return the only `from` import that binds a name, if it stands at the top of the module, and in no block."""
     statements = [
         node
         for node in module.parents
-        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == name for alias in node.names)
+        if isinstance(node, ast.ImportFrom) and any((alias.asname or alias.name) == used.id for alias in node.names)
     ]
-    if len(statements) != 1 or module.function_of(statements[0]) or module.class_of(statements[0]):
+    if len(statements) != 1 or statements[0] not in module.tree.body or statements[0].lineno > used.lineno:
         return None
     return statements[0]

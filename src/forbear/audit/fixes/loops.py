@@ -2,7 +2,8 @@
 
 import ast
 
-from forbear.audit.fixes.edits import Edit, Plan, import_of, is_bound, module_name
+from forbear.audit.fixes.edits import Edit, Plan, import_of, is_bound
+from forbear.audit.fixes.names import imported_name
 from forbear.audit.modules import Module
 from forbear.audit.words import RANDOM
 
@@ -20,7 +21,7 @@ def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | 
     if wait is None or isinstance(wait, (ast.Name, ast.Attribute, ast.Starred)):
         return None
     if rule == "NO-JITTER":
-        made = import_of(module, "random")
+        made = import_of(module, "random", wait)
         text = f"{made[0]}.uniform(0.5, 1)" if made else ""
         return Plan((Edit(wait, "times", "", text), *made[1]), f"the wait times `{text}`") if made else None
     if rule == "NO-CAP" and cap is not None and not is_bound(module, "min") and not RANDOM.search(ast.unparse(wait)):
@@ -32,7 +33,7 @@ def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | 
 
 def _async_sleep(module: Module, call: ast.Call) -> Plan | None:
     """Plan `await asyncio.sleep(...)` where the module imports asyncio, and no other library that has a loop."""
-    name = module_name(module, "asyncio")
+    name = imported_name(module, "asyncio", call)
     others = any(dotted.partition(".")[0] in ("trio", "anyio", "curio") for dotted in module.imports.values())
     if name is None or others or not isinstance(module.parents.get(call), ast.Expr) or call.keywords:
         return None

@@ -18,7 +18,7 @@ _LOOSE = (cst.IfExp, cst.Lambda, cst.NamedExpr, cst.Yield, cst.Await, cst.Boolea
 def rewritten(data: bytes, edits: Mapping[Span, Sequence[Edit]]) -> bytes | None:
     """Return the bytes of a module after edits at the nodes with these spans.
 
-    None if libcst cannot parse the module, or a span is none of a node.
+    None if libcst cannot parse the module, a span is none of a node, or an import cannot be written.
     """
     try:
         wrapper = MetadataWrapper(cst.parse_module(data), unsafe_skip_copy=True)
@@ -32,15 +32,21 @@ def rewritten(data: bytes, edits: Mapping[Span, Sequence[Edit]]) -> bytes | None
             chosen[node] = left.pop(span)
     if left:
         return None
-    return wrapper.module.visit(_EditWriter(chosen)).bytes
+    first = wrapper.module.body[0] if wrapper.module.header and wrapper.module.header[-1].comment else None
+    writer = _EditWriter(chosen, first)
+    new = wrapper.module.visit(writer)
+    wanted = sum(edit.operation == "import" for each in edits.values() for edit in each)
+    return new.bytes if writer.imports == wanted else None
 
 
 class _EditWriter(cst.CSTTransformer):
     """Makes the edits of each node when it leaves it, so that edits further inside are kept."""
 
-    def __init__(self, edits: Mapping[cst.CSTNode, Sequence[Edit]]) -> None:
+    def __init__(self, edits: Mapping[cst.CSTNode, Sequence[Edit]], commented: cst.CSTNode | None) -> None:
         super().__init__()
         self._edits = edits
+        self._commented = commented  # the first statement, if a comment of the head of the file stands right above it
+        self.imports = 0
 
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
         result: Any = updated_node
@@ -50,16 +56,19 @@ class _EditWriter(cst.CSTTransformer):
         if isinstance(original_node, cst.SimpleStatementLine) and len(original_node.body) == 1:
             edits = self._edits.get(original_node.body[0], ())
             for edit in [edit for edit in edits if edit.operation == "import"]:
-                return cst.FlattenSentinel(_with_import(result, edit))
+                self.imports += 1
+                return cst.FlattenSentinel(_with_import(result, edit, original_node is self._commented))
         return result
 
 
-def _with_import(line: cst.SimpleStatementLine, edit: Edit) -> list[cst.SimpleStatementLine]:
-    """Return the lines of an import and of the new one beside it."""
+def _with_import(line: cst.SimpleStatementLine, edit: Edit, commented: bool) -> list[cst.SimpleStatementLine]:
+    """Return the lines of an import and of the new one beside it; a comment right above the import stays with it."""
     new = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name(edit.name))])])
-    if edit.text == "after":
+    if edit.text == "after" or commented:
         return [line, new]
-    return [new.with_changes(leading_lines=line.leading_lines), line.with_changes(leading_lines=[])]
+    above = [*line.leading_lines]
+    start = next((at for at in range(len(above), 0, -1) if above[at - 1].comment is None), 0)
+    return [new.with_changes(leading_lines=above[:start]), line.with_changes(leading_lines=above[start:])]
 
 
 def _edited(node: Any, edit: Edit) -> Any:
@@ -140,15 +149,10 @@ def _without(call: cst.Call, name: str) -> cst.Call:
 
 
 def _with_import_of(statement: cst.ImportFrom, edit: Edit) -> cst.ImportFrom:
-    """Return a `from` import with one more name, in its place by the alphabet if the others are; or in place of one."""
+    """Return a `from` import with one more name, in its place by the alphabet if the others are."""
     names = [*cast("Sequence[cst.ImportAlias]", statement.names)]
     new = cst.ImportAlias(cst.Name(edit.name))
     listed = [str(alias.evaluated_name) for alias in names]
-    if edit.operation == "instead":
-        place = listed.index(edit.text)
-        return statement.with_changes(
-            names=[*names[:place], names[place].with_changes(name=new.name), *names[place + 1 :]]
-        )
     index = len(names)
     if listed == sorted(listed, key=_order):
         index = next((at for at, name in enumerate(listed) if _order(name) > _order(edit.name)), index)
