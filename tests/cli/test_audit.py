@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from forbear.audit import RULES
+from forbear.audit import RULES, AuditSettings, audit
 from forbear.audit.advice import ADVICE
+from forbear.audit.fixes import FixedFile, fix
 from tests.cli.conftest import Invoke
 
 POST = (
@@ -168,6 +169,7 @@ def test_code_cannot_command_the_terminal(code: Path, invoke: Invoke) -> None:
     assert "\x1b" not in invoke("audit", "--jobs", "1").stdout
 
 
+SETTINGS = AuditSettings()
 TENACITY = (
     "from tenacity import retry, stop_after_attempt, wait_exponential\n\n\n"
     "@retry(stop=stop_after_attempt(3), wait=wait_exponential(max=9), retry=R)\ndef f():\n    return g()\n"
@@ -198,6 +200,46 @@ def test_diff_writes_nothing(code: Path, invoke: Invoke) -> None:
     assert "would fix shop.py:4: NO-JITTER: " in done.stderr
     subprocess.run(["patch", "-p1"], input=done.stdout, text=True, check=True, capture_output=True)
     assert invoke("audit", "--jobs", "1").stdout == "no findings in 1 file\n"
+
+
+@pytest.mark.parametrize("tool", ["git apply", "patch -p1 --binary"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("crlf.py", TENACITY.replace("\n", "\r\n")),
+        ("crlf_but_one.py", TENACITY.replace("\n", "\r\n").replace("retry=R)\r\n", "retry=R)\n")),
+        ("tabs.py", TENACITY.replace("    return g()", "\treturn g()\t# \t")),
+        ("feeds.py", TENACITY.replace("\n\n\n", "\n\x0c\n\x0b\n# \x1c \x85 \u2028\n").replace("\x0b", "")),
+        ("no_end.py", TENACITY.rstrip("\n")),
+        ("a name.py", TENACITY),
+        ('quotes"\t\\.py', TENACITY),
+        ("latin.py", "# coding: latin-1\n# \xe4\n" + TENACITY),
+        ("returns.py", TENACITY.replace("\n", "\r")),
+    ],
+)
+def test_a_diff_is_a_patch(name: str, text: str, tool: str, tmp_path: Path) -> None:
+    """The bytes of the diff make of the file what --fix makes of it, whatever its lines and its name are."""
+    if name.startswith("quotes") and tool != "git apply":
+        name = "plain.py"  # GNU patch refuses such a name
+    file = tmp_path / name
+    file.write_bytes(text.encode("latin-1" if name == "latin.py" else "utf-8"))
+    (fixed,) = fix(audit([file], settings=SETTINGS), settings=SETTINGS, dry=True)[1]
+    before = FixedFile(Path(name), fixed.before, fixed.after, fixed.fixes)
+    done = subprocess.run(
+        tool.split(), input=before.patch(), cwd=tmp_path, check=False, capture_output=True, env={"PATH": os.defpath}
+    )
+    assert (done.returncode, file.read_bytes() == fixed.after) == (0, True), done
+
+
+def test_the_diff_of_the_command_has_exact_bytes(code: Path) -> None:
+    """Tabs, carriage returns and form feeds are written as they are, where stdout is no terminal."""
+    (code / "shop.py").write_bytes(TENACITY.replace("\n", "\r\n").replace("    return", "\treturn").encode())
+    done = subprocess.run(
+        [sys.executable, "-m", "forbear.cli", "audit", "--diff", "--jobs", "1"], capture_output=True, check=False
+    )
+    assert b"\r\n \treturn g()\r\n" in done.stdout
+    subprocess.run(["patch", "-p1", "--binary"], input=done.stdout, check=True, capture_output=True)
+    assert b"wait_random_exponential(max=9)" in (code / "shop.py").read_bytes()
 
 
 def test_json_has_the_fixes(code: Path, invoke: Invoke) -> None:

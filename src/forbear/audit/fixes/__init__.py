@@ -1,6 +1,7 @@
 """`fix`: cure the findings for which one cure is certain. It needs libcst, which the extra `audit` installs.
 
-A fix is kept only if the new text compiles, its names are bound, its findings are gone, and no rule has more of them than before.
+A fix is kept only if the new text compiles, its names are bound, its findings are gone, and no rule has more of them
+than before.
 """
 
 import ast
@@ -52,11 +53,15 @@ class FixedFile:
     fixes: tuple[Fix, ...]
 
     def diff(self) -> str:
-        """Return the changes as a unified diff."""
-        name = self.path.as_posix().removeprefix("./").lstrip("/")
-        old, new = (_decoded(data).splitlines(keepends=True) for data in (self.before, self.after))
-        lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
-        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+        """Return the changes as a unified diff for people; `patch` has the exact bytes."""
+        return self.patch().decode(_encoding(self.before), "replace")
+
+    def patch(self) -> bytes:
+        """Return the changes as bytes that `git apply` and `patch -p1` apply: lines end at a line feed only."""
+        name = os.fsencode(self.path.as_posix().removeprefix("./").lstrip("/"))
+        old, new = ([*BytesIO(data)] for data in (self.before, self.after))
+        lines = difflib.diff_bytes(difflib.unified_diff, old, new, _quoted(b"a/" + name), _quoted(b"b/" + name))
+        return b"".join(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in lines)
 
     def write(self) -> None:
         """Replace the file at once, with its permissions.
@@ -201,8 +206,20 @@ def _reading(path: Path, data: bytes, settings: AuditSettings) -> Reading:
 
 
 def _decoded(data: bytes) -> str:
+    return data.decode(_encoding(data))
+
+
+def _encoding(data: bytes) -> str:
     encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
-    return data.decode(encoding)
+    return encoding
+
+
+def _quoted(name: bytes) -> bytes:
+    """Return the name of a file as the head of a diff has it: in quotes with escapes, or with a tab after a space."""
+    if any(octet < 32 or octet in b'"\\\x7f' for octet in name):
+        parts = (bytes([o]) if 32 <= o != 127 and o not in b'"\\' else b"\\%03o" % o for o in name)
+        return b'"' + b"".join(parts) + b'"'
+    return name + b"\t" if b" " in name else name
 
 
 def _span(node: ast.AST, lines: list[str]) -> tuple[int, int, int, int]:

@@ -1,5 +1,6 @@
 """`--fix` and `--diff`: the options of the fixes, and what is printed of them."""
 
+import sys
 from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -43,11 +44,18 @@ def apply_fixes(
 
 
 def print_diff(files: "list[FixedFile]") -> None:
-    """Print the changes as one unified diff to stdout, and what they cure to stderr."""
+    """Print the changes as one unified diff to stdout, and what they cure to stderr.
+
+    A terminal gets colors and no characters that command it; anything else gets exact bytes, as a patch needs them.
+    """
     for file in files:
-        for line in file.diff().splitlines():
+        if not sys.stdout.isatty():
+            click.echo(file.patch(), nl=False)
+            continue
+        for line in file.diff().removesuffix("\n").split("\n"):
             color = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-            click.echo(click.style(printable(line), fg=color) if color else printable(line))
+            text = printable(line.removesuffix("\r"))
+            click.echo(click.style(text, fg=color) if color else text)
     for file in files:
         for one in file.fixes:
             tell(f"would fix {one}")
