@@ -41,11 +41,22 @@ def sarif_place(path: str, base: Path, region: Mapping[str, int] | None = None) 
 def sarif_artifact(path: str, base: Path) -> dict[str, str]:
     """Return the location of a file: relative to the folder `base` if it is below that, else absolute."""
     base = base.resolve()
-    absolute = Path(base, path) if ".." not in Path(path).parts else Path(base, path).resolve()
-    if absolute.is_relative_to(base):
-        relative = absolute.relative_to(base).as_posix()
-        return {"uri": quote(relative.encode("utf-8", "surrogateescape")), "uriBaseId": _ROOT}
-    return {"uri": absolute.as_uri()}
+    place = place_in(Path(base, path), base)
+    if place.is_absolute():
+        return {"uri": place.as_uri()}
+    return {"uri": quote(place.as_posix().encode("utf-8", "surrogateescape")), "uriBaseId": _ROOT}
+
+
+def place_in(path: Path, folder: Path) -> Path:
+    """Return the path of a file from the resolved `folder` if it is below that, else its absolute path.
+
+    A path through a link counts as it is written if that is below the folder, else by the folder it leads to.
+    """
+    whole = Path.cwd() / path
+    if ".." not in whole.parts and whole.is_relative_to(folder):
+        return whole.relative_to(folder)
+    real = whole.resolve() if whole.name in ("", "..") else whole.parent.resolve() / whole.name
+    return real.relative_to(folder) if real.is_relative_to(folder) else real
 
 
 def utf16_column(line: str, column: int) -> int:

@@ -1,5 +1,6 @@
 """Files, settings and baselines that are broken or odd: each gets one clear line, and the rest is read."""
 
+import ast
 import json
 import os
 import signal
@@ -146,6 +147,20 @@ def test_odd_files_are_read(name: str, data: bytes, line: int, tmp_path: Path) -
     assert ([finding.line for finding in result.findings], result.unread) == ([line], ())
 
 
+def test_cells_that_are_no_module_together_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If cells parse one by one but not together, no finding has the place of another cell."""
+
+    def one_cell(text: str) -> ast.Module | str:
+        return "line 1: too large" if "y = 2" in text and "x = 1" in text else ast.parse(text)
+
+    monkeypatch.setattr("forbear.audit.reading.parse", one_cell)
+    (tmp_path / "a.ipynb").write_bytes(book("x = 1", "y = 2", RETRIED))
+    (tmp_path / "b.ipynb").write_bytes(book("x = 1", RETRIED))
+    result = audit([tmp_path], settings=SETTINGS)
+    assert [(Path(f.path).name, f.cell, f.line) for f in result.findings] == [("b.ipynb", 2, 4)]
+    assert [unread.reason for unread in result.unread] == ["its cells are no module together: line 1: too large"]
+
+
 def test_empty_notebooks_and_files_are_no_findings(tmp_path: Path) -> None:
     """Nothing is found in nothing."""
     (tmp_path / "a.ipynb").write_bytes(book())
@@ -172,6 +187,11 @@ COMMENTS = [
     ("# forbear: ignore[UNBOUNDED, TYPO]", 0, ["the comment names 'TYPO', which is no rule"]),
     ("# forbear: ignore[UNBOUNDED", 1, ["the comment names '[UNBOUNDED', which is no rule"]),
     ("# forbear: ignore[]", 1, []),
+    ("# forbear: ignore [UNBOUNDED]", 0, []),
+    ("# forbear: ignore [NESTED]", 1, []),
+    ("# forbear: ignored", 1, ["'# forbear: ignored' is no comment of the audit: write ignore or ignore-file"]),
+    ("# forbear: ignore-all", 1, ["'# forbear: ignore-all' is no comment of the audit: write ignore or ignore-file"]),
+    ("# forbear: skip  # x", 1, ["'# forbear: skip' is no comment of the audit: write ignore or ignore-file"]),
     ("# type: ignore  # forbear: ignore", 0, []),
     ("# forbear: ignore[NESTED]", 1, []),  # NESTED does not count here, so it may be of use
     ("", 1, []),
@@ -198,14 +218,24 @@ def test_comments_that_suppress_nothing_are_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[tool.forbear.audit\n", r"pyproject.toml: \[tool.forbear.audit\]: Expected ']'"),
+        ("[tool.forbear.audit\n", r"pyproject.toml: Expected ']'"),
         ("x = '\xff'", "pyproject.toml: .*'utf-8' codec can't decode"),
         ("tool = 3\n", "`tool` must be a table, got 3"),
-        ("[tool.forbear]\naudit = 3\n", "`audit` must be a table, got 3"),
-        ("[tool.forbear.audit]\nbaseline = 3\n", "`baseline` must be the name of a file, got 3"),
-        ("[tool.forbear.audit]\nselect = ['NOPE']\n", "`select` must have ids of rules"),
-        ("[tool.forbear.audit.per-file-ignores]\n'a.py' = ['NOPE']\n", "`per_file_ignores` must have ids of rules"),
-        ("[tool.forbear.audit]\nper-file-ignores = 3\n", "`per-file-ignores` must be a table, got 3"),
+        ("[tool.forbear]\naudit = 3\n", "`tool.forbear.audit` must be a table, got 3"),
+        ("[tool.forbear.audit]\nbaseline = 3\n", "`tool.forbear.audit.baseline` must be the name of a file, got 3"),
+        ("[tool.forbear.audit]\nselect = ['NOPE']\n", "`tool.forbear.audit.select` must have ids of rules"),
+        (
+            "[tool.forbear.audit.per-file-ignores]\n'a.py' = ['NOPE']\n",
+            "audit.per-file-ignores` must have ids of rules",
+        ),
+        ("[tool.forbear.audit]\nper-file-ignores = 3\n", "audit.per-file-ignores` must be a table, got 3"),
+        ("[tool.forbear.audit]\nexclude = ['']\n", r"audit.exclude` must have patterns that name files or .*, got ''"),
+        ("[tool.forbear.audit]\nexclude = ['./']\n", r"audit.exclude` must have patterns .*, got './'"),
+        ("[tool.forbear.audit]\nexclude = ['**']\n", r"audit.exclude` must have patterns .*, got '\*\*'"),
+        ("[tool.forbear.audit]\nexclude = [3]\n", "audit.exclude` must be a list of texts"),
+        ("[tool.forbear.audit]\nfail-on = ['note']\n", "audit.fail-on` must be note, warning, error or never"),
+        ("[tool.forbear.audit]\nbaseline = ''\n", "audit.baseline` must be the name of a file, got ''"),
+        ("[tool.forbear.audit.per-file-ignores]\n'' = ['FIXED']\n", "per-file-ignores` must have patterns .*, got ''"),
     ],
 )
 def test_settings_that_are_broken(text: str, message: str, tmp_path: Path) -> None:

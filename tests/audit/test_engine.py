@@ -82,10 +82,10 @@ def test_pyproject_selects(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('select = ["NOPE"]', r"`select` must have ids of rules .* got 'NOPE'"),
-        ('chosen = ["FIXED"]', "the keys are select, .* got 'chosen'"),
-        ('fail-on = "never ever"', "`fail_on` must be note, warning, error or never"),
-        ('ignore = "FIXED"', "`ignore` must be a list of texts"),
+        ('select = ["NOPE"]', r"`tool.forbear.audit.select` must have ids of rules .* got 'NOPE'"),
+        ('chosen = ["FIXED"]', "the keys of `tool.forbear.audit` are select, .* got 'chosen'"),
+        ('fail-on = "never ever"', "`tool.forbear.audit.fail-on` must be note, warning, error or never"),
+        ('ignore = "FIXED"', "`tool.forbear.audit.ignore` must be a list of texts"),
         ("select = [", "pyproject.toml"),
     ],
 )

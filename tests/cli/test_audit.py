@@ -143,6 +143,8 @@ def test_explain_several(invoke: Invoke) -> None:
         (("--json", "--sarif"), "`--json` does not go with `--sarif`"),
         (("--write-baseline",), "`--write-baseline` needs `--baseline`"),
         (("--baseline", "shop.py"), "`--baseline` must be a file that --write-baseline has written, got shop.py"),
+        (("--exclude", ""), "`--exclude` must have patterns that name files or folders, such as"),
+        (("--baseline", "no/b.json", "--write-baseline"), "`--baseline` cannot write no/b.json: No such file or direc"),
         (("--baseline", "absent.json"), "cannot read absent.json: No such file or directory"),
     ],
 )
@@ -160,7 +162,35 @@ def test_a_wrong_table_in_pyproject(code: Path, invoke: Invoke) -> None:
     (code / "pyproject.toml").write_text("[tool.forbear.audit]\nselect = 1\n")
     done = invoke("audit")
     assert done.exit_code == 2
-    assert "pyproject.toml: [tool.forbear.audit]: `--select` must be a list of texts, got 1" in done.stderr
+    assert "pyproject.toml: `tool.forbear.audit.select` must be a list of texts, got 1" in done.stderr
+
+
+@pytest.mark.parametrize("option", [("--json",), ("--sarif",), ()])
+def test_an_audit_of_nothing_is_reported(option: tuple[str, ...], code: Path, invoke: Invoke) -> None:
+    """If no file is read, a warning on stderr says so: else a wrong pattern would look like clean code."""
+    done = invoke("audit", "--exclude", "*.py", *option)
+    assert done.exit_code == 0
+    assert done.stderr == "warning: no file was read: PATH has no Python code, or patterns leave all of it out\n"
+
+
+def test_paths_through_a_link(code: Path, invoke: Invoke) -> None:
+    """A baseline and SARIF have the same paths through a link as without it."""
+    (code / "real" / "src").mkdir(parents=True)
+    (code / "shop.py").rename(code / "real" / "src" / "shop.py")
+    (code / "link").symlink_to("real")
+    (code / "sub").mkdir()
+    invoke("audit", "real/src", "--baseline", "real/b.json", "--write-baseline", "--jobs", "1")
+    for folder, baseline in (("link/src", "link/b.json"), ("link/src", "real/b.json"), ("real/src", "link/b.json")):
+        for path in (folder, f"sub/../{folder}", str(code / folder)):
+            done = invoke("audit", path, "--baseline", baseline, "--jobs", "1")
+            assert done.stdout == "no findings in 1 file; 1 suppressed\n"
+    os.chdir(code / "real")
+    log: Any = json.loads(invoke("audit", str(code / "link"), "--sarif", "--jobs", "1").stdout)
+    (result,) = log["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {
+        "uri": "src/shop.py",
+        "uriBaseId": "%SRCROOT%",
+    }
 
 
 def test_code_cannot_command_the_terminal(code: Path, invoke: Invoke) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from forbear.audit.rules import RULES
 
-_IGNORE = re.compile(r"#\s*forbear:\s*ignore(-file)?(?:\[([^\]]*)(\]?))?", re.IGNORECASE)
+_IGNORE = re.compile(r"#\s*forbear:\s*ignore(-file)?(?![\w-])\s*(?:\[([^\]]*)(\]?))?", re.IGNORECASE)
 
 
 @dataclass
@@ -25,10 +25,15 @@ class _Comment:
 
 @dataclass
 class Comments:
-    """The comments of a file that suppress findings. `unknown` has the line and the text of each id that is no rule."""
+    """The comments of a file that suppress findings.
+
+    `unknown` has the line and the text of each id that is no rule, `wrong` those of the comments that are for forbear
+    but say nothing that it knows.
+    """
 
     comments: list[_Comment] = field(default_factory=list[_Comment])
     unknown: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    wrong: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
     def suppress(self, rule: str, first: int, last: int) -> bool:
         """Return whether a comment suppresses a rule in the lines from `first` to `last`, and remember which."""
@@ -50,13 +55,14 @@ class Comments:
 
 
 def read_comments(text: str) -> Comments:
-    """Return the comments of a text that begin with `# forbear: ignore`."""
+    """Return the comments of a text that begin with `# forbear:`."""
     result = Comments()
     if "forbear:" not in text.lower():
         return result
     for line, comment, alone in _comments(text):
         match = _IGNORE.match(comment)
         if match is None:
+            result.wrong.append((line, comment.partition(" #")[0].strip()))
             continue
         named = match[2] is not None
         names = {name.upper() for name in re.split(r"[\s,]+", match[2] or "") if name}

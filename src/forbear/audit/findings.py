@@ -2,9 +2,10 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
-from forbear.sarif import fingerprint_of
+from forbear.sarif import fingerprint_of, place_in
 
 Severity = Literal["note", "warning", "error"]
 """The weight of a finding, the least first."""
@@ -44,9 +45,11 @@ class Finding:
     def fingerprint(self, folder: str | None = None) -> str:
         """Return a text that stays equal while other lines of the file change: for baselines and code hosts.
 
-        With a `folder` the path counts from there, so that it does not depend on where the audit runs.
+        With a resolved `folder` the path counts from there, so that it does not depend on where the audit runs.
         """
-        path = self.path if folder is None else os.path.relpath(self.path, folder)
+        path = self.path
+        if folder is not None:
+            path = os.path.relpath(Path(folder, place_in(Path(self.path), Path(folder))), folder)
         return fingerprint_of(self.rule, path, self.text)
 
 

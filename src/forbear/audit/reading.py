@@ -84,7 +84,10 @@ def _read(path: Path, texts: list[tuple[int, str]], settings: AuditSettings, res
         return
     if len(texts) > 1:
         joined = parse(whole)
-        tree = joined if isinstance(joined, ast.Module) else tree
+        if isinstance(joined, str):
+            result.unread.append(Unread(str(path), f"its cells are no module together: {joined}"))
+            return
+        tree = joined
     comments = read_comments(whole)
     for rule, node, message, library in hits(Module(tree, path)):
         if settings.counts(rule, path):
@@ -171,6 +174,9 @@ def _remark(
 ) -> None:
     counted = [rule for rule in RULES if settings.counts(rule, path)]
     remarks = [(line, f"the comment names {name!r}, which is no rule") for line, name in comments.unknown]
+    remarks += [
+        (line, f"{text!r} is no comment of the audit: write ignore or ignore-file") for line, text in comments.wrong
+    ]
     remarks += [(line, "the comment suppresses nothing") for line in comments.unused(counted)]
     for line, text in remarks:
         first, cell = _start(starts, line)

@@ -3,13 +3,17 @@
 import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from forbear.audit.findings import Severity
 from forbear.audit.rules import DEFAULT_RULES, RULES
+from forbear.sarif import place_in
 
 _KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on")
+_TABLE = "tool.forbear.audit"
 LARGEST = 2_000_000
 """The size in bytes above which a file is not read: its tree may take 500 times as much memory."""
 LARGEST_NOTEBOOK = 50_000_000
@@ -21,8 +25,13 @@ class AuditSettings:
     """Which rules count, and which files are read.
 
     `select` are the ids of the rules that count, by default DEFAULT_RULES; `ignore` takes some away. `exclude` are
-    patterns of paths, as in `Path.match`, that are not read. `per_file_ignores` ignores rules in files that match a
-    pattern. Raises ValueError for an unknown rule.
+    patterns of files and folders that are not read. `per_file_ignores` ignores rules in files that match a pattern.
+
+    Patterns count from the folder `root`, by default the current one: folders above it never match. A pattern matches
+    the last parts of a path; `*` stands for a part of a name and `**` for any number of folders. A pattern in `exclude`
+    also leaves out what is below a folder that it matches. One that begins with `/` is absolute.
+
+    Raises ValueError for an unknown rule, and for a pattern without a name.
     """
 
     select: tuple[str, ...] = DEFAULT_RULES
@@ -31,24 +40,75 @@ class AuditSettings:
     per_file_ignores: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     baseline: str | None = None
     fail_on: Severity | Literal["never"] = "warning"
+    root: Path | None = None
 
     def __post_init__(self) -> None:
         checked("select", self.select)
         checked("ignore", self.ignore)
+        checked_patterns("exclude", self.exclude)
+        checked_patterns("per_file_ignores", self.per_file_ignores)
         for rules in self.per_file_ignores.values():
             checked("per_file_ignores", rules)
-        if self.fail_on not in ("note", "warning", "error", "never"):
-            raise ValueError(f"`fail_on` must be note, warning, error or never, got {self.fail_on!r}")
+        _checked_fail_on("fail_on", self.fail_on)
 
     def counts(self, rule: str, path: Path) -> bool:
         """Return whether a rule counts in a file."""
         if rule not in self.select or rule in self.ignore:
             return False
-        return not any(rule in rules and path.match(pattern) for pattern, rules in self.per_file_ignores.items())
+        patterns = [pattern for pattern, rules in self.per_file_ignores.items() if rule in rules]
+        return not patterns or not any(_fits(self._place(path), pattern, self._folder) for pattern in patterns)
 
     def excludes(self, path: Path) -> bool:
-        """Return whether a file or folder is left out."""
-        return any(path.match(pattern) or pattern.rstrip("/") in path.parts for pattern in self.exclude)
+        """Return whether a file or folder is left out, by itself or with a folder of the project around it."""
+        if not self.exclude:
+            return False
+        place = self._place(path)
+        # Elsewhere only the file or folder itself counts: what stands above it is not part of the project.
+        places = [place] if place.is_absolute() else [place, *place.parents][:-1]
+        return any(_fits(one, pattern, self._folder) for pattern in self.exclude for one in places)
+
+    @property
+    def _folder(self) -> Path:
+        return (self.root or Path()).resolve()
+
+    def _place(self, path: Path) -> Path:
+        return place_in(path, self._folder)
+
+
+def _fits(place: Path, pattern: str, folder: Path) -> bool:
+    """Return whether the last parts of a path match a pattern; all parts, from `folder`, if it begins with "/"."""
+    if pattern.startswith("/"):
+        return _match(Path(folder, place).parts[1:], _parts(pattern))
+    return _match(place.parts, ("**", *_parts(pattern)))
+
+
+@cache
+def _parts(pattern: str) -> tuple[str, ...]:
+    return tuple(part for part in pattern.split("/") if part not in ("", "."))
+
+
+def _match(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    if not wanted:
+        return not names
+    if wanted[0] == "**":
+        if wanted[1:2] == ("**",):
+            return _match(names, wanted[1:])
+        return any(_match(names[at:], wanted[1:]) for at in range(len(names) + 1))
+    return bool(names) and fnmatchcase(names[0], wanted[0]) and _match(names[1:], wanted[1:])
+
+
+def checked_patterns(name: str, patterns: Collection[str]) -> None:
+    """Raise ValueError that names the parameter if a pattern names no file or folder."""
+    for pattern in patterns:
+        if all(part == "**" for part in _parts(pattern)):
+            raise ValueError(
+                f'`{name}` must have patterns that name files or folders, such as "tests/*.py", got {pattern!r}'
+            )
+
+
+def _checked_fail_on(name: str, value: object) -> None:
+    if value not in ("note", "warning", "error", "never"):
+        raise ValueError(f"`{name}` must be note, warning, error or never, got {value!r}")
 
 
 def checked(name: str, rules: Collection[str]) -> tuple[str, ...]:
@@ -73,15 +133,16 @@ def read_settings(folder: Path) -> AuditSettings:
             except OSError as error:
                 raise ValueError(f"{file}: {error.strerror}") from None
             except (ValueError, RecursionError) as error:
-                raise ValueError(f"{file}: [tool.forbear.audit]: {error}") from None
+                raise ValueError(f"{file}: {error}") from None
     return AuditSettings()
 
 
 def _table(document: dict[str, Any]) -> dict[str, Any]:
     """Return the table `tool.forbear.audit` of a document, empty if there is none."""
-    table = document
+    table, path = document, ""
     for name in ("tool", "forbear", "audit"):
-        table = _mapping(name, table.get(name, {}))
+        path = f"{path}.{name}" if path else name
+        table = _mapping(path, table.get(name, {}))
     return table
 
 
@@ -92,24 +153,36 @@ def _mapping(name: str, value: object) -> dict[str, Any]:
 
 
 def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
+    """Return the settings in a table; errors name the whole key, which is no option of a command."""
     unknown = [key for key in options if key not in _KEYS]
     if unknown:
-        raise ValueError(f"the keys are {', '.join(_KEYS)}, got {unknown[0]!r}")
-    result = AuditSettings(fail_on=options.get("fail-on", "warning"))
-    keys = [key for key in ("select", "ignore", "exclude") if key in options]
-    lists: dict[str, Any] = {key: _texts(key, options[key]) for key in keys}
-    result = replace(result, **lists)
+        raise ValueError(f"the keys of `{_TABLE}` are {', '.join(_KEYS)}, got {unknown[0]!r}")
+    result = AuditSettings(root=place)
+    if "fail-on" in options:
+        _checked_fail_on(f"{_TABLE}.fail-on", options["fail-on"])
+        result = replace(result, fail_on=options["fail-on"])
+    for key in ("select", "ignore"):
+        if key in options:
+            rules: dict[str, Any] = {key: checked(f"{_TABLE}.{key}", _texts(key, options[key]))}
+            result = replace(result, **rules)
+    if "exclude" in options:
+        patterns = _texts("exclude", options["exclude"])
+        checked_patterns(f"{_TABLE}.exclude", patterns)
+        result = replace(result, exclude=patterns)
     if "per-file-ignores" in options:
-        pairs = _mapping("per-file-ignores", options["per-file-ignores"]).items()
-        result = replace(result, per_file_ignores={name: _texts("per-file-ignores", value) for name, value in pairs})
+        name = f"{_TABLE}.per-file-ignores"
+        pairs = _mapping(name, options["per-file-ignores"])
+        checked_patterns(name, pairs)
+        ignored = {pattern: checked(name, _texts("per-file-ignores", value)) for pattern, value in pairs.items()}
+        result = replace(result, per_file_ignores=ignored)
     if "baseline" in options:
-        if not isinstance(options["baseline"], str):
-            raise ValueError(f"`baseline` must be the name of a file, got {options['baseline']!r}")
+        if not isinstance(options["baseline"], str) or not options["baseline"]:
+            raise ValueError(f"`{_TABLE}.baseline` must be the name of a file, got {options['baseline']!r}")
         result = replace(result, baseline=str(place / options["baseline"]))
     return result
 
 
 def _texts(key: str, value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
-        raise ValueError(f"`{key}` must be a list of texts, got {value!r}")
+        raise ValueError(f"`{_TABLE}.{key}` must be a list of texts, got {value!r}")
     return tuple(cast("list[str]", value))

@@ -94,9 +94,15 @@ def command(
         result = audit(names, settings=settings, jobs=jobs or os.cpu_count() or 1, baseline=known, on_progress=show)
     if write_baseline:
         written = Baseline.of(Path(settings.baseline or ""), result.findings)
-        written.write()
+        try:
+            written.write()
+        except OSError as error:
+            what = f"`--baseline` cannot write {written.path}: {error.strerror}"
+            raise BadInput(what, "name a file in a folder that exists and that you may write") from None
         tell(f"wrote {len(result.findings)} finding{'s' * (len(result.findings) != 1)} to {written.path}")
         return
+    if not result.files and not result.unread:
+        warn("no file was read: PATH has no Python code, or patterns leave all of it out")
     fixed: list[FixedFile] = []
     if fix or diff:
         result, fixed = apply_fixes(result, settings, known, deadline=fix_deadline, cap=fix_cap, dry=diff)
@@ -121,19 +127,23 @@ def _settings(
     fail_on: str | None,
 ) -> "AuditSettings":
     """Return the settings of pyproject.toml, changed by the options that were used."""
-    from forbear.audit.settings import read_settings
+    from forbear.audit.settings import checked_patterns, read_settings
 
     place = first.resolve()
     try:
         settings = read_settings(place if place.is_dir() else place.parent)
     except ValueError as error:
-        raise BadInput(str(error), "correct the table in pyproject.toml") from None
+        raise BadInput(str(error), "correct this key in pyproject.toml") from None
     changes: dict[str, Any] = {}
     if select is not None:
         changes["select"] = _rules("select", select)
     if ignore is not None:
         changes["ignore"] = (*settings.ignore, *_rules("ignore", ignore))
     if exclude:
+        try:
+            checked_patterns("exclude", exclude)
+        except ValueError as error:
+            raise BadInput(str(error), "name a file, a folder or a pattern: --exclude 'tests/*.py'") from None
         changes["exclude"] = (*settings.exclude, *exclude)
     if baseline is not None:
         changes["baseline"] = str(baseline)
