@@ -1,4 +1,4 @@
-"""`Edit`: one change of the text, at a node of the tree; and the names that an edit needs, with their imports."""
+"""The kinds of `Edit`, each a change at a node of the tree; and the names that edits need, with their imports."""
 
 import ast
 from dataclasses import dataclass
@@ -7,26 +7,86 @@ from typing import Literal
 from forbear.audit.fixes.names import bound_names, imported_name, is_free
 from forbear.audit.modules import Module
 
-Operation = Literal["keyword", "drop", "rename", "call", "or", "times", "cap", "await", "from", "also", "import"]
-
 
 @dataclass(frozen=True)
 class Edit:
-    """A change at a node: what to do there, and the name and the text that it takes.
-
-    - keyword: pass the keyword `name` with the value `text`; drop: pass it no longer
-    - rename: call the function or class `name` of the same module
-    - call: call what is only named, with the keyword `name`
-    - or, times: join the expression with `text` by `|` or `*`; cap: pass it to `min` with `text`
-    - await: await the function `text` with the arguments of the call
-    - from: raise the error from the name `text`
-    - also: import `name` too; import: import the module `name` before the node or, with the text "after", after it
-    """
+    """A change at a node of the tree; each kind of change is a class of its own."""
 
     node: ast.AST
-    operation: Operation
-    name: str = ""
-    text: str = ""
+
+
+@dataclass(frozen=True)
+class PassKeyword(Edit):
+    """Pass a keyword with this value to the call, in place of another value if the call has the keyword."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class DropKeyword(Edit):
+    """Pass a keyword to the call no longer."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class RenameTo(Edit):
+    """Name another function or class of the same module."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class CallWithKeyword(Edit):
+    """Call with this keyword what is only named."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class JoinBy(Edit):
+    """Join the expression with an operand on its right."""
+
+    operator: Literal["|", "*"]
+    operand: str
+
+
+@dataclass(frozen=True)
+class CapAt(Edit):
+    """Pass the expression to `min`, with the largest value."""
+
+    largest: str
+
+
+@dataclass(frozen=True)
+class AwaitCall(Edit):
+    """Await this function with the arguments of the call."""
+
+    function: str
+
+
+@dataclass(frozen=True)
+class RaiseFrom(Edit):
+    """Raise the error from the error with this name."""
+
+    cause: str
+
+
+@dataclass(frozen=True)
+class ImportToo(Edit):
+    """Import one more name by the `from` import."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class ImportModule(Edit):
+    """Import a module in a line of its own, before or after the import at the node."""
+
+    name: str
+    after: bool = False
 
 
 @dataclass(frozen=True)
@@ -57,7 +117,7 @@ def sibling(module: Module, used: ast.expr, name: str, *packages: str) -> tuple[
         return None
     if not is_free(module, name, f"{statement.module}.{name}", used):
         return None
-    return name, (Edit(statement, "also", name),)
+    return name, (ImportToo(statement, name),)
 
 
 def renamed(module: Module, call: ast.Call, name: str, *packages: str) -> tuple[Edit, ...] | None:
@@ -71,7 +131,7 @@ def renamed(module: Module, call: ast.Call, name: str, *packages: str) -> tuple[
     old = call.func
     if isinstance(old, ast.Name) and module.imports.get(old.id, "").rpartition(".")[2] != old.id:
         return None  # the old name has another one here, and the new one would look foreign
-    return (Edit(old, "rename", name), *beside[1])
+    return (RenameTo(old, name), *beside[1])
 
 
 def settled(edits: list[Edit]) -> list[Edit]:
@@ -79,13 +139,13 @@ def settled(edits: list[Edit]) -> list[Edit]:
     result: list[Edit] = []
     imported: set[str] = set()
     for edit in dict.fromkeys(edits):
-        if edit.operation == "import":
+        if isinstance(edit, ImportModule):
             if edit.name in imported:
                 continue
             imported.add(edit.name)
         result.append(edit)
     # A cap goes inside of jitter: outside it would make all long waits equal.
-    return sorted(result, key=lambda edit: edit.operation != "cap")
+    return sorted(result, key=lambda edit: not isinstance(edit, CapAt))
 
 
 def import_of(module: Module, package: str, place: ast.AST) -> tuple[str, tuple[Edit, ...]] | None:
@@ -101,7 +161,7 @@ def import_of(module: Module, package: str, place: ast.AST) -> tuple[str, tuple[
     if not plain or not is_free(module, package, package, place):
         return None
     after = next((node for node in plain if node.names[0].name > package), None)
-    return package, (Edit(after, "import", package) if after else Edit(plain[-1], "import", package, "after"),)
+    return package, (ImportModule(after, package) if after else ImportModule(plain[-1], package, after=True),)
 
 
 def _plain_imports(module: Module, line: int) -> list[ast.Import]:

@@ -2,7 +2,7 @@
 
 import ast
 
-from forbear.audit.fixes.edits import Edit, Plan, import_of, is_bound
+from forbear.audit.fixes.edits import AwaitCall, CapAt, JoinBy, Plan, RaiseFrom, import_of, is_bound
 from forbear.audit.fixes.names import imported_name
 from forbear.audit.modules import Module
 from forbear.audit.words import RANDOM
@@ -23,11 +23,11 @@ def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | 
     if rule == "NO-JITTER":
         made = import_of(module, "random", wait)
         text = f"{made[0]}.uniform(0.5, 1)" if made else ""
-        return Plan((Edit(wait, "times", "", text), *made[1]), f"the wait times `{text}`") if made else None
+        return Plan((JoinBy(wait, "*", text), *made[1]), f"the wait times `{text}`") if made else None
     if rule == "NO-CAP" and cap is not None and not is_bound(module, "min") and not RANDOM.search(ast.unparse(wait)):
         # Around jitter, a cap would make all long waits equal.
         text = str(int(cap)) if cap == int(cap) else repr(cap)
-        return Plan((Edit(wait, "cap", "", text),), f"a wait of at most {text} s")
+        return Plan((CapAt(wait, text),), f"a wait of at most {text} s")
     return None
 
 
@@ -37,7 +37,7 @@ def _async_sleep(module: Module, call: ast.Call) -> Plan | None:
     others = any(dotted.partition(".")[0] in ("trio", "anyio", "curio") for dotted in module.imports.values())
     if name is None or others or not isinstance(module.parents.get(call), ast.Expr) or call.keywords:
         return None
-    return Plan((Edit(call, "await", "", f"{name}.sleep"),), f"`await {name}.sleep(...)`")
+    return Plan((AwaitCall(call, f"{name}.sleep"),), f"`await {name}.sleep(...)`")
 
 
 def _cause(module: Module, node: ast.Raise) -> Plan | None:
@@ -55,7 +55,7 @@ def _cause(module: Module, node: ast.Raise) -> Plan | None:
     early = before[: before.index(loop)]
     for name in sorted(names):
         if any(_sets(statement, name) for statement in early):
-            return Plan((Edit(node, "from", "", name),), f"`from {name}`")
+            return Plan((RaiseFrom(node, name),), f"`from {name}`")
     return None
 
 

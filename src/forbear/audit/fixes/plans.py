@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from forbear.audit.fixes import loops
-from forbear.audit.fixes.edits import Edit, Plan, renamed, sibling
+from forbear.audit.fixes.edits import CallWithKeyword, DropKeyword, Edit, JoinBy, PassKeyword, Plan, renamed, sibling
 from forbear.audit.modules import Module, from_package, has_unknown, keyword
 
 _WAITS = ("tenacity", "tenacity.wait")
@@ -64,7 +64,7 @@ def _dropped(
         current = keyword(call, option) if call is not None else None
         if call is None or not isinstance(current, ast.Constant) or current.value != value:
             return None
-        return Plan((Edit(call, "drop", option),), f"without `{option}={ast.unparse(current)}`: its default has jitter")
+        return Plan((DropKeyword(call, option),), f"without `{option}={ast.unparse(current)}`: its default has jitter")
 
     return maker
 
@@ -81,7 +81,7 @@ def _keyword(call: ast.Call | None, option: str, text: str) -> Plan | None:
     current = keyword(call, option) if call is not None else None
     if call is None or (current is not None and not (isinstance(current, ast.Constant) and current.value is None)):
         return None
-    return Plan((Edit(call, "keyword", option, text),), f"`{option}={text}`")
+    return Plan((PassKeyword(call, option, text),), f"`{option}={text}`")
 
 
 def _tenacity_jitter(module: Module, node: ast.expr) -> Plan | None:
@@ -124,11 +124,11 @@ def _tenacity_deadline(module: Module, node: ast.expr, seconds: float) -> Plan |
     text = f"{beside[0]}({number(seconds)})"
     change = f"`stop_after_delay({number(seconds)})`"
     if call is None:
-        return Plan((Edit(node, "call", "stop", text), *beside[1]), change)
+        return Plan((CallWithKeyword(node, "stop", text), *beside[1]), change)
     stop = keyword(call, "stop")
     if stop is None or module.dotted(module.value(stop)).endswith("stop_never"):
-        return Plan((Edit(call, "keyword", "stop", text), *beside[1]), change)
-    return Plan((Edit(stop, "or", "", text), *beside[1]), change)
+        return Plan((PassKeyword(call, "stop", text), *beside[1]), change)
+    return Plan((JoinBy(stop, "|", text), *beside[1]), change)
 
 
 def _tenacity_cap(module: Module, node: ast.expr, seconds: float) -> Plan | None:
@@ -136,7 +136,7 @@ def _tenacity_cap(module: Module, node: ast.expr, seconds: float) -> Plan | None
     if not calls or any(has_unknown(call) for call in calls):
         return None
     text = number(seconds)
-    return Plan(tuple(Edit(call, "keyword", "max", text) for call in calls), f"`max={text}`")
+    return Plan(tuple(PassKeyword(call, "max", text) for call in calls), f"`max={text}`")
 
 
 def _retrying(option: str) -> "Callable[[Module, ast.expr, float], Plan | None]":
@@ -145,7 +145,7 @@ def _retrying(option: str) -> "Callable[[Module, ast.expr, float], Plan | None]"
     def maker(module: Module, node: ast.expr, seconds: float) -> Plan | None:
         text = number(seconds * 1000)
         if not isinstance(node, ast.Call) and from_package(module.dotted(node), "retrying", "retry"):
-            return Plan((Edit(node, "call", option, text),), f"`{option}={text}`")
+            return Plan((CallWithKeyword(node, option, text),), f"`{option}={text}`")
         return _keyword(_call(module, node, "retrying", "retry", "Retrying"), option, text)
 
     return maker
@@ -174,7 +174,7 @@ def _celery_jitter(module: Module, node: ast.expr) -> Plan | None:
     current = keyword(node, "retry_jitter") if isinstance(node, ast.Call) else None
     if not isinstance(current, ast.Constant) or current.value is not False:
         return None
-    return Plan((Edit(node, "drop", "retry_jitter"),), "without `retry_jitter=False`: its default has jitter")
+    return Plan((DropKeyword(node, "retry_jitter"),), "without `retry_jitter=False`: its default has jitter")
 
 
 _JITTERS: dict[str, Callable[[Module, ast.expr], Plan | None]] = {
