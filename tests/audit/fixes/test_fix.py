@@ -105,10 +105,11 @@ def test_what_is_suppressed_or_known_is_left(tmp_path: Path) -> None:
 def test_a_file_keeps_its_encoding_and_its_lines(head: str, encoding: str, newline: str, tmp_path: Path) -> None:
     """Encoding, byte order mark, ends of lines and a missing one at the end stay; columns count characters."""
     file = tmp_path / "a.py"
-    text = (head + BACKOFF.format("  # é")).rstrip("\n").replace("\n", newline)
-    file.write_bytes(text.encode(encoding))
-    assert len(files_fixed(tmp_path)) == 1
-    assert file.read_bytes() == text.replace(", jitter=None", "").encode(encoding)
+    for end in ("", newline, newline + newline):
+        text = (head + BACKOFF.format("  # é")).rstrip("\n").replace("\n", newline) + end
+        file.write_bytes(text.encode(encoding))
+        assert len(files_fixed(tmp_path)) == 1
+        assert file.read_bytes() == text.replace(", jitter=None", "").encode(encoding)
 
 
 def test_a_file_keeps_its_permissions_and_its_link(tmp_path: Path) -> None:

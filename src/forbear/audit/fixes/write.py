@@ -48,7 +48,10 @@ def rewritten(data: bytes, edits: Mapping[Span, Sequence[Edit]]) -> bytes | None
     writer = _EditWriter(chosen, first)
     new = wrapper.module.visit(writer)
     wanted = sum(isinstance(edit, ImportModule) for each in edits.values() for edit in each)
-    return new.bytes if writer.imports == wanted else None
+    if writer.imports != wanted:
+        return None
+    # libcst drops a carriage return at the very end.
+    return new.bytes.rstrip(b"\r") + data[len(data.rstrip(b"\r")) :]
 
 
 class _EditWriter(cst.CSTTransformer):
