@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from forbear.sarif import SCHEMA, fingerprint_of, fingerprints, sarif_artifact, sarif_log, sarif_place, utf16_column
+from forbear.sarif import (
+    SCHEMA,
+    fingerprint_of,
+    fingerprints,
+    place_in,
+    sarif_artifact,
+    sarif_log,
+    sarif_place,
+    utf16_column,
+)
 
 
 def test_a_log_has_one_run(tmp_path: Path) -> None:
@@ -48,3 +57,17 @@ def test_fingerprints_do_not_depend_on_blanks() -> None:
     assert fingerprints(same, 2) == {"forbear/v1": f"{same}:2"}
     others = ("NESTED", "src/shop.py", "pay( 1)"), ("UNSAFE", "shop.py", "pay( 1)"), ("UNSAFE", "src/shop.py", "pay(1)")
     assert len({same, *(fingerprint_of(*other) for other in others)}) == 4
+
+
+def test_links_lead_to_one_place(tmp_path: Path) -> None:
+    """A path through a link is the one below the root: as it is written, else where the link leads to."""
+    root, other = tmp_path.resolve() / "root", tmp_path.resolve() / "other"
+    (root / "src").mkdir(parents=True)
+    other.mkdir()
+    (other / "link").symlink_to(root)
+    (root / "far").symlink_to(other)
+    assert place_in(other / "link" / "src" / "a.py", root) == Path("src/a.py")
+    assert place_in(other / ".." / "other" / "link" / "src" / "a.py", root) == Path("src/a.py")
+    assert place_in(root / "far" / "a.py", root) == Path("far/a.py")
+    assert place_in(other / "a.py", root) == other / "a.py"
+    assert place_in(root / "src" / "..", root) == Path()

@@ -8,14 +8,14 @@ from forbear.audit import AuditSettings, audit
 from forbear.audit.settings import read_settings
 
 RETRIED = "import tenacity\n\n\n@tenacity.retry\ndef fetch():\n    return load()\n"
-FILES = ("work/app/a.py", "work/tests/b.py", "work/tests/deep/er/c.py", "work/vendored/x/d.py")
+FILES = ("shop/app/a.py", "shop/tests/b.py", "shop/tests/deep/er/c.py", "shop/vendored/x/d.py")
 ALL = "abcd"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project in a folder that is named like one of the folders in it."""
-    folder = tmp_path / "work" / "repo"
+    folder = tmp_path / "shop" / "repo"
     for name in FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(RETRIED)
@@ -23,19 +23,19 @@ def project(tmp_path: Path) -> Path:
 
 
 PATTERNS = [
-    ("work", ""),
+    ("shop", ""),
     ("repo", ALL),
     ("tmp", ALL),
-    ("work/repo", ALL),
+    ("shop/repo", ALL),
     ("tests", "ad"),
     ("tests/", "ad"),
-    ("work/tests", "ad"),
+    ("shop/tests", "ad"),
     ("tests/*.py", "acd"),
     ("tests/**", "ad"),
     ("tests/**/*.py", "ad"),
     ("tests/*/*.py", ALL),
     ("**/c.py", "abd"),
-    ("work/**/er", "abd"),
+    ("shop/**/er", "abd"),
     ("**/**/x/**", "abc"),
     ("[ab].py", "cd"),
     ("?.py", ""),
@@ -52,8 +52,8 @@ def test_patterns_exclude(pattern: str, left: str, project: Path, monkeypatch: p
     for cwd, path in (
         (project, "."),
         (project.parent, "repo"),
-        (project / "work", ".."),
-        (project.parent, "link/work"),
+        (project / "shop", ".."),
+        (project.parent, "link/shop"),
     ):
         monkeypatch.chdir(cwd)
         assert "".join(Path(f.path).stem for f in audit([path]).findings) == left
@@ -61,10 +61,10 @@ def test_patterns_exclude(pattern: str, left: str, project: Path, monkeypatch: p
     assert "".join(Path(f.path).stem for f in audit(files).findings) == left
 
 
-@pytest.mark.parametrize("cwd", ["", "work", "work/tests/deep"])
+@pytest.mark.parametrize("cwd", ["", "shop", "shop/tests/deep"])
 @pytest.mark.parametrize(
     ("pattern", "left"),
-    [("tests/*.py", "acd"), ("tests/**", "ad"), ("work/tests/**/*.py", "ad"), ("repo/**", ALL), ("b.py", "acd")],
+    [("tests/*.py", "acd"), ("tests/**", "ad"), ("shop/tests/**/*.py", "ad"), ("repo/**", ALL), ("b.py", "acd")],
 )
 def test_rules_are_ignored_by_patterns(
     pattern: str, left: str, cwd: str, project: Path, monkeypatch: pytest.MonkeyPatch
@@ -83,9 +83,9 @@ def test_patterns_without_a_project(project: Path, monkeypatch: pytest.MonkeyPat
     (project / "other").mkdir()
     for cwd in (project, project / "other"):
         monkeypatch.chdir(cwd)
-        result = audit([project / "work"], settings=AuditSettings(select=("UNBOUNDED",), exclude=("repo", "deep")))
+        result = audit([project / "shop"], settings=AuditSettings(select=("UNBOUNDED",), exclude=("repo", "deep")))
         assert "".join(Path(f.path).stem for f in result.findings) == "abd"
-    absolute = AuditSettings(select=("UNBOUNDED",), exclude=(f"{project}/work/tests",))
+    absolute = AuditSettings(select=("UNBOUNDED",), exclude=(f"{project}/shop/tests",))
     assert "".join(Path(f.path).stem for f in audit([project], settings=absolute).findings) == "ad"
     assert read_settings(Path("/")) == AuditSettings()
 
