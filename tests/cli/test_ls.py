@@ -24,7 +24,7 @@ def filled(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", cloud.url)
     monkeypatch.setattr("forbear.cli.transfers.records.of_time", noon)
     for name in ("a\x1b[31m", "x/b", "x/c"):
-        cloud.store.put("bkt", name, b"x" * 1536, {"contentType": "text/plain"})
+        cloud.store.put("bkt", name, b"x" * 1536, {"contentType": "text/plain", "cacheControl": "no-store"})
     return cloud
 
 
@@ -59,6 +59,11 @@ def test_json(invoke: Invoke, filled: Cloud) -> None:
         "md5": there.md5,
         "content_type": "text/plain",
         "content_encoding": None,
+        "cache_control": "no-store",
+        "content_disposition": None,
+        "content_language": None,
+        "storage_class": "STANDARD",
+        "custom_time": None,
         "metadata": {},
     }
 

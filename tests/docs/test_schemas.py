@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
@@ -69,6 +70,19 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("simulate-sweep", ["simulate", "--sweep", "clients.rate=40..80"]),
     ("simulate-gallery", ["simulate", "--gallery", "no-hysteresis"]),
     ("audit", ["audit", "code"]),
+]
+
+STORAGE_COMMANDS: list[tuple[str, list[str]]] = [
+    ("ls", ["ls", "gs://bkt"]),
+    ("ls", ["ls", "-r", "gs://bkt"]),
+    ("du", ["du", "gs://bkt", "gs://bkt/*"]),
+    ("stat", ["stat", "gs://bkt/**"]),
+    ("hash", ["hash", "a/one", "gs://bkt/x/one"]),
+    ("check", ["check", "a", "gs://bkt/x"]),
+    ("check", ["check", "gs://bkt", "gs://bkt/x"]),
+    ("transfer", ["mv", "gs://bkt/x/one", "gs://bkt/none", "gs://bkt/y/"]),
+    ("transfer", ["rm", "--dry-run", "gs://bkt/**", "gs://bkt/y"]),
+    ("transfer", ["rm", "gs://bkt/y/one", "gs://bkt/none"]),
 ]
 
 
@@ -161,6 +175,51 @@ def test_transfers_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         check("transfer", document)
     assert {item["status"] for item in found if "status" in item} == {"failed", "done", "skipped"}
     assert any(item.get("tried") for item in found)
+
+
+def test_storage_agrees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines of the commands that look at objects, move them and delete them agree, with and without failures."""
+    monkeypatch.chdir(tmp_path)
+    Path("a").mkdir()
+    Path("a", "one").write_text("2")
+    Path("a", "both").write_text("1")
+    with Cloud() as cloud:
+        cloud.store.create_bucket("bkt")
+        cloud.store.put("bkt", "x/one", b"1", {"customTime": "2026-01-31T12:00:00Z", "metadata": {"key": "value"}})
+        cloud.store.put("bkt", "top", b"11", {"temporaryHold": True, "contentLanguage": "en"})
+        for schema_name, command in STORAGE_COMMANDS:
+            stdout, stderr = run(*command, "--json", "--endpoint", cloud.url, "--anonymous")
+            assert stdout, stderr
+            for document in lines(stdout):
+                check(schema_name, document)
+
+
+def test_every_command_with_json_has_a_schema() -> None:
+    """Each command of the group that has --json prints what a schema describes, and the page names the command."""
+    page = (FOLDER.parent / "schemas.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `forbear ")]
+    named = {
+        name
+        for row in rows
+        for name in re.findall(r"[a-z]+", row.split("|")[1].replace("forbear", "").replace("json", ""))
+    }
+    context = click.Context(app)
+    with_json = {
+        name
+        for name in app.list_commands(context)
+        if any("--json" in option.opts for option in command_called(context, name).params)
+    }
+    validated = {arguments[0] for _, arguments in (*COMMANDS, *STORAGE_COMMANDS)} | {"cp", "rsync", "demo"}
+    assert {"ls", "explain", "cp"} <= with_json
+    assert with_json - validated == set()
+    assert with_json - named == set()
+
+
+def command_called(context: click.Context, name: str) -> click.Command:
+    """A command of the group."""
+    command = app.get_command(context, name)
+    assert command is not None
+    return command
 
 
 def test_curl_agrees() -> None:

@@ -25,10 +25,14 @@ def test_details(cloud: Cloud) -> None:
     with virtual_time():
         first, second = stat(["gs://bkt/*", "gs://bkt/x/*"], settings=Settings(endpoint=cloud.url))
     assert (first.object.name, first.object.size, first.object.md5) == ("a", 5, there.md5)
-    assert (first.cache_control, first.storage_class, first.temporary_hold) == ("no-store", "NEARLINE", True)
+    assert (first.object.cache_control, first.object.storage_class, first.temporary_hold) == (
+        "no-store",
+        "NEARLINE",
+        True,
+    )
     assert first.object.metadata == {"key": "value"}
     assert first.created is not None
-    assert (second.object.name, second.content_language, second.noncurrent_since) == ("x/b", None, None)
+    assert (second.object.name, second.object.content_language, second.noncurrent_since) == ("x/b", None, None)
 
 
 def test_an_older_version(cloud: Cloud) -> None:

@@ -27,6 +27,11 @@ def object_record(entry: Object | Url) -> Record:
         "md5": entry.md5,
         "content_type": entry.content_type,
         "content_encoding": entry.content_encoding,
+        "cache_control": entry.cache_control,
+        "content_disposition": entry.content_disposition,
+        "content_language": entry.content_language,
+        "storage_class": entry.storage_class,
+        "custom_time": entry.custom_time,
         "metadata": dict(entry.metadata),
     }
 
@@ -52,12 +57,8 @@ def of_time(seconds: float) -> str:
 def details_record(details: ObjectDetails) -> Record:
     """Return the details of an object as a JSON object: the keys of `object_record` and further ones."""
     return object_record(details.object) | {
-        "storage_class": details.storage_class,
         "created": _optional_time(details.created),
         "noncurrent_since": _optional_time(details.noncurrent_since),
-        "cache_control": details.cache_control,
-        "content_disposition": details.content_disposition,
-        "content_language": details.content_language,
         "components": details.components,
         "kms_key": details.kms_key,
         "temporary_hold": details.temporary_hold,

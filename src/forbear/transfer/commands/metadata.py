@@ -19,17 +19,14 @@ _FOLDER = "list it with `forbear ls`, or name an object in it"
 class ObjectDetails:
     """One version of an object with all its metadata; None means that the service states no value.
 
-    `object` has its address, size, checksums and custom metadata. `created`, `noncurrent_since` and
-    `retention_expires` are in epoch seconds. `components` is the number of parts of a composite object.
+    `object` has what a listing states: address, size, checksums, headers and custom metadata. `created`,
+    `noncurrent_since` and `retention_expires` are in epoch seconds. `components` is the number of parts of a composite
+    object.
     """
 
     object: Object
-    storage_class: str | None = None
     created: float | None = None
     noncurrent_since: float | None = None
-    cache_control: str | None = None
-    content_disposition: str | None = None
-    content_language: str | None = None
     components: int | None = None
     kms_key: str | None = None
     temporary_hold: bool = False
@@ -42,12 +39,8 @@ class ObjectDetails:
         try:
             return cls(
                 object=Object.of(resource),
-                storage_class=_text(resource, "storageClass"),
                 created=_time(resource, "timeCreated"),
                 noncurrent_since=_time(resource, "timeDeleted"),
-                cache_control=_text(resource, "cacheControl"),
-                content_disposition=_text(resource, "contentDisposition"),
-                content_language=_text(resource, "contentLanguage"),
                 components=None if resource.get("componentCount") is None else int(resource["componentCount"]),
                 kms_key=_text(resource, "kmsKeyName"),
                 temporary_hold=bool(resource.get("temporaryHold")),
