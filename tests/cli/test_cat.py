@@ -77,7 +77,7 @@ def test_metadata(invoke: Invoke, filled: Cloud) -> None:
     assert (record["generation"], record["md5"], record["metadata"]) == (there.generation, there.md5, {"k\x1b": "v"})
     assert list(record) == [
         "url", "type", "size", "updated", "generation", "metageneration", "crc32c", "md5", "content_type",
-        "content_encoding", "metadata", "storage_class", "created", "noncurrent_since", "cache_control",
-        "content_disposition", "content_language", "components", "kms_key", "temporary_hold", "event_based_hold",
+        "content_encoding", "cache_control", "content_disposition", "content_language", "storage_class", "custom_time",
+        "metadata", "created", "noncurrent_since", "components", "kms_key", "temporary_hold", "event_based_hold",
         "retention_expires",
     ]  # fmt: skip

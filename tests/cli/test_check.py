@@ -96,8 +96,9 @@ def test_mv(invoke: Invoke, filled: Cloud) -> None:
         (
             ["check", "here", "there"],
             2,
-            "error: `LEFT` or `RIGHT` must begin with gs://: to compare here and there, use",
+            "error: `LEFT` or `RIGHT` must begin with gs://\nhint: to compare here and there, use diff -r\n",
         ),
+        (["hash", "here"], 1, "error: here is a folder\nhint: use a pattern with ** for what lies in it\n"),
         (["check", "-x", "(", "here", "gs://bkt"], 2, "error: `--exclude` must be a regular expression, got '(': "),
         (["check", "here", "gs://bkt/none"], 1, "error: there is nothing below gs://bkt/none\nhint: check the name"),
         (["hash", "none"], 1, "error: cannot read 'none': No such file or directory\nhint: check the path"),

@@ -36,6 +36,7 @@ PROFILES, SERVICES = list(policy_names()), list(registry.names())
         (("export", "--profile"), PROFILES),
         (("cp", "--profile"), PROFILES),
         (("rsync", "--profile"), PROFILES),
+        *(((name, "--profile"), PROFILES) for name in ("ls", "du", "stat", "cat", "hash", "check", "mv", "rm")),
         (("simulate", "--policy"), PROFILES),
         (("simulate", "--compare"), PROFILES),
         (("explain", "--service"), SERVICES),
@@ -53,6 +54,14 @@ def test_values(words: tuple[str, ...], expected: list[str]) -> None:
     assert first in offered(*words, incomplete=first[:2])
     assert all(name.startswith(first[:2]) for name in offered(*words, incomplete=first[:2]))
     assert offered(*words, incomplete="~no") == []
+
+
+@pytest.mark.parametrize("words", [("cp",), ("cp", "a"), ("rsync",), ("hash",), ("hash", "a"), ("check", "a")])
+def test_paths(words: tuple[str, ...]) -> None:
+    """The shell completes paths by itself; addresses in the cloud are not looked up."""
+    complete = ShellComplete(app, {}, "forbear", "_FORBEAR_COMPLETE")
+    assert [(item.type, item.value) for item in complete.get_completions(list(words), "re")] == [("file", "re")]
+    assert offered(*words, incomplete="gs://bkt/r") == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -83,6 +83,15 @@ def test_errors(arguments: list[str], code: int, error: str, invoke: Invoke) -> 
     assert done.stderr.startswith(error)
 
 
+@pytest.mark.parametrize("command", [["ls"], ["du"], ["stat"], ["cat"], ["cat", "-r", "x"], ["check", "-x", "[", "."]])
+def test_arguments_come_before_credentials(command: list[str], invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong address or option is the error, also for a user who is not logged in."""
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/none")
+    done = invoke(*command, "gs://B")
+    assert (done.exit_code, done.stdout, "credentials" in done.stderr) == (2, "", False)
+
+
 @pytest.mark.parametrize(
     "fault", [Fault.status(503, times=None), Fault.close(times=None), Fault.truncate(5, times=None)]
 )

@@ -8,10 +8,23 @@ import pytest
 from click.testing import Result
 
 from forbear.cli.app import COMMANDS
+from forbear.testing.cloud import Cloud, Fault
 from tests.cli.conftest import Invoke
 
 USAGE, FAILED = 2, 1
 URL = "https://api.example.com/x"
+
+STORAGE = {
+    "ls": ("gs://bkt/x",),
+    "du": ("gs://bkt/x",),
+    "stat": ("gs://bkt/x",),
+    "cat": ("gs://bkt/x",),
+    "hash": ("gs://bkt/x",),
+    "check": (".", "gs://bkt/x"),
+    "mv": ("gs://bkt/x", "gs://bkt/y"),
+    "rm": ("gs://bkt/x",),
+}
+"""The commands that look at objects, move them and delete them, with arguments that are right."""
 
 Cases = dict[str, tuple[tuple[str, ...], str]]
 """By command: a command line with the mistake, and a part of the error or the hint."""
@@ -32,6 +45,10 @@ MISSING_ARGUMENT: Cases = {
     "export": (("export",), "missing argument 'TARGET'"),
     "cp": (("cp", "gs://bkt/"), "missing argument 'SOURCE...'"),
     "rsync": (("rsync",), "missing argument 'SOURCE'"),
+    **{name: ((name,), "missing argument 'ADDRESS...'") for name in ("ls", "du", "stat", "cat", "rm")},
+    "hash": (("hash",), "missing argument 'NAME...'"),
+    "check": (("check", "."), "missing argument 'RIGHT'"),
+    "mv": (("mv", "gs://bkt/x"), "missing argument 'SOURCE...'"),
 }
 
 MISSING_INPUT: Cases = {
@@ -47,6 +64,7 @@ MISSING_INPUT: Cases = {
     "cp key": (("cp", "--credentials", "missing", "here", "gs://bkt/"), "'missing' does not exist"),
     "rsync": (("rsync", "--embedded", "missing", "gs://bkt/"), "the folder missing does not exist"),
     "rsync key": (("rsync", "--credentials", "missing", ".", "gs://bkt/"), "'missing' does not exist"),
+    **{name: ((name, "--credentials", "missing", *rest), "'missing' does not exist") for name, rest in STORAGE.items()},
 }
 
 WRONG_KIND_OF_INPUT: Cases = {
@@ -63,6 +81,21 @@ OTHER_SCHEME: Cases = {
     "cp https": (("cp", "here", "https://storage.googleapis.com/b/x"), "got https://storage.googleapis.com/b/x"),
     "rsync to": (("rsync", ".", "s3://b/"), "`TARGET` must be a path or begin with gs://, the only scheme"),
     "rsync from": (("rsync", "s3://b/", "."), "`SOURCE` must be a path or begin with gs://, the only scheme"),
+    **{
+        name: ((name, "s3://b/x"), "`ADDRESS` must begin with gs://, got 's3://b/x'\nhint: write gs://bucket or gs://")
+        for name in ("ls", "du", "stat", "cat", "rm")
+    },
+    "hash": (("hash", "s3://b/x"), "`NAME` must be a path or begin with gs://, the only scheme"),
+    "check": (("check", "s3://b", "gs://b"), "`LEFT` must be a path or begin with gs://, the only scheme"),
+    "check right": (("check", ".", "s3://b"), "`RIGHT` must be a path or begin with gs://, the only scheme"),
+    "mv from": (("mv", "s3://b/x", "gs://b/"), "`SOURCE` must begin with gs://, got 's3://b/x'"),
+    "mv to": (("mv", "gs://b/x", "s3://b/"), "`TARGET` must begin with gs://, got 's3://b/'\nhint: to move an object"),
+}
+
+NO_BUCKET: Cases = {
+    **{name: ((name, *rest[:-1], "gs://"), "must name a bucket (lower-case") for name, rest in STORAGE.items()},
+    "cp": (("cp", "here", "gs://"), "must name a bucket (lower-case"),
+    "rsync": (("rsync", ".", "gs://My_Bucket"), "must name a bucket (lower-case"),
 }
 
 WRONG_NAME: Cases = {
@@ -74,6 +107,7 @@ WRONG_NAME: Cases = {
     "export": (("export", "grpc", "--profile", "perl"), "the profiles are default, cloud_storage,"),
     "cp": (("cp", "--embedded", "--profile", "perl", "here", "gs://bkt/"), "the profiles are default, cloud_storage,"),
     "rsync": (("rsync", "--embedded", "--profile", "perl", ".", "gs://bkt/"), "the profiles are default, cloud_s"),
+    **{name: ((name, "--profile", "perl", *rest), "the profiles are default, clo") for name, rest in STORAGE.items()},
     "explain service": (("explain", "--service", "s3", "GET", URL), "the services are cloud_storage, iam,"),
     "curl service": (("curl", "--service", "s3", URL), "the services are cloud_storage, iam,"),
     "explain grpc": (("explain", "--service", "s3", "grpc", "a.B/C"), "the services are cloud_storage, iam,"),
@@ -87,15 +121,17 @@ WRONG_VALUE: Cases = {
     for options in (("--attempts", "0"),)
     for name, rest in {
         "run": ("true",), "curl": (URL,), "schedule": (), "export": ("grpc",),
-        "cp": ("here", "gs://bkt/"), "rsync": (".", "gs://bkt/"),
+        "cp": ("here", "gs://bkt/"), "rsync": (".", "gs://bkt/"), **STORAGE,
     }.items()
+} | {
+    "cat --range": (("cat", "--range", "5-2", "gs://bkt/x"), "`--range` must be FIRST-LAST (FIRST <= LAST)"),
 }  # fmt: skip
 
 NO_END: Cases = {
     name: ((name, "--attempts", "none", "--timeout", "none", *rest), "`--attempts` and `--timeout` must not both be")
     for name, rest in {
         "run": ("true",), "curl": (URL,), "schedule": (), "export": ("grpc",),
-        "cp": ("--embedded", "here", "gs://bkt/"), "rsync": ("--embedded", ".", "gs://bkt/"),
+        "cp": ("--embedded", "here", "gs://bkt/"), "rsync": ("--embedded", ".", "gs://bkt/"), **STORAGE,
     }.items()
 }  # fmt: skip
 
@@ -116,6 +152,7 @@ TABLE: dict[str, tuple[int, Cases]] = {
     "a file that does not exist": (USAGE, MISSING_INPUT),
     "a file of the wrong kind": (USAGE, WRONG_KIND_OF_INPUT),
     "an address of another service": (USAGE, OTHER_SCHEME),
+    "an address without a bucket": (USAGE, NO_BUCKET),
     "a name that is in no list": (USAGE, WRONG_NAME),
     "a value out of range": (USAGE, WRONG_VALUE),
     "limits without an end": (USAGE, NO_END),
@@ -149,6 +186,35 @@ def test_a_mistake(code: int, args: tuple[str, ...], text: str, invoke: Invoke) 
     assert text in done.stderr
     assert "\nhint: " in done.stderr
     assert not os.path.lexists("no")
+
+
+@pytest.mark.parametrize("name", STORAGE)
+@pytest.mark.parametrize(
+    ("code", "error", "hint"),
+    [
+        (200, "", "check the name"),
+        (404, "404 Not Found: The specified bucket bkt does not exist.", "check the names of the bucket and the obj"),
+        (403, "403 Forbidden: ", "ask the owner of the bucket for the permission"),
+        (401, "401 Unauthorized: ", "log in with `gcloud auth application-default login`, or name a key file"),
+    ],
+    ids=["no such object", "no such bucket", "no permission", "no login"],
+)
+def test_a_mistake_that_the_service_notices(
+    name: str, code: int, error: str, hint: str, invoke: Invoke, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command for objects prints the service's words and a hint, nothing on stdout, and fails with 1."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", cloud.url)
+    if code == 404:
+        cloud.store.delete_bucket(cloud.store.bucket("bkt"))
+    elif code != 200:
+        cloud.fault(Fault.status(code, times=None))
+    done = invoke(name, "--attempts", "1", *STORAGE[name])
+    assert (done.exit_code, done.stdout) == (FAILED, "")
+    first, second, *_ = done.stderr.splitlines()
+    assert first.startswith("error: ")
+    assert error in first
+    assert "gs://bkt" in first
+    assert second.startswith(f"hint: {hint}")
 
 
 def test_every_command_is_in_the_table() -> None:

@@ -30,6 +30,15 @@ def test_an_object_needs_no_confirmation(invoke: Invoke, filled: Cloud) -> None:
     assert left(filled) == ["x/b", "x/c"]
 
 
+def test_totals_and_what_is_left_out(invoke: Invoke, filled: Cloud) -> None:
+    """The total counts no files, also if nothing was deleted; a folder is named once; an empty bucket is no failure."""
+    assert "\n0 deleted in " in invoke("rm", "gs://bkt/none").stderr
+    assert invoke("rm", "--yes", "gs://bkt/*").stderr.startswith("left out: gs://bkt/x/ is a folder\n1 deleted in ")
+    filled.store.create_bucket("empty")
+    done = invoke("rm", "-r", "gs://empty")
+    assert (done.exit_code, done.stderr) == (0, "nothing to do\n")
+
+
 @pytest.mark.parametrize("arguments", [["gs://bkt/x/*"], ["-r", "gs://bkt/x"]])
 def test_without_a_terminal_yes_is_needed(arguments: list[str], invoke: Invoke, filled: Cloud) -> None:
     """Before a pattern or a folder is deleted; the error says how much it is."""

@@ -258,8 +258,8 @@ def test_an_object_is_not_copied_onto_itself(filled: Cloud, target: str) -> None
         ("a.txt", "gs://bkt/x#7", "`target` cannot name a generation"),
         ("gs://bkt/*#7", "new/", "only one object has a generation"),
         ("gs://bkt/d/#7", "new/", "only one object has a generation"),
-        ("gs://B*/x", "new", "`url` must name a bucket"),
-        ("gs://", "new", "`url` must name a bucket"),
+        ("gs://B*/x", "new", "an address must name a bucket"),
+        ("gs://", "new", "an address must name a bucket"),
     ],
 )
 def test_what_makes_no_sense_is_refused_as_a_whole(

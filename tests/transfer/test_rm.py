@@ -53,13 +53,20 @@ def test_what_an_address_names(addresses: list[str], recursive: bool, gone: set[
     assert all("ifGenerationMatch=" in one.query for one in filled.requests if one.operation == DELETE)
 
 
+def test_an_empty_bucket(filled: Cloud) -> None:
+    """There is nothing to delete, which is no failure: the bucket exists."""
+    filled.store.create_bucket("empty")
+    summary = removed(filled, "gs://empty", recursive=True)
+    assert (summary.done, summary.skipped, summary.failed) == (0, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("address", "problem", "hint"),
     [
         ("gs://bkt/none", "gs://bkt/none does not exist", "check the name"),
         ("gs://bkt/dir", "gs://bkt/dir does not exist", "there are objects below it: use `recursive`"),
         ("gs://bkt/dir/", "gs://bkt/dir/ is a folder", "use `recursive`"),
-        ("gs://bkt", "gs://bkt/ is a folder", "use `recursive`"),
+        ("gs://bkt", "gs://bkt/ is a bucket", "use `recursive`"),
         ("gs://bkt/x*", "nothing matches gs://bkt/x*", "quote the pattern if the shell may have read it"),
         ("gs://bkt/a#5", "gs://bkt/a#5 does not exist", "check the name"),
         ("gs://nowhere/a*", "list gs://nowhere/a: 404 Not Found: ", "check the names of the bucket and the object"),

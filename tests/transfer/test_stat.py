@@ -49,7 +49,7 @@ def test_an_older_version(cloud: Cloud) -> None:
     ("address", "text"),
     [
         ("gs://bkt/none", "gs://bkt/none does not exist"),
-        ("gs://bkt/", "gs://bkt/ is a folder"),
+        ("gs://bkt/", "gs://bkt/ is a bucket"),
         ("gs://bkt/x*", "nothing matches gs://bkt/x*"),
     ],
 )

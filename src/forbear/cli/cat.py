@@ -33,7 +33,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str |
     """
     complete = completed(options)
     from forbear.cli.transfers.session import run_command  # needs httptools
-    from forbear.transfer.commands.reading import acat
+    from forbear.transfer.commands.reading import acat, cat_addresses
     from forbear.transfer.objects import Object
     from forbear.transfer.storage.client import Storage
 
@@ -43,4 +43,4 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str |
     async def work(storage: Storage) -> list[Object]:
         return await acat(storage, addresses, sys.stdout.buffer, byte_range=byte_range)
 
-    run_command(ctx, complete, work)
+    run_command(ctx, complete, work, check=lambda: cat_addresses(addresses, byte_range))

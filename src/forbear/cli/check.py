@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from forbear.cli.completion import complete_path
 from forbear.cli.output import tell
 from forbear.cli.transfers.connection import completed, connection_options
 
@@ -18,8 +19,8 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("left")
-@click.argument("right")
+@click.argument("left", shell_complete=complete_path)
+@click.argument("right", shell_complete=complete_path)
 @click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within the folders that it matches.")
 @click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches.")
 @connection_options()
@@ -36,7 +37,7 @@ def command(
     complete = completed(options)
     from forbear.cli.transfers.records import check_line, check_record
     from forbear.cli.transfers.session import run_command  # needs httptools
-    from forbear.transfer.commands.comparison import CheckStatus, acheck
+    from forbear.transfer.commands.comparison import CheckStatus, acheck, check_arguments
     from forbear.transfer.storage.client import Storage
 
     counts = Counter[CheckStatus]()
@@ -49,7 +50,7 @@ def command(
             record = check_record(one)
             click.echo(json.dumps(record) if complete["as_json"] else check_line(one, left, right))
 
-    run_command(ctx, complete, work)
+    run_command(ctx, complete, work, check=lambda: check_arguments(left, right, exclude, include))
     if complete["as_json"]:
         click.echo(json.dumps({"summary": {status.value: counts[status] for status in CheckStatus}}))
     if not complete["quiet"]:

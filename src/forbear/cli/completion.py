@@ -38,6 +38,11 @@ def _targets() -> Sequence[str]:
     return tuple(export.TARGETS)
 
 
+def complete_path(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Leave a path to the shell; offer nothing for an address in the cloud, which only a request could complete."""
+    return [] if "://" in incomplete else [CompletionItem(incomplete, type="file")]
+
+
 complete_profile = offering(_profiles)
 complete_service = offering(_services)
 complete_target = offering(_targets)

@@ -7,6 +7,7 @@ from typing import Unpack
 
 import click
 
+from forbear.cli.completion import complete_path
 from forbear.cli.output import EXIT_CODES, BadInput
 from forbear.cli.transfers.options import TransferOptions, check, metadata_of, transfer_options
 
@@ -23,8 +24,8 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("sources", nargs=-1, metavar="SOURCE...")
-@click.argument("target")
+@click.argument("sources", nargs=-1, metavar="SOURCE...", shell_complete=complete_path)
+@click.argument("target", shell_complete=complete_path)
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with everything in them.")
 @click.option("-n", "--no-clobber", is_flag=True, help="Skip files that exist at TARGET.")
 @click.option(

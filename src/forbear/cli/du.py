@@ -34,6 +34,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, 
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.core.redact import printable
     from forbear.transfer.commands.listing import adu
+    from forbear.transfer.commands.selection import checked_addresses
     from forbear.transfer.storage.client import Storage
 
     async def work(storage: Storage) -> None:
@@ -43,4 +44,4 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, 
             else:
                 click.echo(f"{size(usage.bytes, human=human):>12}  {printable(usage.address)}")
 
-    run_command(ctx, complete, work)
+    run_command(ctx, complete, work, check=lambda: checked_addresses(addresses))

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from forbear.cli.completion import complete_path
 from forbear.cli.output import EXIT_CODES
 from forbear.cli.transfers.connection import completed, connection_options
 
@@ -17,7 +18,7 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_path)
 @connection_options()
 @click.pass_context
 def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> None:
@@ -30,7 +31,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     from forbear.cli.transfers.records import hashes_record
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.core.redact import printable
-    from forbear.transfer.commands.hashing import ahashes
+    from forbear.transfer.commands.hashing import ahashes, checked_names
     from forbear.transfer.objects import is_cloud
     from forbear.transfer.storage.client import Storage
 
@@ -44,4 +45,4 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
             else:
                 click.echo(f"{one.crc32c or 'no crc32c':9}  {one.md5 or 'no md5':24}  {printable(one.name)}")
 
-    run_command(ctx, complete, work)
+    run_command(ctx, complete, work, check=lambda: checked_names(names))

@@ -39,6 +39,7 @@ def command(
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.core.redact import printable
     from forbear.transfer.commands.listing import als
+    from forbear.transfer.commands.selection import checked_addresses
     from forbear.transfer.objects import Object, Url
     from forbear.transfer.storage.client import Storage
 
@@ -56,4 +57,4 @@ def command(
         if long and not complete["quiet"] and not complete["as_json"]:
             tell(f"{of_count(objects, 'object')}, {of_bytes(total)}")
 
-    run_command(ctx, complete, work)
+    run_command(ctx, complete, work, check=lambda: checked_addresses(addresses))

@@ -6,6 +6,7 @@ from typing import Unpack
 
 import click
 
+from forbear.cli.completion import complete_path
 from forbear.cli.output import EXIT_CODES, BadInput
 from forbear.cli.transfers.options import TransferOptions, check, metadata_of, transfer_options
 
@@ -19,8 +20,8 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("source")
-@click.argument("target")
+@click.argument("source", shell_complete=complete_path)
+@click.argument("target", shell_complete=complete_path)
 @click.option("-r", "--recursive", is_flag=True, help="Include subfolders.")
 @click.option("-d", "--delete", is_flag=True, help="Delete files that only TARGET has, after all copies.")
 @click.option("-c", "--checksum", is_flag=True, help="Compare by CRC32C, not by size and time.")

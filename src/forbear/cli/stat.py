@@ -30,6 +30,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -
     from forbear.cli.transfers.records import details_lines, details_record
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.transfer.commands.metadata import astat
+    from forbear.transfer.commands.selection import checked_addresses
     from forbear.transfer.storage.client import Storage
 
     async def work(storage: Storage) -> None:
@@ -39,4 +40,4 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -
             else:
                 click.echo("\n".join(details_lines(details)))
 
-    run_command(ctx, complete, work)
+    run_command(ctx, complete, work, check=lambda: checked_addresses(addresses))

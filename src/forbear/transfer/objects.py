@@ -48,15 +48,15 @@ class Url:
         bytes.
         """
         if not is_cloud(text):
-            raise ValueError(f"`url` must begin with {SCHEME}, got {text!r}")
+            raise ValueError(f"an address must begin with {SCHEME}, got {text!r}")
         bucket, _, name = text.removeprefix(SCHEME).partition("/")
         if not _BUCKET.fullmatch(bucket):
             raise ValueError(
-                f"`url` must name a bucket (lower-case letters, digits, dots, dashes and underscores) after {SCHEME}, "
-                f"got {text!r}"
+                f"an address must name a bucket (lower-case letters, digits, dots, dashes and underscores) after "
+                f"{SCHEME}, got {text!r}; write {SCHEME}bucket or {SCHEME}bucket/name"
             )
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
-            raise ValueError(f"`url` names an object of more than {_LONGEST_NAME} bytes, the longest possible name")
+            raise ValueError(f"an address names an object of more than {_LONGEST_NAME} bytes, the longest name")
         match = _GENERATION.fullmatch(name)
         return cls(bucket, name) if match is None else cls(bucket, match[1], int(match[2]))
 

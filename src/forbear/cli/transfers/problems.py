@@ -37,7 +37,8 @@ def expected_errors() -> Generator[None]:
             raise error.__cause__ from None
         raise Problem(_text(error), None if error.hint is None else in_options(error.hint)) from None
     except ValueError as error:
-        raise BadInput(str(error)) from None
+        rule, _, cure = str(error).partition("; ")
+        raise BadInput(rule, cure or None) from None
 
 
 def _text(error: Exception) -> str:

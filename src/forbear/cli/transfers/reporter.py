@@ -24,7 +24,7 @@ Record = dict[str, object]
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _KINDS = 4
-_DONE = {Action.COPY: "copied", Action.DELETE: "deleted", Action.TOUCH: "set the time of"}
+_DONE = {Action.COPY: "copied", Action.DELETE: "deleted", Action.MOVE: "moved", Action.TOUCH: "set the time of"}
 _WORD = re.compile(r"[\w ]+")
 _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
 """The smallest transfer, in bytes and in seconds, for which a speed is printed."""
@@ -39,6 +39,7 @@ class Reporter:
     With `as_json`, each outcome and the summary also become a line of JSON on stdout. With `quiet`, stderr gets only
     failures, with `verbose` a line for every item. With `dry_run`, the outcomes say what would be done, and go to
     stdout; `work` counts them. With `reports_standstill`, a line on stderr says why nothing has moved for 30 s.
+    With `deletes`, the command only deletes, and the total counts no files.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Reporter:
     ) -> None:
         self.statistics = statistics
         self.work = 0
+        self.deletes = False
         self._verbose = verbose
         self.reports_standstill = False
         self._as_json = as_json
@@ -79,7 +81,8 @@ class Reporter:
                 _failure(outcome)
         elif item.action is Action.SKIP:
             if not self._quiet:
-                tell(f"left out: {item.source}: {item.note}")
+                name = str(item.source)
+                tell(f"left out: {item.note if item.note.startswith(name) else f'{name}: {item.note}'}")
         elif self._dry_run:
             self.work += 1
             if not self._as_json:
@@ -105,17 +108,17 @@ class Reporter:
         if self._as_json:
             click.echo(json.dumps(_summary_record(summary)))
         if not self._quiet and not self._unread:
-            tell("dry run: nothing was changed" if self._dry_run else _total(summary))
+            tell("dry run: nothing was changed" if self._dry_run else _total(summary, deletes=self.deletes))
 
 
-def _total(summary: Summary) -> str:
+def _total(summary: Summary, *, deletes: bool) -> str:
     """Return the total in one line, such as "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed".
 
     Zero counts of deletions, retries, skipped and failed items are left out. Without any item it is "nothing to do".
     """
     if not (summary.done or summary.skipped or summary.failed):
         return "nothing to do"
-    if summary.deleted == summary.done > 0:
+    if deletes or summary.deleted == summary.done > 0:
         return "; ".join((f"{summary.deleted} deleted in {of_span(summary.seconds)}", *_others(summary)))
     done = of_count(summary.done - summary.deleted, "file")
     fast = summary.bytes >= _LEAST_BYTES and summary.seconds >= _LEAST_SECONDS

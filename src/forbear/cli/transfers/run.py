@@ -75,6 +75,7 @@ def run_transfers(
         verbose=options["verbose"],
         dry_run=dry_run,
     )
+    reporter.deletes = isinstance(arguments, RmArguments)
     arguments = replace(arguments, on_event=reporter)
     cancelled = [signal.SIGINT]
     with _endpoint(options, names) as endpoint:

@@ -20,12 +20,23 @@ from forbear.transfer.storage.client import Settings, Storage
 _T = TypeVar("_T")
 
 
-def run_command(ctx: click.Context, options: TransferOptions, work: Callable[[Storage], Awaitable[_T]]) -> _T:
+def run_command(
+    ctx: click.Context,
+    options: TransferOptions,
+    work: Callable[[Storage], Awaitable[_T]],
+    *,
+    check: Callable[[], object] | None = None,
+) -> _T:
     """Call `work` with an open Storage and return its result; exit with 128 + n after signal n.
+
+    `check` raises ValueError for wrong arguments, before credentials are looked for and a connection is made.
 
     A ValueError becomes BadInput, an error of the transfer a Problem. If it is about stdout, whose reader has closed
     the pipe, exit with 1 and print nothing. On stderr, a line says why nothing happens for long, unless `quiet`.
     """
+    with expected_errors():
+        if check is not None:
+            check()
     settings = settings_of(options, options["endpoint"])
     reporter = Reporter(Statistics(current.get().monotonic), as_json=False, quiet=options["quiet"])
     reporter.reports_standstill = not options["quiet"]

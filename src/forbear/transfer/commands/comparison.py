@@ -7,7 +7,7 @@ from enum import Enum
 
 from forbear.transfer.errors import StrPath, TransferError
 from forbear.transfer.functions import blocking
-from forbear.transfer.objects import Object, Url, is_cloud
+from forbear.transfer.objects import Object, Url, check_scheme, is_cloud
 from forbear.transfer.plans.arguments import compiled_patterns, is_left_out
 from forbear.transfer.plans.rsync import FileOrObject, side_by_side
 from forbear.transfer.plans.trees import Entry, batched, walk
@@ -87,7 +87,7 @@ def check_arguments(
     """Return both folders, and whether a name is left out; ValueError, which names the parameter, if wrong."""
     folders = _folder(left, "left"), _folder(right, "right")
     if not any(isinstance(folder, Url) for folder in folders):
-        raise ValueError(f"`left` or `right` must begin with gs://: to compare {left} and {right}, use diff -r")
+        raise ValueError(f"`left` or `right` must begin with gs://; to compare {left} and {right}, use diff -r")
     patterns = compiled_patterns("exclude", exclude), compiled_patterns("include", include)
     return *folders, lambda name: is_left_out(name, *patterns)
 
@@ -96,6 +96,7 @@ def _folder(folder: StrPath, parameter: str) -> Url | str:
     name = os.fspath(folder)
     if not name:
         raise ValueError(f"`{parameter}` must name a folder, got nothing")
+    check_scheme(parameter, name)
     if not is_cloud(name):
         return name
     url = Url.parse(name)

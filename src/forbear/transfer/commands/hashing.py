@@ -11,7 +11,7 @@ from forbear.transfer.commands.selection import checked_addresses, select
 from forbear.transfer.errors import SourceChanged, StrPath, TransferError, unreadable
 from forbear.transfer.files import PIECE
 from forbear.transfer.functions import blocking
-from forbear.transfer.objects import Url, is_cloud
+from forbear.transfer.objects import Url, check_scheme, is_cloud
 from forbear.transfer.plans.matches import expand, is_wild
 from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.storage.credentials import ANONYMOUS
@@ -67,6 +67,7 @@ def checked_names(names: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
     if not texts or not all(texts):
         raise ValueError("`names` must name at least one file or object, and none may be empty")
     for text in texts:
+        check_scheme("names", text)
         if is_cloud(text):
             checked_addresses(text, "names")
     return texts
@@ -74,6 +75,8 @@ def checked_names(names: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
 
 def hash_file(path: str) -> FileHashes:
     """Read a file and return its hashes. TransferError if it cannot be read, SourceChanged if it changes meanwhile."""
+    if os.path.isdir(path):
+        raise TransferError(f"{path} is a folder", "use a pattern with ** for what lies in it")
     crc32c, md5 = Crc32c(), hashlib.md5(usedforsecurity=False)
     try:
         with open(path, "rb", buffering=0) as file:

@@ -56,7 +56,7 @@ def mv_arguments(sources: str | Sequence[str], target: str, **options: Unpack[Mv
     names = checked_addresses(sources, "sources")
     if not is_cloud(target):
         raise ValueError(
-            f"`target` must begin with gs://, got {target!r}: to move an object here, copy it, then delete it"
+            f"`target` must begin with gs://, got {target!r}; to move an object here, copy it, then delete it"
         )
     return CpArguments.of(names, target, **options)
 

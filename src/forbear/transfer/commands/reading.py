@@ -40,7 +40,8 @@ class ByteRange:
             if first is None or last is None or first <= last:
                 return cls(first or 0, last, suffix)
         raise ValueError(
-            f"`byte_range` must be FIRST-LAST (FIRST <= LAST), FIRST- or -COUNT, in bytes from 0 on, got {text!r}"
+            f"`byte_range` must be FIRST-LAST (FIRST <= LAST), FIRST- or -COUNT, in bytes from 0 on, got {text!r}; "
+            "write 0-99, 100- or -100"
         )
 
     def within(self, version: Object) -> tuple[int, int]:
@@ -52,7 +53,8 @@ class ByteRange:
         if self.suffix is not None:
             return max(size - self.suffix, 0), size
         if self.first > size or (self.first == size and size):
-            raise TransferError(f"{version.url} has {size} bytes, and the range begins at byte {self.first}")
+            what = f"{version.url} has {size} bytes, and the range begins at byte {self.first}"
+            raise TransferError(what, "begin at a byte before its end, or use -COUNT for the last bytes")
         return self.first, size if self.last is None else min(self.last + 1, size)
 
 
@@ -72,7 +74,7 @@ def cat(
     The first failure ends it, with the errors of `download`, so that nothing follows a gap. ValueError for invalid
     arguments. RuntimeError inside a running event loop, since it blocks.
     """
-    names = _checked(addresses, byte_range)
+    names = cat_addresses(addresses, byte_range)
     return blocking(settings, lambda storage: acat(storage, names, stream, byte_range=byte_range), "acat")
 
 
@@ -80,7 +82,7 @@ async def acat(
     storage: Storage, addresses: str | Sequence[str], stream: BinaryIO, *, byte_range: str | None = None
 ) -> list[Object]:
     """Do what `cat` does over an open Storage and without blocking; return the versions that were read."""
-    names = _checked(addresses, byte_range)
+    names = cat_addresses(addresses, byte_range)
     part = None if byte_range is None else ByteRange.parse(byte_range)
     read: list[Object] = []
     async for match in select(storage, names, recursive=False, cure=_FOLDER):
@@ -99,7 +101,8 @@ async def acat(
     return read
 
 
-def _checked(addresses: str | Sequence[str], byte_range: str | None) -> tuple[str, ...]:
+def cat_addresses(addresses: str | Sequence[str], byte_range: str | None) -> tuple[str, ...]:
+    """Return the addresses of `cat` as a tuple; ValueError if one, or the range, is not valid."""
     if byte_range is not None:
         ByteRange.parse(byte_range)
     return checked_addresses(addresses)

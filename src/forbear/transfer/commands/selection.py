@@ -19,7 +19,9 @@ def checked_addresses(addresses: str | Sequence[str], parameter: str = "addresse
         raise ValueError(f"`{parameter}` must name at least one object, such as gs://bucket/name")
     for name in names:
         if not is_cloud(name):
-            raise ValueError(f"`{parameter}` must begin with gs://, got {name!r}")
+            raise ValueError(
+                f"`{parameter}` must begin with gs://, got {name!r}; write gs://bucket or gs://bucket/name"
+            )
         url = Url.parse(name)
         if url.generation is not None and (is_wild(url.name) or url.name.endswith("/")):
             raise ValueError(f"`{parameter}`: only one object has a generation, a pattern or a folder has none: {name}")
@@ -57,7 +59,8 @@ async def _select(storage: Storage, address: str, recursive: bool, cure: str) ->
                 if isinstance(listed, Object):
                     yield _listed(listed)
         elif match.folder:
-            yield replace(match, problem=f"{match.source} is a folder", hint=cure)
+            kind = "folder" if match.source.name else "bucket"
+            yield replace(match, problem=f"{match.source} is a {kind}", hint=cure)
         elif match.object is not None:
             yield match
         else:

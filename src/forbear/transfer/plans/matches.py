@@ -154,7 +154,7 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
         name = url.name.rstrip("/").rpartition("/")[2] or url.bucket
         if not recursive:
             yield _folder_problem(url, name)
-        elif await storage.is_folder(url):
+        elif await storage.is_folder(url) or not url.name:  # a bucket that can be listed exists, even if it is empty
             yield Match(url, name, folder=True)
     elif not recursive or url.generation is not None:
         yield Match(url, url.name.rpartition("/")[2])
