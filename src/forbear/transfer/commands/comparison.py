@@ -89,7 +89,11 @@ def check_arguments(
     if not any(isinstance(folder, Url) for folder in folders):
         raise ValueError(f"`left` or `right` must begin with gs://; to compare {left} and {right}, use diff -r")
     patterns = compiled_patterns("exclude", exclude), compiled_patterns("include", include)
-    return *folders, lambda name: is_left_out(name, *patterns)
+
+    def left_out(name: str) -> bool:
+        return is_left_out(name, *patterns)
+
+    return *folders, left_out
 
 
 def _folder(folder: StrPath, parameter: str) -> Url | str:
