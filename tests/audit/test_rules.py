@@ -9,7 +9,7 @@ from forbear.audit import RULES, AuditSettings, audit
 from forbear.audit.advice import ADVICE
 from tests.support.audit.examples import module_of
 
-SETTINGS = AuditSettings()
+SETTINGS = AuditSettings(select=tuple(RULES))
 
 
 @pytest.mark.parametrize("rule", RULES)

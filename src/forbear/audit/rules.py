@@ -77,6 +77,7 @@ _ALL = (
         "def ask(text):\n    return client.responses.create(model='m', input=text)",
         "retry in one place: switch the inner retries off (`max_retries=0`, `retry=None`, `total_max_attempts=1`), or "
         "remove the outer ones",
+        is_on=False,
     ),
     AuditRule(
         "UNBOUNDED",
@@ -96,6 +97,7 @@ _ALL = (
             "redis": "pass a number from 0 as `retries`",
             "urllib3": "pass a number as `total`",
         },
+        is_on=False,
     ),
     AuditRule(
         "NO-DEADLINE",
@@ -155,6 +157,7 @@ _ALL = (
             "forbear": "leave `backoff` at its default, or pass `forbear.Exponential()`",
             "grpc": "set `backoffMultiplier` to 2",
         },
+        is_on=False,
     ),
     AuditRule(
         "NO-CAP",
@@ -168,6 +171,7 @@ _ALL = (
             "backoff": "add `max_value=60`",
             "retrying": "add `wait_exponential_max=60000`",
         },
+        is_on=False,
     ),
     AuditRule(
         "CATCH-ALL",
@@ -188,6 +192,7 @@ _ALL = (
         "A missing file, a wrong password or a status 404 is the same the next time. The retry only delays the error.",
         "@backoff.on_exception(backoff.expo, KeyError, max_time=60)\ndef fetch():\n    return load()['value']",
         "leave this error out; of HTTP statuses repeat only 408, 429 and some of 5xx",
+        is_on=False,
     ),
     AuditRule(
         "RETRY-AFTER",
@@ -210,6 +215,7 @@ _ALL = (
         "with open(path, 'rb') as file:\n    for attempt in range(3):\n        try:\n"
         "            return requests.put(url, data=file)\n        except OSError:\n            time.sleep(1)",
         "make it anew in each attempt, rewind it, or change it after the call",
+        is_on=False,
     ),
     AuditRule(
         "BLOCKING",
@@ -219,6 +225,7 @@ _ALL = (
         "async def fetch():\n    while True:\n        try:\n            return await load()\n"
         "        except OSError:\n            time.sleep(1)",
         "use `await asyncio.sleep(...)`",
+        is_on=False,
     ),
     AuditRule(
         "LAST-SLEEP",

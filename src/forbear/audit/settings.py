@@ -163,7 +163,9 @@ def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
         result = replace(result, fail_on=options["fail-on"])
     for key in ("select", "ignore"):
         if key in options:
-            rules: dict[str, Any] = {key: checked(f"{_TABLE}.{key}", _texts(key, options[key]))}
+            texts = _texts(key, options[key])
+            every = key == "select" and texts == ("all",)
+            rules: dict[str, Any] = {key: tuple(RULES) if every else checked(f"{_TABLE}.{key}", texts)}
             result = replace(result, **rules)
     if "exclude" in options:
         patterns = _texts("exclude", options["exclude"])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[PATH]...")
-@click.option("--select", metavar="RULES", help="Apply only these rules, separated by commas.")
+@click.option("--select", metavar="RULES", help="Apply only these rules, separated by commas, or all.")
 @click.option("--ignore", metavar="RULES", help="Leave out these rules.")
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="Leave out these files or folders; repeatable.")
 @click.option("--baseline", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Known findings.")
@@ -153,9 +153,11 @@ def _settings(
 
 
 def _rules(option: str, text: str) -> tuple[str, ...]:
-    """Return the ids in an option; raises BadInput for an unknown one."""
+    """Return the ids in an option, every id for "all" in --select; raises BadInput for an unknown one."""
     from forbear.audit import RULES
 
+    if option == "select" and text == "all":
+        return tuple(RULES)
     rules = tuple(rule.strip().upper() for rule in text.split(",") if rule.strip())
     unknown = next((rule for rule in rules if rule not in RULES), None)
     if unknown is not None or not rules:
