@@ -44,7 +44,7 @@ def test_audit_suspects_three_retries(parts: list[str]) -> None:
 def test_a_storm_proves_the_double_charge(parts: list[str]) -> None:
     """The storm says of each suspect what it showed, and how to show it again; the tests alone are green."""
     assert "\nduplicated (UNSAFE): before/test_shop.py::test_an_order_is_charged_once\n" in parts[1]
-    assert "charges 2 times instead of 1\n" in parts[1]
+    assert "`charges` rose by 2 instead of 1\n" in parts[1]
     assert f"\n  {PROOF}\n" in parts[1]
     assert re.findall(r"^  (proved|not shown|not reached) +(\S+)", parts[1], re.MULTILINE) == [
         ("proved", "before/payments.py:15"),

@@ -10,7 +10,8 @@ from pathlib import Path
 from forbear.audit import sources
 from forbear.audit.findings import Finding
 from forbear.audit.modules import Function
-from forbear.testing.storm.places import PROVING_FAULTS, StormPlace, StormPlan
+from forbear.testing.storm.kinds import PROVABLE
+from forbear.testing.storm.places import StormPlace, StormPlan
 
 _ABOUT_CALLS = ("UNSAFE", "NESTED")
 _MOUNTED = frozenset({"urllib3", "httpx-retries"})
@@ -29,7 +30,7 @@ def storm_plan(findings: Iterable[Finding]) -> StormPlan:
     places = tuple(
         _place(finding, trees(finding.path), folder)
         for finding in findings
-        if finding.rule in PROVING_FAULTS and not finding.cell
+        if finding.rule in PROVABLE and not finding.cell
     )
     return StormPlan(places, folder)
 
@@ -52,7 +53,7 @@ def _place(finding: Finding, tree: ast.Module, folder: Path) -> StormPlace:
     if stands_elsewhere and not decorates:
         call = around = None
     path = Path(os.path.relpath(finding.path, folder)).as_posix()
-    return StormPlace(path, finding.line, finding.rule, finding.text, call, around, PROVING_FAULTS[finding.rule])
+    return StormPlace(path, finding.line, finding.rule, finding.text, call, around, PROVABLE[finding.rule].faults)
 
 
 def _function(tree: ast.Module, finding: Finding) -> Function | None:

@@ -126,7 +126,7 @@ def test_service_config(server: RpcOrders) -> None:
     with grpc.insecure_channel(server.target, OPTIONS) as channel:
         report = storm(lambda: order(channel), effects=server.count, faults=["lost", "429", "503"], attempts=2)
     kinds = {(each.fault.partition("#")[2], each.kind) for each in report.findings}
-    assert kinds == {("1:lost", "duplicated"), ("1+:lost", "duplicated"), ("1+:lost", "storm"), ("1+:503", "storm")}
+    assert kinds == {("1:lost", "duplicated"), ("1+:lost", "duplicated"), ("1+:lost", "many"), ("1+:503", "many")}
     assert report.findings[0].site.startswith("tests/testing/storm/test_grpc.py:")
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from forbear.testing.storm.faults import PlannedFault
-from forbear.testing.storm.judge import RULES, StormFinding
+from forbear.testing.storm.judge import StormFinding
+from forbear.testing.storm.kinds import KINDS, PROVABLE
 from forbear.testing.storm.observe import Observation
-from forbear.testing.storm.places import PROVING_FAULTS, PROVING_KINDS, StormPlan
+from forbear.testing.storm.places import StormPlan
 from forbear.testing.storm.tape import SentCall
 from forbear.testing.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 
@@ -105,11 +106,11 @@ def test_the_page_has_the_rules_with_their_faults_and_proofs() -> None:
     """The table of docs/storm.md is the one of the code; a storm can make each of the findings of a rule."""
     section = PAGE.read_text(encoding="utf-8").partition("## With the audit")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ([A-Z-]+) \| (.*) \| (.*) \|$", section, re.MULTILINE)
-    assert [row[0] for row in rows] == [*PROVING_FAULTS] == [*PROVING_KINDS]
+    assert [row[0] for row in rows] == [*PROVABLE]
     for rule, faults, kinds in rows:
         lasting = "+" if faults.startswith("lasting") else ""
-        assert {f"{name}{lasting}" for name in re.findall(r"`(.*?)`", faults)} == set(PROVING_FAULTS[rule])
-        assert set(re.findall(r"`(.*?)`", kinds)) == PROVING_KINDS[rule] <= set(RULES)
+        assert {f"{name}{lasting}" for name in re.findall(r"`(.*?)`", faults)} == set(PROVABLE[rule].faults)
+        assert set(re.findall(r"`(.*?)`", kinds)) == PROVABLE[rule].kinds <= set(KINDS)
 
 
 def test_the_page_has_all_options(pytestconfig: pytest.Config) -> None:

@@ -18,27 +18,27 @@ RETRY_AFTER = 7
 INJECTED = "(injected by forbear)"
 """A part of the text of made-up responses and of errors that gRPC makes of them."""
 
-_TEXT = re.compile(r"(?P<label>\S.*)#(?P<number>[1-9][0-9]*)(?P<persistent>\+?):(?P<fault>\w+)")
+_TEXT = re.compile(r"(?P<label>\S.*)#(?P<number>[1-9][0-9]*)(?P<lasting>\+?):(?P<fault>\w+)")
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFault:
     """One fault for one call: `label` is its method and path (or its command), `number` counts such calls from 1.
 
-    A `persistent` fault also hits all later calls with this label.
+    A `lasting` fault also hits all later calls with this label.
     """
 
     label: str
     number: int
     name: str
-    persistent: bool = False
+    lasting: bool = False
 
     def __str__(self) -> str:
-        return f"{self.label}#{self.number}{'+' if self.persistent else ''}:{self.name}"
+        return f"{self.label}#{self.number}{'+' if self.lasting else ''}:{self.name}"
 
     def hits(self, label: str, number: int) -> bool:
         """Return whether the call with this label and number gets the fault."""
-        return label == self.label and (number == self.number or (self.persistent and number > self.number))
+        return label == self.label and (number == self.number or (self.lasting and number > self.number))
 
 
 def parse_fault(text: str) -> PlannedFault:
@@ -47,4 +47,4 @@ def parse_fault(text: str) -> PlannedFault:
     if match is None or match["fault"] not in FAULTS:
         rule = f"CALL#NUMBER:FAULT, such as 'POST /orders#1:lost', with one of the faults {', '.join(FAULTS)}"
         raise ValueError(f"`--forbear-fault` must be {rule}; got {text!r}")
-    return PlannedFault(match["label"], int(match["number"]), match["fault"], bool(match["persistent"]))
+    return PlannedFault(match["label"], int(match["number"]), match["fault"], bool(match["lasting"]))

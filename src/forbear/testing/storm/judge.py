@@ -1,32 +1,20 @@
 """The judges: compare a run under a fault with the clean runs, and return what is wrong with its retries."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from dis import opmap
 from types import CodeType
 
+from forbear.testing.storm.counting import CHANGES
 from forbear.testing.storm.faults import INJECTED, MAYBE_DONE, RETRY_AFTER, PlannedFault
+from forbear.testing.storm.kinds import KINDS
 from forbear.testing.storm.observe import Observation, StormLimits
 from forbear.testing.storm.stack import is_of_client, is_part_of
 from forbear.testing.storm.tape import STUCK, SentCall, StormEnded
 
-RULES = {
-    "duplicated": "UNSAFE",
-    "suspected": "UNSAFE",
-    "late": "NO-DEADLINE",
-    "storm": "UNBOUNDED",
-    "silent": "",
-    "broken": "",
-    "wrong": "LOST-CAUSE",
-    "early": "RETRY-AFTER",
-    "lost": "",
-    "unchecked": "",
-    "unstable": "",
-}
-"""The kinds of findings, each with the rule of `forbear audit` that is about the same mistake ("" without one)."""
-
-NOTES = frozenset({"lost", "unchecked", "early", "unstable"})
-"""The kinds of findings that are information: they fail no test."""
+NESTED_ATTEMPTS = 5
+"""The most attempts that one retry makes, for a call that the audit suspects to be within two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +36,7 @@ class StormFinding:
     @property
     def is_note(self) -> bool:
         """Return whether it is information that fails no test."""
-        return self.kind in NOTES
+        return KINDS[self.kind].is_note
 
     @property
     def reproduction(self) -> str:
@@ -67,20 +55,25 @@ def unstable(test: str, text: str) -> StormFinding:
 
 
 def plan(clean: Observation) -> list[PlannedFault]:
-    """Return all faults to try: each fault for each call, and persistent ones from the first call of each place on."""
+    """Return all faults to try: each fault for each call, and lasting ones from the first call of each place on."""
     faults: list[PlannedFault] = []
     places: set[tuple[str, str]] = set()
     for call in clean.calls:
         faults += [PlannedFault(call.label, call.number, name) for name in call.applicable()]
         if call.responded and (call.label, call.site) not in places:
             places.add((call.label, call.site))
-            lasting = [name for name in ("503", "refused", "lost") if name in call.faults]
-            faults += [PlannedFault(call.label, call.number, name, persistent=True) for name in lasting]
+            names = [name for name in ("503", "refused", "lost") if name in call.faults]
+            faults += [PlannedFault(call.label, call.number, name, lasting=True) for name in names]
     return faults
 
 
-def judge(test: str, clean: Observation, run: Observation, limits: StormLimits) -> list[StormFinding]:
-    """Return the findings on one run with a fault, compared with a clean run of the same test."""
+def judge(
+    test: str, clean: Observation, run: Observation, limits: StormLimits, *, nested: bool = False
+) -> list[StormFinding]:
+    """Return the findings on one run with a fault, compared with a clean run of the same test.
+
+    `nested` says whether the audit suspects the call to be within two retries.
+    """
     fault = run.fault
     hit = next((call for call in run.calls if call.fault is not None), None)
     if fault is None:
@@ -88,20 +81,21 @@ def judge(test: str, clean: Observation, run: Observation, limits: StormLimits) 
     if hit is None:
         return [unstable(test, f"{fault.label}#{fault.number} did not occur in the run with the fault")]
     return [
-        StormFinding(kind, RULES[kind], test, hit.site, f"{hit.label}#{hit.number}", str(fault), text)
-        for kind, text in _judged(clean, run, hit, limits)
+        StormFinding(kind, KINDS[kind].rule, test, hit.site, f"{hit.label}#{hit.number}", str(fault), text)
+        for kind, text in _judged(clean, run, hit, limits, nested=nested)
     ]
 
 
-def _judged(clean: Observation, run: Observation, hit: SentCall, limits: StormLimits) -> Iterator[tuple[str, str]]:
+def _judged(
+    clean: Observation, run: Observation, hit: SentCall, limits: StormLimits, *, nested: bool
+) -> Iterator[tuple[str, str]]:
     place = (hit.label, hit.site)
     attempts = 1 + run.sent()[place] - clean.sent()[place]
-    persistent = run.fault is not None and run.fault.persistent
+    lasting = run.fault is not None and run.fault.lasting
     duplicated = list(_duplicates(clean, run, hit))
     yield from duplicated
-    if persistent and attempts > limits.attempts:
-        more = "at least " if run.ended else ""
-        yield "storm", f"{more}{attempts} attempts at one call while the fault lasts; the limit is {limits.attempts}"
+    if lasting:
+        yield from _too_many(run, attempts, limits.attempts, nested=nested)
     if run.ended == STUCK:
         yield "late", "no end: the test waits for something that does not come, and without a limit"
     elif run.judged and run.elapsed > limits.minutes * 60:
@@ -115,30 +109,70 @@ def _judged(clean: Observation, run: Observation, hit: SentCall, limits: StormLi
     if not _is_injected(run.error, run, hit):
         if not duplicated:
             yield _failure(run.error, hit, run.test, more=attempts > 1)
-    elif not hit.by_test and not persistent and attempts <= 1 and (not hit.unsafe or hit.fault == "refused"):
+    elif not hit.by_test and not lasting and attempts <= 1 and (not hit.unsafe or hit.fault == "refused"):
         yield "lost", "given up at the first fault, though it is safe to send again"
+
+
+def _too_many(run: Observation, attempts: int, limit: int, *, nested: bool) -> Iterator[tuple[str, str]]:
+    """Yield the finding for more attempts than the limit while a fault lasts: without an end, nested, or many."""
+    made = f"{attempts} attempts at one call while the fault lasts"
+    if attempts > limit and run.ended not in (None, STUCK):
+        yield "storm", f"at least {made}, and no end; the limit is {limit}"
+    elif nested and attempts > NESTED_ATTEMPTS:
+        yield "nested", f"{made}: the attempts of retries within each other multiply"
+    elif attempts > limit:
+        yield "many", f"{made}; the limit is {limit}"
 
 
 def _duplicates(clean: Observation, run: Observation, hit: SentCall) -> Iterator[tuple[str, str]]:
     """Yield the finding for an unsafe call that was sent again after it may have been executed, if it was."""
     if not hit.unsafe or hit.fault not in MAYBE_DONE:
         return
-    sent = [call for call in run.calls if call.label == hit.label]
-    if len(sent) <= sum(call.label == hit.label for call in clean.calls):
+    sent = [call for call in run.calls if _is_again(call, hit)]
+    again = len(sent) > sum(_is_again(call, hit) for call in clean.calls)
+    if not again and sum(call.unsafe for call in run.calls) <= sum(call.unsafe for call in clean.calls):
         return
-    more = sorted(
-        name
-        for name, count in run.effects.items()
-        if count > clean.effects[name] and (clean.effects[name] or count > 1)
-    )
-    if more:
-        name = more[0]
-        times = f"{run.effects[name]} times instead of {clean.effects[name] or 1}"
-        yield "duplicated", f"executed again after its response was {_HOW[hit.fault]}: {name} {times}"
-    elif not (run.counts_http if "503" in hit.faults else run.counts_redis):
-        keys = {call.key for call in sent if call.site == hit.site and call.number >= hit.number}
+    rose = _rose(clean, run, new=again)
+    if rose is not None:
+        yield "duplicated", f"executed again after its response was {_HOW[hit.fault]}: {rose}"
+    elif again and not _is_counted(clean, hit):
+        keys = {call.key for call in sent[sent.index(hit) :] if call.site == hit.site}
         if len(keys) > 1 or None in keys:
             yield "suspected", f"sent again after its response was {_HOW[hit.fault]}: the server may execute it twice"
+
+
+def _is_again(call: SentCall, hit: SentCall) -> bool:
+    """Return whether a call is the one that was hit, or may be that again: by its label, or by lines and method."""
+    if call.label == hit.label:
+        return True
+    methods = {one.label.partition(" ")[0] for one in (call, hit)}
+    return call.unsafe and len(methods) == 1 and call.frames == hit.frames != ()
+
+
+def _rose(clean: Observation, run: Observation, *, new: bool) -> str | None:
+    """Return which count rose more than in a clean run, and by how much; None if none did.
+
+    With `new`, more effects count too if their names are other ones, as with numbers that the server makes.
+    """
+    for source, counts in run.effects.items():
+        effects, others = counts, new
+        before = clean.effects.get(source, Counter())
+        if source == "Redis":
+            if effects[CHANGES] <= before[CHANGES]:
+                continue  # such as the LPOP of an empty list
+            effects, others = Counter({name: counts[name] for name in counts if name != CHANGES}), False
+        more = sorted(name for name in effects if effects[name] > before[name] and (before[name] or effects[name] > 1))
+        if more:
+            name = more[0]
+            return f"`{name}` rose by {effects[name]} instead of {before[name] or 1}"
+        if others and before.total() and effects.total() > before.total():
+            return f"`{source}` rose by {effects.total()} instead of {before.total()}"
+    return None
+
+
+def _is_counted(clean: Observation, hit: SentCall) -> bool:
+    """Return whether a server counts the effect of this call: a count rose in a clean run while it was sent."""
+    return any(call.counted for call in clean.calls if (call.label, call.number) == (hit.label, hit.number))
 
 
 _MISTAKES = (AttributeError, LookupError, NameError, TypeError, ValueError)

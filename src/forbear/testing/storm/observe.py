@@ -33,10 +33,9 @@ class StormLimits:
 class Observation:
     """The record of one run. `outcome` is "passed", "failed" or "skipped", and `error` is that of the test.
 
-    `effects` has how often each effect occurred. `counts_http` and `counts_redis` say whether the servers count theirs.
-    `elapsed` is in virtual seconds, `ended` says why the storm ended the run, and `judged` is false if timing means
-    nothing because a server shared the event loop. `waited` is the longest wait for a notice, in real seconds.
-    `test` is the code of the test function.
+    `effects` has how often each effect occurred, by its source. `elapsed` is in virtual seconds, `ended` says why the
+    storm ended the run, and `judged` is false if timing means nothing because a server shared the event loop. `waited`
+    is the longest wait for a notice, in real seconds. `test` is the code of the test function.
     """
 
     fault: PlannedFault | None
@@ -44,9 +43,7 @@ class Observation:
     outcome: str = "passed"
     error: BaseException | None = None
     injected: list[BaseException] = field(default_factory=list)
-    effects: Counter[str] = field(default_factory=Counter)
-    counts_http: bool = False
-    counts_redis: bool = False
+    effects: dict[str, Counter[str]] = field(default_factory=dict)
     elapsed: float = 0
     ended: str | None = None
     judged: bool = True
@@ -81,6 +78,8 @@ def observing(
     tape = Tape(clock, fault, limit=expected + 100 + 10 * limits.attempts, seconds=limits.minutes * 60, test=test)
     clock.on_sleep, clock.on_stuck = tape.check, tape.stuck
     count = EffectCount(tape, extra)
+    if fault is None:
+        tape.on_begin = count.sample
     try:
         with ExitStack() as undo:
             for library in (over_httpcore, over_urllib3, over_aiohttp, over_redis):
@@ -89,6 +88,7 @@ def observing(
             undo.enter_context(shifted(clock))
             undo.enter_context(recording(tape))
             yield observation
+            tape.on_begin(None)
     except BaseException as error:
         observation.outcome, observation.error = "failed", error
         raise
@@ -96,4 +96,3 @@ def observing(
         observation.calls, observation.injected, observation.ended = tape.calls, tape.injected, tape.ended
         observation.elapsed, observation.judged, observation.waited = clock.elapsed, clock.judged, clock.waited
         observation.effects = count.after()
-        observation.counts_http, observation.counts_redis = count.http, count.redis

@@ -10,29 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from forbear.testing.storm.faults import FAULTS, PlannedFault
+from forbear.testing.storm.kinds import KINDS, PROVABLE
 from forbear.testing.storm.tape import SentCall
-
-_LASTING = ("503+", "refused+", "lost+")
-
-PROVING_FAULTS = {
-    "UNSAFE": ("lost", "slow", "cut"),
-    "NESTED": _LASTING,
-    "UNBOUNDED": _LASTING,
-    "NO-DEADLINE": (*_LASTING, "slow+"),
-    "RETRY-AFTER": ("429",),
-    "LOST-CAUSE": _LASTING,
-}
-"""The rules of `forbear audit` that a storm can prove, with the faults that show them; "+" marks lasting ones."""
-
-PROVING_KINDS = {
-    "UNSAFE": {"duplicated"},
-    "NESTED": {"storm"},
-    "UNBOUNDED": {"storm", "late"},
-    "NO-DEADLINE": {"late"},
-    "RETRY-AFTER": {"early"},
-    "LOST-CAUSE": {"wrong"},
-}
-"""The kinds of findings of a storm that prove a finding of each rule."""
 
 _CURE = "write it with `forbear audit --storm-plan FILE`"
 
@@ -67,7 +46,7 @@ class StormPlace:
 
     def is_proved_by(self, kind: str) -> bool:
         """Return whether a finding of a storm of this kind proves the place."""
-        return kind in PROVING_KINDS[self.rule]
+        return kind in KINDS and self.rule in KINDS[kind].proves
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +134,7 @@ def _place(item: Any) -> StormPlace:
         function=_lines(item["function"]),
         faults=tuple(_text(name) for name in item["faults"]),
     )
-    if place.rule not in PROVING_KINDS or not {name.removesuffix("+") for name in place.faults} <= set(FAULTS):
+    if place.rule not in PROVABLE or not {name.removesuffix("+") for name in place.faults} <= set(FAULTS):
         raise ValueError(place.rule)
     return place
 

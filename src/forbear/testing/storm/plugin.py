@@ -95,7 +95,8 @@ class StormPlugin:
             if not done[0].passed:
                 findings.append(unstable(item.nodeid, f"its fixtures failed in the run with {fault}"))
                 break
-            judged = judge(_named(item), clean, run, limits)
+            nested = self._places is not None and self._places.has("NESTED", fault)
+            judged = judge(_named(item), clean, run, limits, nested=nested)
             if self._places is not None:
                 judged = [finding for finding in judged if finding.kind != "lost"]  # a plan is about harm
                 self._places.add(fault, judged)

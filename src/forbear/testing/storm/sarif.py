@@ -6,17 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from forbear.sarif import fingerprint_of, fingerprints, sarif_log, sarif_place
+from forbear.testing.storm.kinds import KINDS, PROVABLE
 from forbear.testing.storm.places import StormPlace, StormPlan
-
-_RULES = {
-    "UNSAFE": "A call that is not safe to repeat was sent again after the server may have executed it.",
-    "NESTED": "The attempts of retries within each other multiplied.",
-    "UNBOUNDED": "A call was sent again and again while a fault lasted.",
-    "NO-DEADLINE": "The retries went on for minutes.",
-    "RETRY-AFTER": "A call was sent again before the server's Retry-After was over.",
-    "LOST-CAUSE": "The test failed with an error that does not come from the fault.",
-}
-_LEVELS = {"early": "note", "suspected": "warning"}
 
 
 def storm_sarif(
@@ -27,8 +18,8 @@ def storm_sarif(
     Paths count from `folder`. A finding on a place of `plan` stands where the audit reported it. Findings without a
     rule are left out.
     """
-    ids = [*_RULES]
-    rules = [{"id": rule, "shortDescription": {"text": text}} for rule, text in _RULES.items()]
+    ids = [*PROVABLE]
+    rules = [{"id": rule.name, "shortDescription": {"text": rule.text}} for rule in PROVABLE.values()]
     listed: list[dict[str, Any]] = []
     for result in results:
         places: list[tuple[int, dict[str, str]]] = result.get("plan", {}).get("findings", [])
@@ -59,7 +50,7 @@ def _result(
     result: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": ids.index(rule),
-        "level": _LEVELS.get(finding["kind"], "error"),
+        "level": KINDS[finding["kind"]].level,
         "message": {"text": f"{finding['call']} {finding['text']}. Show it again: {finding['reproduction']}"},
         "locations": [sarif_place(path, folder, {"startLine": line})],
         "partialFingerprints": fingerprints(fingerprint_of(rule, path, text), equal),

@@ -3,10 +3,10 @@
 import re
 import sys
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Lock, get_ident
 from types import CodeType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -61,6 +61,8 @@ class SentCall:
     has_body: bool = False
     by_test: bool = False
     responded: bool = False
+    counted: bool = False
+    """True if a count rose while it was sent, in a clean run."""
 
     def applicable(self) -> tuple[str, ...]:
         """Return the faults that make a difference.
@@ -93,6 +95,7 @@ class Tape:
     ended: str | None = None
     numbers: Counter[str] = field(default_factory=Counter)
     lock: Lock = field(default_factory=Lock)
+    on_begin: Callable[[SentCall | None], None] = lambda call: None
 
     def begin(
         self,
@@ -120,6 +123,7 @@ class Tape:
             if self.fault is not None and self.fault.hits(label, call.number) and self.fault.name in faults:
                 call.fault = self.fault.name
             self.calls.append(call)
+        self.on_begin(call)
         return call
 
     def check(self) -> None:
@@ -149,11 +153,22 @@ class Tape:
 
 
 _current: list[Tape] = []
+_unrecorded: list[int] = []
 
 
 def active() -> Tape | None:
-    """Return the tape of the current run, None outside of one."""
-    return _current[-1] if _current else None
+    """Return the tape of the current run, None outside of one and in a thread that is not recorded now."""
+    return _current[-1] if _current and get_ident() not in _unrecorded else None
+
+
+@contextmanager
+def unrecorded() -> Generator[None]:
+    """Record no calls of this thread within the block."""
+    _unrecorded.append(get_ident())
+    try:
+        yield
+    finally:
+        _unrecorded.remove(get_ident())
 
 
 @contextmanager

@@ -21,16 +21,24 @@ class ReachedPlaces:
     """The places of a plan that one test reached: their numbers in the plan, and the findings on them."""
 
     def __init__(self, plan: StormPlan, clean: Observation) -> None:
+        self._plan = plan
         self._places = {(call.label, call.number): plan.of(call) for call in clean.calls}
         self._findings: list[tuple[int, dict[str, str]]] = []
         self._tried: list[tuple[int, str]] = []
         self.numbers = sorted({number for numbers in self._places.values() for number in numbers})
 
+    def has(self, rule: str, fault: PlannedFault) -> bool:
+        """Return whether the call that a fault hits belongs to a place of this rule."""
+        return any(self._plan.places[number].rule == rule for number in self._of(fault))
+
     def add(self, fault: PlannedFault, findings: Iterable[StormFinding]) -> None:
         """Add the findings of a run with a fault to the places of the call that it hit."""
-        for number in self._places.get((fault.label, fault.number), ()):
-            self._tried.append((number, f"{fault.name}{'+' if fault.persistent else ''}"))
+        for number in self._of(fault):
+            self._tried.append((number, f"{fault.name}{'+' if fault.lasting else ''}"))
             self._findings += [(number, finding.as_dict()) for finding in findings]
+
+    def _of(self, fault: PlannedFault) -> list[int]:
+        return self._places.get((fault.label, fault.number), [])
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers, the faults that were tried and the findings, for `verdicts_of`."""
