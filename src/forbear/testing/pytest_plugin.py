@@ -23,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--forbear-storm-sample", type=int, metavar="N", help="for each test take N of these runs at random"
     )
-    group.addoption("--forbear-storm-seed", type=int, default=0, metavar="SEED", help="choose the sample by SEED")
+    group.addoption("--forbear-storm-seed", type=int, metavar="SEED", help="choose the sample by SEED")
     group.addoption(
         "--forbear-storm-plan",
         metavar="FILE",
@@ -44,8 +44,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "forbear_storm(faults, attempts, minutes, sample, effects): how --forbear-storm runs this test"
     )
     config.addinivalue_line("markers", "forbear_ignore: --forbear-storm leaves this test alone")
-    options = ("forbear_storm", "forbear_fault", "forbear_storm_plan")
-    if any(config.getoption(name) for name in options):
+    for option in ("json", "plan", "sample", "sarif", "seed"):
+        runs = config.getoption("forbear_storm") or (option in ("json", "sarif") and config.getoption("forbear_fault"))
+        if config.getoption(f"forbear_storm_{option}") is not None and not runs:
+            raise pytest.UsageError(f"`--forbear-storm-{option}` does nothing without `--forbear-storm`: add it")
+    if config.getoption("forbear_storm") or config.getoption("forbear_fault") is not None:
         from forbear.testing.storm.plugin import StormPlugin
 
         config.pluginmanager.register(StormPlugin(config), "forbear_storm")

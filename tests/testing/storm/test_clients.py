@@ -3,6 +3,7 @@
 import socket
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 import botocore.session
@@ -253,3 +254,16 @@ def test_safe_commands_and_single_attempts(socket_path: str) -> None:
     report = storm(visit)
     assert report.ok
     assert {finding.kind for finding in report.findings} == {"lost"}
+
+
+def test_keys_that_vary(socket_path: str) -> None:
+    """Numbers and UUIDs in a key are one name, so that two clean runs are the same."""
+
+    def lock() -> None:
+        with redis.Redis(unix_socket_path=socket_path, retry=Retry(NoBackoff(), 1)) as client:
+            client.set(f"lock:{uuid4()}", "mine")
+            client.set(f"{{user}}:{uuid4().hex}", "mine")
+
+    report = storm(lock, faults=["lost"])
+    assert report.calls == ("SET lock:*#1", "SET {user}:*#1")
+    assert report.ok

@@ -170,6 +170,20 @@ def test_embedded_cloud() -> None:
     assert "`storage.objects.insert bucket/object` rose by 2 instead of 1" in report.findings[0].text
 
 
+def test_a_cache_that_the_first_run_fills(server: OrdersServer) -> None:
+    """A call that only the first run makes is no reason not to judge the others."""
+    token: list[int] = []
+
+    def order() -> None:
+        if not token:
+            token.append(requests.get(f"{server.url}/token", timeout=5).json()["id"])
+        retried_post(server.url)
+
+    report = storm(order, effects=server.count, faults=["lost"])
+    assert report.calls == ("POST /orders#1",)
+    assert report.findings[0].kind == "duplicated"
+
+
 def test_not_deterministic(server: OrdersServer) -> None:
     """A function that differs between its clean runs is not judged."""
 

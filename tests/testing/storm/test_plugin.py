@@ -115,9 +115,9 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def run_here(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> tuple[int, str]:
+def run_here(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str, suite: str = SUITE) -> tuple[int, str]:
     """Do the same in this process, which has all modules already."""
-    (folder / "test_suite.py").write_text(SUITE)
+    (folder / "test_suite.py").write_text(suite)
     monkeypatch.chdir(folder)
     monkeypatch.delitem(sys.modules, "test_suite", raising=False)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -178,6 +178,7 @@ def test_nothing_without_the_option(pytestconfig: pytest.Config) -> None:
     [
         (["--forbear-fault", "POST"], "`--forbear-fault` must be CALL#NUMBER:FAULT"),
         (["--forbear-storm", "--forbear-storm-sample", "0"], "`--forbear-storm-sample` must be at least 1, got 0"),
+        (["--forbear-storm", "--forbear-storm-json", "no/file"], "`--forbear-storm-json` must be a file in a folder"),
     ],
 )
 def test_bad_options(pytestconfig: pytest.Config, options: list[str], text: str) -> None:

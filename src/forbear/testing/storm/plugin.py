@@ -7,8 +7,10 @@ import inspect
 import json
 import os
 import sys
+import warnings
 from collections.abc import Generator, Iterable
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import CodeType
@@ -17,19 +19,27 @@ from typing import Any, Literal
 import pytest
 from _pytest.runner import runtestprotocol
 
-from forbear.testing.storm.counting import Effects
-from forbear.testing.storm.faults import FAULTS, PlannedFault, parse_fault
-from forbear.testing.storm.function import chosen, differs, known_faults
+from forbear.testing.storm.faults import PlannedFault, parse_fault
+from forbear.testing.storm.function import chosen, differs
 from forbear.testing.storm.judge import StormFinding, judge, unstable
-from forbear.testing.storm.observe import Observation, StormLimits, observing
-from forbear.testing.storm.places import StormPlan
+from forbear.testing.storm.observe import Observation, observing
+from forbear.testing.storm.options import StormOptions, read_plan, writable
 from forbear.testing.storm.sarif import storm_sarif
+from forbear.testing.storm.texts import finding_lines, finding_title, missed_text, number_of_each, without_repeats
 from forbear.testing.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 
 _PROPERTY = "forbear_storm"
-_MARKER = "forbear_storm"
 _IGNORED = "forbear_ignore"
-_ARGUMENTS = {"faults", "attempts", "minutes", "sample", "effects"}
+
+
+@dataclass(slots=True)
+class _NextRun:
+    """The run that is about to begin: its fault, if any, a clean run before it, and what was observed of it."""
+
+    fault: PlannedFault | None
+    options: StormOptions
+    clean: Observation | None
+    seen: Observation | None = None
 
 
 class StormPlugin:
@@ -38,10 +48,10 @@ class StormPlugin:
     def __init__(self, config: pytest.Config) -> None:
         self._sample: int | None = config.getoption("forbear_storm_sample")
         self._seed = int(config.getoption("forbear_storm_seed") or 0)
-        self._json = _writable(config, "--forbear-storm-json")
-        self._sarif = _writable(config, "--forbear-storm-sarif")
+        self._json = writable(config, "--forbear-storm-json")
+        self._sarif = writable(config, "--forbear-storm-sarif")
         self._folder = config.invocation_params.dir
-        self._plan = _read_plan(config)
+        self._plan = read_plan(config)
         self._places: ReachedPlaces | None = None
         only: str | None = config.getoption("forbear_fault")
         try:
@@ -50,8 +60,8 @@ class StormPlugin:
             raise pytest.UsageError(str(error)) from None
         if self._sample is not None and self._sample < 1:
             raise pytest.UsageError(f"`--forbear-storm-sample` must be at least 1, got {self._sample}")
-        self._next: tuple[PlannedFault | None, StormLimits, tuple[Effects, ...], Observation | None] | None = None
-        self._observation: Observation | None = None
+        self._next: _NextRun | None = None
+        self._calls: set[str] = set()
         self._results: list[dict[str, Any]] = []
 
     @pytest.hookimpl(tryfirst=True)
@@ -67,36 +77,39 @@ class StormPlugin:
 
     def _reports(self, item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
         """Return the reports of the first clean run, or of the run with `--forbear-fault`, with the findings."""
-        options = _options(item)
-        limits = StormLimits(options.get("attempts", 10), options.get("minutes", 10))
-        effects = tuple(_sources(item, options.get("effects")))
-        reports, clean = self._run(item, None, limits, effects)
+        try:
+            options = StormOptions.of(item, self._sample)
+        except (TypeError, ValueError) as error:
+            return self._end(item, nextitem, [_failed(item, "call", str(error))])
+        reports, clean = self._run(item, None, options)
         if not all(report.passed for report in reports) or not clean.calls:
             return self._end(item, nextitem, reports)
-        self._places = None if self._plan is None else ReachedPlaces(self._plan, clean)
-        if self._places is not None and not self._places.numbers:
+        if not self._is_reached(clean):
             return self._end(item, nextitem, reports)
-        _, again = self._run(item, None, limits, effects, clean)
+        _, again = self._run(item, None, options, clean)
+        if clean.signature() != again.signature() and again.outcome == "passed":  # such as a token that is kept
+            clean = again
+            self._is_reached(clean)
+            _, again = self._run(item, None, options, clean)
         if clean.signature() != again.signature():
             return self._end(item, nextitem, reports, [unstable(item.nodeid, differs(clean, again))])
         clean.waited = max(clean.waited, again.waited)
+        self._calls |= {f"{call.label}#{call.number}" for call in clean.calls} if self._only else set()
         if self._only is not None:
             if not any(self._only.hits(call.label, call.number) for call in clean.calls):
                 return self._end(item, nextitem, reports)
             planned = [self._only]
         else:
-            allowed = known_faults(options.get("faults", FAULTS))
             faults = None if self._plan is None else self._plan.faults(clean.calls)
-            sample = options.get("sample", self._sample)
-            planned = chosen(clean, allowed, sample, f"{self._seed}:{item.nodeid}", faults)
+            planned = chosen(clean, options.faults, options.sample, f"{self._seed}:{item.nodeid}", faults)
         findings: list[StormFinding] = []
         for fault in planned:
-            done, run = self._run(item, fault, limits, effects, clean)
+            done, run = self._run(item, fault, options, clean)
             if not done[0].passed:
                 findings.append(unstable(item.nodeid, f"its fixtures failed in the run with {fault}"))
                 break
             nested = self._places is not None and self._places.has("NESTED", fault)
-            judged = judge(_named(item), clean, run, limits, nested=nested)
+            judged = judge(_named(item), clean, run, options.limits, nested=nested)
             if self._places is not None:
                 judged = [finding for finding in judged if finding.kind != "lost"]  # a plan is about harm
                 self._places.add(fault, judged)
@@ -105,25 +118,23 @@ class StormPlugin:
                 reports = done
         return self._end(item, nextitem, reports, findings, runs=len(planned))
 
+    def _is_reached(self, clean: Observation) -> bool:
+        """Note which places of the plan a clean run reached; return whether there is one, or no plan."""
+        self._places = None if self._plan is None else ReachedPlaces(self._plan, clean)
+        return self._places is None or bool(self._places.numbers)
+
     def _run(
-        self,
-        item: pytest.Item,
-        fault: PlannedFault | None,
-        limits: StormLimits,
-        effects: tuple[Effects, ...],
-        clean: Observation | None = None,
+        self, item: pytest.Item, fault: PlannedFault | None, options: StormOptions, clean: Observation | None = None
     ) -> tuple[list[pytest.TestReport], Observation]:
         """Run the test once with all its fixtures of function scope, without reporting it."""
-        self._next, self._observation = (fault, limits, effects, clean), None
+        run = self._next = _NextRun(fault, options, clean)
+        if clean is not None:
+            _renew(item)
         # A parent as the next item: fixtures of function scope end, wider ones stay for the next run.
         with nullcontext() if _is_shown(fault, clean, self._only) else _quiet(item):
             reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         self._next = None
-        seen = self._observed()
-        return reports, Observation(fault) if seen is None else seen
-
-    def _observed(self) -> Observation | None:
-        return self._observation
+        return reports, run.seen or Observation(fault)
 
     def _end(
         self,
@@ -140,32 +151,34 @@ class StormPlugin:
         except Exception as error:
             text = f"the fixtures of {item.nodeid} failed at their end: {type(error).__name__}: {error}"
             reports.append(_failed(item, "teardown", text))
-        listed = _without_repeats(findings)
+        listed = without_repeats(findings)
         main = next((report for report in reports if report.when == "call"), reports[0])
         result: dict[str, Any] = {"runs": runs, "findings": [one.as_dict() for one in listed]}
         if self._places is not None:
             result["plan"] = self._places.as_dict()
-        self._places = None
+        if self._only is not None:
+            result["calls"] = sorted(self._calls)
+        self._places, self._calls = None, set()
         main.user_properties.append((_PROPERTY, json.dumps(result)))
         wrong = [one for one in listed if not one.is_note]
         if wrong and main.passed:  # else the test itself has failed, in the run with `--forbear-fault`
-            main.longrepr = "\n".join(_lines(one.as_dict()) for one in wrong)
+            main.longrepr = "\n".join(f"{finding_title(one.as_dict())}; see `forbear storm` below" for one in wrong)
             main.outcome = "failed"
         return reports
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Observe the call of a test, not its fixtures."""
-        if self._next is None:
+        run = self._next
+        if run is None:
             return (yield)
-        with ExitStack() as stack:
-            self._observation = stack.enter_context(observing(*self._next, _code(item)))
+        with observing(run.fault, run.options.limits, run.options.effects, run.clean, _code(item)) as run.seen:
             return (yield)
 
     @pytest.hookimpl(specname="pytest_runtest_makereport")
     def pytest_brief_report(self, item: pytest.Item, call: "pytest.CallInfo[None]") -> pytest.TestReport | None:
         """Return a report without a traceback for a failed run with a fault; a traceback takes long."""
-        if self._next is None or self._next[0] is None or self._only is not None or call.excinfo is None:
+        if self._next is None or self._next.fault is None or self._only is not None or call.excinfo is None:
             return None
         if isinstance(call.excinfo.value, pytest.skip.Exception):
             return None
@@ -177,7 +190,7 @@ class StormPlugin:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Note the outcome and the error of a run; unittest shows its errors only here."""
         report = yield
-        seen = self._observation
+        seen = None if self._next is None else self._next.seen
         # The first error counts: that of a subtest comes before that of its test.
         if call.when == "call" and seen is not None and seen.error is None:
             seen.outcome = report.outcome
@@ -190,16 +203,32 @@ class StormPlugin:
             if name == _PROPERTY and report.when != "teardown":
                 self._results.append({"test": report.nodeid, **json.loads(str(value))})
 
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """End with a usage error if `--forbear-fault` hit nothing, which else would look like a repair."""
+        if (
+            self._is_missed()
+            and session.exitstatus == pytest.ExitCode.OK
+            and not hasattr(session.config, "workerinput")
+        ):
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    def _is_missed(self) -> bool:
+        """Return whether `--forbear-fault` hit no call, though tests were run."""
+        return self._only is not None and bool(self._results) and not any(one["runs"] for one in self._results)
+
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
         """Write the findings, and the file of `--forbear-storm-json`."""
         listed = [finding for result in self._results for finding in result["findings"]]
         runs = sum(result["runs"] for result in self._results)
         terminalreporter.section("forbear storm", sep="=")
         tests = f"{len(self._results)} test{'s' * (len(self._results) != 1)}"
-        terminalreporter.line(f"{tests}, {runs} run{'s' * (runs != 1)} with a fault, {_counted(listed)}")
+        terminalreporter.line(f"{tests}, {runs} run{'s' * (runs != 1)} with a fault, {number_of_each(listed)}")
+        if self._is_missed():
+            sent = sorted({call for result in self._results for call in result.get("calls", ())})
+            terminalreporter.line(missed_text(str(self._only), sent), red=True)
         for finding in listed:
             terminalreporter.line("")
-            terminalreporter.line(_lines(finding))
+            terminalreporter.line(finding_lines(finding))
         document = {"version": 1, "tests": self._results, "findings": listed}
         if self._plan is not None:
             verdicts = verdicts_of(self._plan, self._results)
@@ -220,31 +249,6 @@ def _named(item: pytest.Item) -> str:
     return f"{Path(path).as_posix()}{mark}{rest}"
 
 
-def _writable(config: pytest.Config, option: str) -> Path | None:
-    """Return the file of an option, None without it; UsageError if its folder does not exist."""
-    name: str | None = config.getoption(option)
-    if name is None:
-        return None
-    file = config.invocation_params.dir / name
-    if not file.parent.is_dir() or file.is_dir():
-        raise pytest.UsageError(f"`{option}` must be a file in a folder that exists, got {name}")
-    return file
-
-
-def _read_plan(config: pytest.Config) -> StormPlan | None:
-    """Return the plan of `--forbear-storm-plan`, None without it; UsageError for a bad one."""
-    name: str | None = config.getoption("forbear_storm_plan")
-    if name is None:
-        return None
-    if not config.getoption("forbear_storm") or config.getoption("forbear_fault"):
-        raise pytest.UsageError("`--forbear-storm-plan` goes with `--forbear-storm`, and not with `--forbear-fault`")
-    folder = config.invocation_params.dir
-    try:
-        return StormPlan.read(folder / name, (folder, config.rootpath))
-    except ValueError as error:
-        raise pytest.UsageError(f"`--forbear-storm-plan`: {error}") from None
-
-
 def _failed(item: pytest.Item, when: Literal["setup", "call", "teardown", "collect"], text: str) -> pytest.TestReport:
     phase = "call" if when == "collect" else when
     return pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", text, phase)
@@ -257,12 +261,15 @@ def _is_shown(fault: PlannedFault | None, clean: Observation | None, only: Plann
 
 @contextmanager
 def _quiet(item: pytest.Item) -> Generator[None]:
-    """Keep reports of subtests within the block from all plugins; they are made during the test."""
+    """Keep reports of subtests within the block from all plugins, and errors of threads out of the warnings."""
     caller: Any = item.config.hook.pytest_runtest_logreport
     execute = caller._hookexec
     caller._hookexec = lambda *arguments: []
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", pytest.PytestUnhandledThreadExceptionWarning)
+            warnings.simplefilter("ignore", pytest.PytestUnraisableExceptionWarning)
+            yield
     finally:
         caller._hookexec = execute
         for failed in _failed_subtests(item.config):
@@ -277,58 +284,15 @@ def _failed_subtests(config: pytest.Config) -> Iterable[dict[str, int]]:
         yield config.stash[key]
 
 
+def _renew(item: pytest.Item) -> None:
+    """Let the next run of a method have an instance of its own, as each test has."""
+    if isinstance(item, pytest.Function) and item.cls is not None and not hasattr(item, "_testcase"):
+        internal: Any = item
+        internal.__dict__.pop("_instance", None)
+        internal._obj = internal._getobj()
+
+
 def _code(item: pytest.Item) -> CodeType | None:
-    """Return the code of a test's function, None if it has none."""
-    return getattr(inspect.unwrap(getattr(item, "function", _options)), "__code__", None)
-
-
-def _options(item: pytest.Item) -> dict[str, Any]:
-    """Return the arguments of the markers of a test, the nearest first; UsageError for an unknown one."""
-    options: dict[str, Any] = {}
-    for marker in item.iter_markers(_MARKER):
-        unknown = sorted(marker.kwargs.keys() - _ARGUMENTS)
-        if unknown or marker.args:
-            rule = f"@pytest.mark.{_MARKER} takes the keywords {', '.join(sorted(_ARGUMENTS))}"
-            raise pytest.UsageError(f"{rule}; {item.nodeid} has {(unknown or marker.args)[0]!r}")
-        options = dict(marker.kwargs) | options
-    return options
-
-
-def _sources(item: pytest.Item, effects: Effects | str | None) -> Iterable[Effects]:
-    """Yield the source of effects: a function, or the fixture of that name, which is or returns one."""
-    if effects is None:
-        return
-    if callable(effects):
-        yield effects
-        return
-
-    def from_fixture() -> Any:
-        values: dict[str, Any] = getattr(item, "funcargs", None) or {}
-        if effects not in values:
-            raise pytest.UsageError(f"`effects` of {item.nodeid} must be a fixture that the test uses, got {effects!r}")
-        value: Any = values[effects]
-        return value() if callable(value) else value
-
-    yield from_fixture
-
-
-def _without_repeats(findings: Iterable[StormFinding]) -> list[StormFinding]:
-    """Return the first finding of each kind for each call and place, with all that are no notes first."""
-    kept: dict[tuple[str, str, str], StormFinding] = {}
-    for finding in findings:
-        kept.setdefault((finding.kind, finding.site, finding.call.partition("#")[0]), finding)
-    return sorted(kept.values(), key=lambda finding: finding.is_note)
-
-
-def _counted(listed: list[dict[str, str]]) -> str:
-    kinds = sorted({finding["kind"] for finding in listed})
-    counts = (f"{sum(finding['kind'] == kind for finding in listed)} {kind}" for kind in kinds)
-    return ", ".join(counts) or "nothing found"
-
-
-def _lines(finding: dict[str, str]) -> str:
-    """Return a finding as text: what, where, and the command that shows it again."""
-    rule = f" ({finding['rule']})" if finding["rule"] else ""
-    call = f"{finding['call']} at {finding['site']}: " if finding["call"] else ""
-    lines = [f"{finding['kind']}{rule}: {finding['test']}", f"  {call}{finding['text']}"]
-    return "\n".join(lines + ([f"  {finding['reproduction']}"] if finding["reproduction"] else []))
+    """Return the code of a test's function, None for a test without one, such as a doctest."""
+    function = getattr(item, "function", None)
+    return None if function is None else getattr(inspect.unwrap(function), "__code__", None)

@@ -189,9 +189,10 @@ def http_call(
     service = registry.find(host, path) or RFC9110
     judgement = service.classify(Request(method, host, target, headers, None))
     key = next((headers[name] for name in _KEYS if name in headers), None)
-    return tape.begin(f"{method} {_steady(path)}", unsafe=not judgement.repeatable, key=key, timeout=timeout)
+    return tape.begin(f"{method} {steady(path)}", unsafe=not judgement.repeatable, key=key, timeout=timeout)
 
 
-def _steady(path: str) -> str:
-    """Return the path with `*` for each segment that is a number, a UUID or a long hexadecimal number."""
-    return "/".join("*" if _VARYING.fullmatch(segment) else segment for segment in path.split("/"))
+def steady(name: str, separators: str = "/") -> str:
+    """Return a path or a key with `*` for each part that is a number, a UUID or a long hexadecimal number."""
+    parts = re.split(f"([{re.escape(separators)}])", name)
+    return "".join("*" if _VARYING.fullmatch(part) else part for part in parts)

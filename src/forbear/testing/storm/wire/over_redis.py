@@ -9,7 +9,7 @@ from forbear.exchange.redis.work import single
 from forbear.testing.storm.counting import watch_redis
 from forbear.testing.storm.faults import REDIS_FAULTS
 from forbear.testing.storm.shifted_time import replace
-from forbear.testing.storm.tape import SentCall, Tape, active
+from forbear.testing.storm.tape import SentCall, Tape, active, steady
 
 _ATTRIBUTE = "_forbear_storm"
 _OWN = frozenset({b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"READONLY", b"COMMAND", b"CLUSTER", b"INFO"})
@@ -56,7 +56,8 @@ def _name(command: tuple[bytes, ...]) -> str:
     """Return the name of a command and its key, such as "INCR visits"; without the key if that is long."""
     words = [part.decode("utf-8", "replace") for part in command[:2]]
     key = words[1] if len(words) > 1 else ""
-    return f"{words[0].upper()} {key}" if 0 < len(key) <= _LONGEST and key.isprintable() else words[0].upper()
+    is_shown = 0 < len(key) <= _LONGEST and key.isprintable()
+    return f"{words[0].upper()} {steady(key, ':/.{}')}" if is_shown else words[0].upper()
 
 
 def _send(original: Callable[..., Any]) -> Callable[..., Any]:
