@@ -87,6 +87,15 @@ def test_without_a_plan_a_finding_stands_at_its_call(suspected: Any, tmp_path: P
     assert all("relatedLocations" not in result for result in log["runs"][0]["results"])
 
 
+def test_a_line_has_one_result_of_each_kind(suspected: Any, tmp_path: Path) -> None:
+    """The same finding by several tests and calls is one result, so that code hosts show it once."""
+    again = found("duplicated", "UNSAFE", 8) | {"test": "test_again", "call": "POST /pay#2"}
+    listed = [found("duplicated", "UNSAFE", 8), again, found("early", "RETRY-AFTER", 8)]
+    log = storm_sarif([{"findings": listed[:1]}, {"findings": listed[1:]}], None, tmp_path, "1.0")
+    assert [row[0] for row in results(log)] == ["UNSAFE", "RETRY-AFTER"]
+    assert "'test_pay'" in log["runs"][0]["results"][0]["message"]["text"]
+
+
 def test_a_reproduction_is_one_command_of_a_shell() -> None:
     """The id of the test and the fault stay one argument each, also with quotes in them."""
     finding = StormFinding("lost", "", "test_shop.py::test_pay['tea']", "?", "GET /o'neil#1", "GET /o'neil#1:lost", "")

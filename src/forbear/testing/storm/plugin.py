@@ -25,6 +25,7 @@ from forbear.testing.storm.judge import StormFinding, judge, unstable
 from forbear.testing.storm.observe import Observation, observing
 from forbear.testing.storm.options import StormOptions, read_plan, writable
 from forbear.testing.storm.sarif import storm_sarif
+from forbear.testing.storm.stack import add_roots
 from forbear.testing.storm.texts import finding_lines, finding_title, missed_text, number_of_each, without_repeats
 from forbear.testing.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 
@@ -51,6 +52,7 @@ class StormPlugin:
         self._json = writable(config, "--forbear-storm-json")
         self._sarif = writable(config, "--forbear-storm-sarif")
         self._folder = config.invocation_params.dir
+        add_roots(self._folder, config.rootpath)
         self._plan = read_plan(config)
         self._places: ReachedPlaces | None = None
         only: str | None = config.getoption("forbear_fault")

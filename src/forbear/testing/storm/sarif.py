@@ -1,5 +1,6 @@
 """The findings of a storm as SARIF, with the rules and fingerprints of `forbear audit`."""
 
+import json
 import linecache
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -16,11 +17,11 @@ def storm_sarif(
     """Return a SARIF log of the results of the tests, as JSON has them, by this version of forbear.
 
     Paths count from `folder`. A finding on a place of `plan` stands where the audit reported it. Findings without a
-    rule are left out.
+    rule are left out. Findings of one kind at one line are one result, that of the first test.
     """
     ids = [*PROVABLE]
     rules = [{"id": rule.name, "shortDescription": {"text": rule.text}} for rule in PROVABLE.values()]
-    listed: list[dict[str, Any]] = []
+    listed: dict[str, dict[str, Any]] = {}
     for result in results:
         places: list[tuple[int, dict[str, str]]] = result.get("plan", {}).get("findings", [])
         for finding in result["findings"]:
@@ -28,8 +29,9 @@ def storm_sarif(
                 suspected = [] if plan is None else [plan.places[n] for n, other in places if other == finding]
                 place = next((one for one in suspected if one.is_proved_by(finding["kind"])), None)
                 number = 1 if plan is None or place is None else _number(plan, place)
-                listed.append(_result(finding, place, number, folder, ids))
-    return sarif_log({"name": "forbear storm", "version": version, "rules": rules}, listed, (), folder)
+                one = _result(finding, place, number, folder, ids)
+                listed.setdefault(json.dumps([finding["kind"], one["locations"], one["partialFingerprints"]]), one)
+    return sarif_log({"name": "forbear storm", "version": version, "rules": rules}, [*listed.values()], (), folder)
 
 
 def _number(plan: StormPlan, place: StormPlace) -> int:

@@ -1,8 +1,14 @@
-"""The user's part of the stack of a call: the frames that belong neither to forbear nor to a library."""
+"""The user's part of the stack of a call: the frames that belong neither to forbear nor to a library.
 
+A package that is installed from the project, as by tox, is the user's code; its frames name the project's files.
+"""
+
+import os
 import sys
 import sysconfig
-from pathlib import Path
+from contextlib import suppress
+from functools import cache
+from pathlib import Path, PurePath
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -16,6 +22,37 @@ _CLIENTS = frozenset(
     }
 )  # fmt: skip
 """The packages whose frames lie between a test and the call that it makes by itself."""
+
+
+_roots: list[Path] = [Path.cwd()]
+"""The folders in which the user's code may stand, besides their `src`."""
+
+
+def add_roots(*folders: Path) -> None:
+    """Take the code in these folders and their `src` for the user's, also where it runs as an installed copy."""
+    _roots.extend(folder for folder in folders if folder not in _roots)
+    source_of.cache_clear()
+
+
+@cache
+def source_of(file: str) -> str | None:
+    """Return the file of the user's code that this one is, or is an installed copy of; None for one of a library.
+
+    If the copy differs from the code in the project, or only the copy has the file, it is returned as it is.
+    """
+    if file.startswith((_HERE, "<")):
+        return None
+    inside = _inside_packages(file)
+    if inside is None:
+        return None if file.startswith(_LIBRARIES) else file
+    package = inside.parts[0]
+    for folder in (part for root in _roots for part in (root, root / "src")):
+        with suppress(OSError):
+            if (folder / inside).read_bytes() == Path(file).read_bytes():
+                return str(folder / inside)
+        if (folder / inside).is_file() or (folder / package / "__init__.py").is_file():
+            return file
+    return None
 
 
 class UserStack(NamedTuple):
@@ -45,9 +82,10 @@ def user_stack(test: CodeType | None) -> UserStack:
     while frame is not None:
         code = frame.f_code
         file = code.co_filename
-        if not file.startswith((_HERE, "<", *_LIBRARIES)):
+        source = source_of(file)
+        if source is not None:
             by_test = by_test or (not frames and not between and is_part_of(code, test))
-            frames.append((file, frame.f_lineno))
+            frames.append((source, frame.f_lineno))
         between = between or _package(file) not in _CLIENTS
         frame = frame.f_back
     return UserStack(tuple(frames), by_test or (not frames and test is not None and not between))
@@ -67,7 +105,11 @@ def is_of_client(file: str) -> bool:
 
 def _package(file: str) -> str:
     """Return the name of the installed package that a file belongs to, "" for forbear and the standard library."""
-    for folder in _PACKAGES:
-        if file.startswith(folder) and not file.startswith(_HERE):
-            return file[len(folder) + 1 :].partition("/")[0].removesuffix(".py")
-    return ""
+    inside = None if file.startswith(_HERE) else _inside_packages(file)
+    return "" if inside is None else inside.parts[0].removesuffix(".py")
+
+
+def _inside_packages(file: str) -> PurePath | None:
+    """Return the path of an installed file from the folder of all packages, None for any other file."""
+    folder = next((folder for folder in _PACKAGES if file.startswith(f"{folder}{os.sep}")), None)
+    return None if folder is None else PurePath(file[len(folder) + 1 :])

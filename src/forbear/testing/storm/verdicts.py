@@ -1,20 +1,21 @@
 """The verdicts of a storm on the places of its plan: proved, not shown, or not reached by any test."""
 
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from forbear.testing.storm.faults import PlannedFault
 from forbear.testing.storm.judge import StormFinding
 from forbear.testing.storm.observe import Observation
 from forbear.testing.storm.places import StormPlace, StormPlan
+from forbear.testing.storm.stack import source_of
 
 VERDICTS = ("proved", "not shown", "not reached")
 """The verdicts on a place, in the order in which they are printed."""
-
-
-_NOT_REACHED = ("not reached", "no test sends a call that a storm sees from there")
 
 
 class ReachedPlaces:
@@ -68,7 +69,7 @@ def verdicts_of(plan: StormPlan, results: Iterable[Mapping[str, Any]]) -> list[P
         reached = any(number in part["reached"] for part in parts)
         tried = {name for part in parts for other, name in part["tried"] if other == number}
         findings = [finding for part in parts for other, finding in part["findings"] if other == number]
-        verdict, text = _verdict(place, findings, tried) if reached else _NOT_REACHED
+        verdict, text = _verdict(place, findings, tried) if reached else _not_reached(plan, place)
         verdicts.append(PlaceVerdict(place.path, place.line, place.rule, verdict, text))
     return verdicts
 
@@ -82,6 +83,16 @@ def _verdict(place: StormPlace, findings: list[dict[str, str]], tried: set[str])
         return "not shown", "sent again, but no server counts its effects"
     names = [name for name in place.faults if name in tried]
     return "not shown", f"no harm by {', '.join(names)}" if names else "no fault was tried"
+
+
+def _not_reached(plan: StormPlan, place: StormPlace) -> tuple[str, str]:
+    """Return the verdict on a place that no test reached; the tests may have loaded its module from another file."""
+    parts = PurePosixPath(place.path).with_suffix("").parts
+    loaded = sys.modules.get(".".join(parts[parts[0] == "src" :]))
+    file = getattr(loaded, "__file__", None)
+    if file is not None and os.path.realpath(source_of(file) or file) != os.path.realpath(plan.folder / place.path):
+        return "not reached", f"the tests loaded other code: {file}; install the project again"
+    return "not reached", "no test sends a call that a storm sees from there"
 
 
 def verdict_lines(verdicts: list[PlaceVerdict]) -> list[str]:

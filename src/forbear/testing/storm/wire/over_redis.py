@@ -55,9 +55,8 @@ def _begin(tape: Tape, connection: Any, commands: list[tuple[bytes, ...]]) -> Se
 def _name(command: tuple[bytes, ...]) -> str:
     """Return the name of a command and its key, such as "INCR visits"; without the key if that is long."""
     words = [part.decode("utf-8", "replace") for part in command[:2]]
-    key = words[1] if len(words) > 1 else ""
-    is_shown = 0 < len(key) <= _LONGEST and key.isprintable()
-    return f"{words[0].upper()} {steady(key, ':/.{}')}" if is_shown else words[0].upper()
+    key = steady(words[1], ":/.{}") if len(words) > 1 else ""
+    return f"{words[0].upper()} {key}" if 0 < len(key) <= _LONGEST and key.isprintable() else words[0].upper()
 
 
 def _send(original: Callable[..., Any]) -> Callable[..., Any]:
