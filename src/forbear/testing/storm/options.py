@@ -40,7 +40,7 @@ class StormOptions:
                 if unknown:
                     raise ValueError(f"it takes the keywords {', '.join(_KEYWORDS)}; got {unknown[0]!r}")
                 options = dict(marker.kwargs) | options
-            faults: object = options.get("faults", FAULTS)
+            faults: Any = options.get("faults", FAULTS)
             if isinstance(faults, str) or not isinstance(faults, Collection):
                 raise TypeError(f"`faults` must be a list of names, such as ['lost', '503']; got {faults!r}")
             limits = StormLimits(options.get("attempts", 10), options.get("minutes", 10))
@@ -52,7 +52,7 @@ class StormOptions:
             raise type(error)(f"@pytest.mark.{MARKER}: {error}") from None
 
 
-def _sources(item: pytest.Item, effects: object) -> tuple[Effects, ...]:
+def _sources(item: pytest.Item, effects: Any) -> tuple[Effects, ...]:
     """Return the source of effects, if any: a function, or the fixture of that name, which is or returns one."""
     if effects is None:
         return ()
