@@ -288,7 +288,7 @@ def _failed_subtests(config: pytest.Config) -> Iterable[dict[str, int]]:
 
 def _renew(item: pytest.Item) -> None:
     """Let the next run of a method have an instance of its own, as each test has."""
-    if isinstance(item, pytest.Function) and item.cls is not None and not hasattr(item, "_testcase"):
+    if isinstance(item, pytest.Function) and inspect.ismethod(item.obj) and not inspect.isclass(item.obj.__self__):
         internal: Any = item
         internal.__dict__.pop("_instance", None)
         internal._obj = internal._getobj()
