@@ -45,7 +45,6 @@ def test_cache(server):
         token.append(requests.get(f"{server.url}/token", timeout=5).json())
     requests.get(server.url, timeout=5).raise_for_status()
 
-@pytest.mark.filterwarnings("error")
 def test_thread(server):
     thread = threading.Thread(target=lambda: requests.get(server.url, timeout=5).raise_for_status())
     thread.start()
@@ -68,7 +67,8 @@ def test_bad_markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_runs_are_like_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run has an instance of its own; a first run may fill a cache; errors of threads stay out of the report."""
-    code, output = run_here(tmp_path, monkeypatch, "--forbear-storm", suite=HEAD + STATE)
+    shown = ("-W", "always::pytest.PytestUnhandledThreadExceptionWarning")
+    code, output = run_here(tmp_path, monkeypatch, "--forbear-storm", *shown, suite=HEAD + STATE)
     assert code == pytest.ExitCode.OK, output
     assert "5 passed" in output
     assert "warning" not in output

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any
 
+from forbear.core import check
 from forbear.testing.storm.tape import SentCall, Tape, unrecorded
 
 Effects = Callable[[], int | Mapping[str, int] | Iterable[str]]
@@ -93,10 +94,10 @@ def _name(source: Effects) -> str:
 
 def _counted(source: Effects) -> Counter[str]:
     """Return what a source has counted; TypeError if it returns none of the forms that are allowed."""
-    value: object = source()
+    value: Any = source()
     if isinstance(value, int):
         return Counter({_name(source): int(value)})
-    if isinstance(value, Mapping) and all(isinstance(number, int) for number in value.values()):
+    if check.is_mapping(value) and all(isinstance(number, int) for number in value.values()):
         return Counter({str(name): number for name, number in value.items()})
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         return Counter(str(name) for name in value)

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -47,7 +47,9 @@ class StormOptions:
             size = options.get("sample", sample)
             if size is not None:
                 check.at_least("sample", size, 1, what="a number of runs")
-            return cls(known_faults(faults), limits, size, _sources(item, options.get("effects")))
+            return cls(
+                known_faults(cast("Collection[str]", faults)), limits, size, _sources(item, options.get("effects"))
+            )
         except (TypeError, ValueError) as error:
             raise type(error)(f"@pytest.mark.{MARKER}: {error}") from None
 
@@ -57,7 +59,7 @@ def _sources(item: pytest.Item, effects: Any) -> tuple[Effects, ...]:
     if effects is None:
         return ()
     if callable(effects):
-        return (effects,)
+        return (cast("Effects", effects),)
     if not isinstance(effects, str):
         raise TypeError(f"`effects` must be a function or the name of a fixture; got {effects!r}")
 
