@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 from forbear.core import check
 from forbear.testing.storm.tape import SentCall, Tape, unrecorded
@@ -100,7 +100,8 @@ def _counted(source: Effects) -> Counter[str]:
     if check.is_mapping(value) and all(isinstance(number, int) for number in value.values()):
         return Counter({str(name): number for name, number in value.items()})
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        return Counter(str(name) for name in value)
+        names = cast("Iterable[object]", value)
+        return Counter(str(name) for name in names)
     rule = "must return how many effects there are so far: a number, numbers by name, or a list of names"
     raise TypeError(f"`{_name(source)}`, a source of effects, {rule}; it returned {value!r}")
 
