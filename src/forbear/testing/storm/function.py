@@ -78,7 +78,7 @@ def storm(
     labels = tuple(f"{call.label}#{call.number}" for call in clean.calls)
     if clean.signature() != again.signature():
         return StormReport(name, (unstable(name, differs(clean, again)),), 0, labels)
-    clean.waited = max(clean.waited, again.waited)
+    clean.waits.add(again.waits)
     planned = [parse_fault(only)] if only else chosen(clean, allowed, sample, f"{seed}:{name}")
     findings = [finding for fault in planned for finding in judge(name, clean, run(fault, clean), limits)]
     return StormReport(name, tuple(findings), len(planned), labels)

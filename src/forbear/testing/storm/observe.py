@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from types import CodeType
 
 from forbear.core import check
+from forbear.testing.storm.clocks import restore_lost, shifted
 from forbear.testing.storm.counting import EffectCount, Effects
 from forbear.testing.storm.faults import PlannedFault
-from forbear.testing.storm.shifted_time import ShiftedTime, patience, shifted
+from forbear.testing.storm.shifted_time import RealWaits, ShiftedTime
 from forbear.testing.storm.tape import SentCall, Tape, recording
 from forbear.testing.storm.wire import over_aiohttp, over_grpc, over_httpcore, over_redis, over_urllib3
 
@@ -34,8 +35,8 @@ class Observation:
     """The record of one run. `outcome` is "passed", "failed" or "skipped", and `error` is that of the test.
 
     `effects` has how often each effect occurred, by its source. `elapsed` is in virtual seconds, `ended` says why the
-    storm ended the run, and `judged` is false if timing means nothing because a server shared the event loop. `waited`
-    is the longest wait for a notice, in real seconds. `test` is the code of the test function.
+    storm ended the run, and `judged` is false if timing means nothing because a server shared the event loop. `waits`
+    has what the run waited for in real time. `test` is the code of the test function.
     """
 
     fault: PlannedFault | None
@@ -47,7 +48,7 @@ class Observation:
     elapsed: float = 0
     ended: str | None = None
     judged: bool = True
-    waited: float = 0
+    waits: RealWaits = field(default_factory=RealWaits)
     test: CodeType | None = None
 
     def signature(self) -> tuple[str, Counter[tuple[str, str]]]:
@@ -73,7 +74,8 @@ def observing(
     block pass through.
     """
     observation = Observation(fault, test=test)
-    clock = ShiftedTime(None if fault is None or clean is None else patience(clean.waited))
+    waits = RealWaits() if clean is None else clean.waits
+    clock = ShiftedTime(None if fault is None else waits)
     expected = 0 if clean is None else len(clean.calls)
     tape = Tape(clock, fault, limit=expected + 100 + 10 * limits.attempts, seconds=limits.minutes * 60, test=test)
     clock.on_sleep, clock.on_stuck = tape.check, tape.stuck
@@ -82,6 +84,7 @@ def observing(
         tape.on_begin = count.sample
     try:
         with ExitStack() as undo:
+            restore_lost()
             for library in (over_httpcore, over_urllib3, over_aiohttp, over_redis):
                 library.install(undo)
             over_grpc.install(undo, tape)
@@ -94,5 +97,5 @@ def observing(
         raise
     finally:
         observation.calls, observation.injected, observation.ended = tape.calls, tape.injected, tape.ended
-        observation.elapsed, observation.judged, observation.waited = clock.elapsed, clock.judged, clock.waited
+        observation.elapsed, observation.judged, observation.waits = clock.elapsed, clock.judged, clock.waits
         observation.effects = count.after()

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import pytest
 from _pytest.runner import runtestprotocol
 
+from forbear.testing.storm.clocks import restore_lost
 from forbear.testing.storm.faults import PlannedFault, parse_fault
 from forbear.testing.storm.function import chosen, differs
 from forbear.testing.storm.judge import StormFinding, judge, unstable
@@ -95,7 +96,7 @@ class StormPlugin:
             _, again = self._run(item, None, options, clean)
         if clean.signature() != again.signature():
             return self._end(item, nextitem, reports, [unstable(item.nodeid, differs(clean, again))])
-        clean.waited = max(clean.waited, again.waited)
+        clean.waits.add(again.waits)
         self._calls |= {f"{call.label}#{call.number}" for call in clean.calls} if self._only else set()
         if self._only is not None:
             if not any(self._only.hits(call.label, call.number) for call in clean.calls):
@@ -136,6 +137,7 @@ class StormPlugin:
         with nullcontext() if _is_shown(fault, clean, self._only) else _quiet(item):
             reports = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
         self._next = None
+        restore_lost()
         return reports, run.seen or Observation(fault)
 
     def _end(

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from forbear.testing.storm.shifted_time import replace
+from forbear.testing.storm.patching import replace
 from forbear.testing.storm.tape import SentCall, Tape, active, http_call
 from forbear.testing.storm.wire import canned
 

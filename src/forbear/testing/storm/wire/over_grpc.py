@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from forbear.grpc.call import GrpcCall
 from forbear.services import registry
 from forbear.testing.storm.faults import FAULTS
-from forbear.testing.storm.shifted_time import replace
+from forbear.testing.storm.patching import replace
 from forbear.testing.storm.stack import user_stack
 from forbear.testing.storm.tape import Tape, active
 

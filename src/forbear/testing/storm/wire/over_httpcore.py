@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import Any
 
-from forbear.testing.storm.shifted_time import replace
+from forbear.testing.storm.patching import replace
 from forbear.testing.storm.tape import SentCall, Tape, active, http_call
 from forbear.testing.storm.wire import canned
 

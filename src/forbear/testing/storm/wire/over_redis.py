@@ -8,7 +8,7 @@ from typing import Any
 from forbear.exchange.redis.work import single
 from forbear.testing.storm.counting import watch_redis
 from forbear.testing.storm.faults import REDIS_FAULTS
-from forbear.testing.storm.shifted_time import replace
+from forbear.testing.storm.patching import replace
 from forbear.testing.storm.tape import SentCall, Tape, active, steady
 
 _ATTRIBUTE = "_forbear_storm"

@@ -6,7 +6,7 @@ from http.client import IncompleteRead, RemoteDisconnected
 from io import BytesIO
 from typing import Any
 
-from forbear.testing.storm.shifted_time import replace
+from forbear.testing.storm.patching import replace
 from forbear.testing.storm.tape import SentCall, Tape, active, http_call
 from forbear.testing.storm.wire import canned
 
