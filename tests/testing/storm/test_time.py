@@ -221,3 +221,58 @@ def test_sleep_waits_for_real_work(server: OrdersServer, work: Callable[[], None
     assert report.runs == 1
     assert not report.findings
     assert time.monotonic() - began < 30
+
+
+def bare(url: str) -> None:
+    """Fetch until it works, and swallow everything else."""
+    while True:
+        try:
+            requests.get(f"{url}/orders", timeout=5).raise_for_status()
+            return
+        except:  # noqa: E722 - the mistake to be found
+            pass
+
+
+def around(url: str) -> None:
+    """Do the same around a function that does it already."""
+    while True:
+        try:
+            bare(url)
+            return
+        except BaseException:
+            continue
+
+
+def sleeping(url: str) -> None:
+    """Swallow the error of a wait too."""
+    while True:
+        with suppress(BaseException):
+            try:
+                requests.get(f"{url}/orders", timeout=5).raise_for_status()
+                return
+            except Exception:
+                vars(time)["sleep"](1)
+
+
+async def abare(url: str) -> None:
+    """Swallow everything in a loop of asyncio."""
+    async with httpx.AsyncClient(timeout=5, verify=False) as client:
+        while True:
+            try:
+                (await client.get(f"{url}/orders")).raise_for_status()
+                return
+            except BaseException:
+                continue
+
+
+@pytest.mark.parametrize("work", [bare, around, sleeping, abare])
+def test_a_run_ends_that_swallows_its_end(server: OrdersServer, work: Callable[[str], Any]) -> None:
+    """A loop that swallows every error is ended, and a later run is not touched."""
+    before = sys.gettrace(), sys.getprofile()
+    report = storm(lambda: work(server.url), only="GET /orders#1+:refused", attempts=2)
+    assert [(finding.kind, finding.rule) for finding in report.findings] == [
+        ("storm", "UNBOUNDED"),
+        ("late", "CATCH-ALL"),
+    ]
+    assert (sys.gettrace(), sys.getprofile()) == before
+    assert not storm(lambda: fetch(server.url), only="GET /orders#1:refused").findings

@@ -81,9 +81,13 @@ def judge(
     if hit is None:
         return [unstable(test, f"{fault.label}#{fault.number} did not occur in the run with the fault")]
     return [
-        StormFinding(kind, KINDS[kind].rule, test, hit.site, f"{hit.label}#{hit.number}", str(fault), text)
+        StormFinding(kind, _rule(kind, run), test, hit.site, f"{hit.label}#{hit.number}", str(fault), text)
         for kind, text in _judged(clean, run, hit, limits, nested=nested)
     ]
+
+
+def _rule(kind: str, run: Observation) -> str:
+    return "CATCH-ALL" if kind == "late" and run.swallowed else KINDS[kind].rule
 
 
 def _judged(
@@ -96,7 +100,9 @@ def _judged(
     yield from duplicated
     if lasting:
         yield from _too_many(run, attempts, limits.attempts, nested=nested)
-    if run.ended == STUCK:
+    if run.swallowed:
+        yield "late", "no end: a bare `except:`, or one of BaseException, goes on after each error, interrupts included"
+    elif run.ended == STUCK:
         yield "late", "no end: the test waits for something that does not come, and without a limit"
     elif run.judged and run.elapsed > limits.minutes * 60:
         yield "late", f"no end within {limits.minutes:g} virtual minutes"

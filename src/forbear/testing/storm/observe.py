@@ -36,7 +36,8 @@ class Observation:
 
     `effects` has how often each effect occurred, by its source. `elapsed` is in virtual seconds, `ended` says why the
     storm ended the run, and `judged` is false if timing means nothing because a server shared the event loop. `waits`
-    has what the run waited for in real time. `test` is the code of the test function.
+    has what the run waited for in real time. `swallowed` is true if the code went on after the storm had ended it.
+    `test` is the code of the test function.
     """
 
     fault: PlannedFault | None
@@ -48,6 +49,7 @@ class Observation:
     elapsed: float = 0
     ended: str | None = None
     judged: bool = True
+    swallowed: bool = False
     waits: RealWaits = field(default_factory=RealWaits)
     test: CodeType | None = None
 
@@ -96,6 +98,8 @@ def observing(
         observation.outcome, observation.error = "failed", error
         raise
     finally:
+        tape.ends.release()
+        observation.swallowed = tape.ends.found
         observation.calls, observation.injected, observation.ended = tape.calls, tape.injected, tape.ended
         observation.elapsed, observation.judged, observation.waits = clock.elapsed, clock.judged, clock.waits
         observation.effects = count.after()

@@ -98,6 +98,11 @@ def is_part_of(code: CodeType, test: CodeType | None) -> bool:
     return code is test or code.co_qualname.startswith(f"{test.co_qualname}.")
 
 
+def is_of_library(file: str) -> bool:
+    """Return whether a file is one of forbear, the standard library or an installed package."""
+    return file.startswith((_HERE, "<", *_LIBRARIES))
+
+
 def is_of_client(file: str) -> bool:
     """Return whether a file is one of the standard library or of a client library."""
     return file.startswith(("<", *_LIBRARIES)) and _package(file) in _CLIENTS

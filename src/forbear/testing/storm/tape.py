@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from forbear.http.request import Request
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
+from forbear.testing.storm.ending import SwallowedEnds
 from forbear.testing.storm.faults import FAULTS, PlannedFault
 from forbear.testing.storm.shifted_time import ShiftedTime
 from forbear.testing.storm.stack import UserStack, user_stack
@@ -81,7 +82,8 @@ class Tape:
     """The record of one run under at most one `fault`; `limit` and `seconds` are where the run is ended.
 
     `limit` is a number of calls, `seconds` are virtual. `injected` holds the errors that the storm raised. `ended` says
-    why the run was ended, None if it was not. `test` is the code of the test function.
+    why the run was ended, None if it was not, and `ends` whether the code goes on nevertheless. `test` is the code of
+    the test function.
     """
 
     time: ShiftedTime
@@ -96,6 +98,10 @@ class Tape:
     numbers: Counter[str] = field(default_factory=Counter)
     lock: Lock = field(default_factory=Lock)
     on_begin: Callable[[SentCall | None], None] = lambda call: None
+    ends: SwallowedEnds = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ends = SwallowedEnds(self._end)
 
     def begin(
         self,
@@ -133,7 +139,11 @@ class Tape:
         elif self.fault is not None and self.time.elapsed > self.seconds:
             self.ended = self.ended or f"{self.time.elapsed / 60:.0f} virtual minutes"
         if self.ended is not None:
-            raise StormEnded(f"the storm ended this run after {self.ended}")
+            self.ends.note()
+            raise self._end()
+
+    def _end(self) -> StormEnded:
+        return StormEnded(f"the storm ended this run after {self.ended}")
 
     def stuck(self) -> None:
         """End a run that waits for something that does not come: raise StormEnded."""
