@@ -18,7 +18,7 @@ import pytest
 import requests
 import trio
 
-from forbear.testing.storm import storm
+from forbear.testing.storm import shifted_time, storm
 from forbear.testing.storm.clocks import FAKES, restore_lost
 from forbear.testing.storm.shifted_time import REAL
 from tests.support.testing.orders import OrdersHandler, OrdersServer, orders_server
@@ -276,3 +276,42 @@ def test_a_run_ends_that_swallows_its_end(server: OrdersServer, work: Callable[[
     ]
     assert (sys.gettrace(), sys.getprofile()) == before
     assert not storm(lambda: fetch(server.url), only="GET /orders#1:refused").findings
+
+
+def test_all_clocks_agree(server: OrdersServer) -> None:
+    """The clocks in nanoseconds move on by a skipped wait as those in seconds do."""
+    moved: list[tuple[float, float]] = []
+    names = ("monotonic", "time", "perf_counter")
+
+    def timed() -> None:
+        clocks = [(vars(time)[name], vars(time)[f"{name}_ns"]) for name in names]
+        began = [(seconds(), nanoseconds()) for seconds, nanoseconds in clocks]
+        vars(time)["sleep"](300)
+        for (seconds, nanoseconds), (first, second) in zip(clocks, began, strict=True):
+            moved.append((seconds() - first, (nanoseconds() - second) / 1e9))
+        fetch(server.url)
+
+    storm(timed, only="GET /orders#1:lost")
+    assert len(moved) == 9
+    assert all(300 <= value < 360 for pair in moved for value in pair)
+
+
+def test_only_the_first_endless_wait_takes_long(server: OrdersServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After one wait without an end, later runs of the test are ended far earlier."""
+    monkeypatch.setattr(shifted_time, "_STUCK", 0.2)
+    monkeypatch.setattr(shifted_time, "_STUCK_AGAIN", 0.05)
+    monkeypatch.setattr(shifted_time, "_PATIENCE", 0.01)
+    waits: list[float] = []
+
+    def hang() -> None:
+        if requests.get(f"{server.url}/orders", timeout=5).status_code == 503:
+            began = REAL["monotonic"]()
+            try:
+                Event().wait()
+            finally:
+                waits.append(REAL["monotonic"]() - began)
+
+    report = storm(hang, faults=["503"])
+    assert {finding.kind for finding in report.findings} == {"late"}
+    assert len(waits) == 2
+    assert waits[0] >= 0.2 > waits[1]

@@ -100,7 +100,7 @@ def is_part_of(code: CodeType, test: CodeType | None) -> bool:
 
 def is_of_library(file: str) -> bool:
     """Return whether a file is one of forbear, the standard library or an installed package."""
-    return file.startswith((_HERE, "<", *_LIBRARIES))
+    return source_of(file) is None
 
 
 def is_of_client(file: str) -> bool:
