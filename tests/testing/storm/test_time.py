@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
@@ -13,12 +14,13 @@ from threading import Event, Thread
 from typing import Any
 
 import aiohttp
+import backoff
 import httpx
 import pytest
 import requests
 import trio
 
-from forbear.testing.storm import shifted_time, storm
+from forbear.testing.storm import storm
 from forbear.testing.storm.clocks import FAKES, restore_lost
 from forbear.testing.storm.shifted_time import REAL
 from tests.support.testing.orders import OrdersHandler, OrdersServer, orders_server
@@ -223,61 +225,6 @@ def test_sleep_waits_for_real_work(server: OrdersServer, work: Callable[[], None
     assert time.monotonic() - began < 30
 
 
-def bare(url: str) -> None:
-    """Fetch until it works, and swallow everything else."""
-    while True:
-        try:
-            requests.get(f"{url}/orders", timeout=5).raise_for_status()
-            return
-        except:  # noqa: E722 - the mistake to be found
-            pass
-
-
-def around(url: str) -> None:
-    """Do the same around a function that does it already."""
-    while True:
-        try:
-            bare(url)
-            return
-        except BaseException:
-            continue
-
-
-def sleeping(url: str) -> None:
-    """Swallow the error of a wait too."""
-    while True:
-        with suppress(BaseException):
-            try:
-                requests.get(f"{url}/orders", timeout=5).raise_for_status()
-                return
-            except Exception:
-                vars(time)["sleep"](1)
-
-
-async def abare(url: str) -> None:
-    """Swallow everything in a loop of asyncio."""
-    async with httpx.AsyncClient(timeout=5, verify=False) as client:
-        while True:
-            try:
-                (await client.get(f"{url}/orders")).raise_for_status()
-                return
-            except BaseException:
-                continue
-
-
-@pytest.mark.parametrize("work", [bare, around, sleeping, abare])
-def test_a_run_ends_that_swallows_its_end(server: OrdersServer, work: Callable[[str], Any]) -> None:
-    """A loop that swallows every error is ended, and a later run is not touched."""
-    before = sys.gettrace(), sys.getprofile()
-    report = storm(lambda: work(server.url), only="GET /orders#1+:refused", attempts=2)
-    assert [(finding.kind, finding.rule) for finding in report.findings] == [
-        ("storm", "UNBOUNDED"),
-        ("late", "CATCH-ALL"),
-    ]
-    assert (sys.gettrace(), sys.getprofile()) == before
-    assert not storm(lambda: fetch(server.url), only="GET /orders#1:refused").findings
-
-
 def test_all_clocks_agree(server: OrdersServer) -> None:
     """The clocks in nanoseconds move on by a skipped wait as those in seconds do."""
     moved: list[tuple[float, float]] = []
@@ -296,22 +243,34 @@ def test_all_clocks_agree(server: OrdersServer) -> None:
     assert all(300 <= value < 360 for pair in moved for value in pair)
 
 
-def test_only_the_first_endless_wait_takes_long(server: OrdersServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After one wait without an end, later runs of the test are ended far earlier."""
-    monkeypatch.setattr(shifted_time, "_STUCK", 0.2)
-    monkeypatch.setattr(shifted_time, "_STUCK_AGAIN", 0.05)
-    monkeypatch.setattr(shifted_time, "_PATIENCE", 0.01)
-    waits: list[float] = []
+@backoff.on_exception(backoff.constant, requests.RequestException, interval=20, jitter=None, max_time=60)
+def limited(url: str) -> None:
+    """Fetch for up to a minute, by backoff, which reads datetime.now()."""
+    requests.get(f"{url}/orders", timeout=5).raise_for_status()
 
-    def hang() -> None:
-        if requests.get(f"{server.url}/orders", timeout=5).status_code == 503:
-            began = REAL["monotonic"]()
-            try:
-                Event().wait()
-            finally:
-                waits.append(REAL["monotonic"]() - began)
 
-    report = storm(hang, faults=["503"])
-    assert {finding.kind for finding in report.findings} == {"late"}
-    assert len(waits) == 2
-    assert waits[0] >= 0.2 > waits[1]
+def limited_by_date(url: str) -> None:
+    """Do the same by hand."""
+    end = datetime.now(UTC) + timedelta(seconds=60)
+    while True:
+        try:
+            requests.get(f"{url}/orders", timeout=5).raise_for_status()
+            return
+        except requests.RequestException:
+            if datetime.now(UTC) > end:
+                raise
+            vars(time)["sleep"](20)
+
+
+@pytest.mark.parametrize("work", [limited, limited_by_date])
+def test_dates_move_on(server: OrdersServer, work: Callable[[str], None]) -> None:
+    """A limit by datetime.now() ends a loop, and dates are real ones again afterwards."""
+    real, kinds = datetime, list[bool]()
+
+    def dated() -> None:
+        kinds.append(isinstance(real.now(UTC), datetime) and type(datetime(2020, 1, 1, tzinfo=UTC)) is real)
+        work(server.url)
+
+    assert not storm(dated, only="GET /orders#1+:503").findings
+    assert kinds == [True] * 3
+    assert datetime is real

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from forbear.run.runtime import Runtime, current
+from forbear.testing.storm.dates import shift_dates
 from forbear.testing.storm.patching import replace, sweep
 from forbear.testing.storm.shifted_time import KEEP, REAL, ShiftedTime, caller
 
@@ -24,6 +25,11 @@ _clocks: list[ShiftedTime] = []
 def clock_here() -> ShiftedTime | None:
     """Return the clock of the current run, None outside of one and in threads that keep real time."""
     return _clocks[-1] if _clocks and _clocks[-1].serves() else None
+
+
+def _shift_here() -> float:
+    clock = clock_here()
+    return 0.0 if clock is None else clock.shift
 
 
 @contextmanager
@@ -46,6 +52,7 @@ def shifted(clock: ShiftedTime) -> Generator[ShiftedTime]:
             manager: Any = getattr(_run, "TheIOManager", None)
             if manager is not None:
                 replace(undo, manager, "get_events", _permanent(manager, "get_events", _get_events))
+        shift_dates(undo, _shift_here)
         _clocks.append(clock)
         undo.callback(_clocks.remove, clock)
         yield clock
