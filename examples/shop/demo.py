@@ -15,7 +15,11 @@ import pytest
 from forbear.cli.app import app
 
 STEPS = (
-    ("Audit reads the shop, and suspects three retries.", "forbear audit before --storm-plan plan.json", 1),
+    (
+        "Audit reads the shop. It suspects three retries.",
+        "forbear audit before --select all --storm-plan plan.json",
+        1,
+    ),
     (
         "A storm runs the tests again and again. Each time one suspect gets no response, a late one, or half of one.",
         "pytest before --forbear-storm --forbear-storm-plan plan.json",
@@ -26,7 +30,11 @@ STEPS = (
         "pytest 'before/test_shop.py::test_an_order_is_charged_once' --forbear-fault 'POST /charges#1:lost' --tb=short",
         1,
     ),
-    ("The mended shop sends one Idempotency-Key with all attempts. Audit suspects nothing.", "forbear audit after", 0),
+    (
+        "The mended shop sends one Idempotency-Key with all attempts. Audit suspects nothing.",
+        "forbear audit after --select all",
+        0,
+    ),
     ("And no fault in any call makes the shop charge twice.", "pytest after --forbear-storm", 0),
 )
 """A text, a command, and the exit code that it should have."""

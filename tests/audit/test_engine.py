@@ -18,6 +18,13 @@ def rules(result: Audit) -> list[str]:
     return [finding.rule for finding in result.findings]
 
 
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder of a project that applies all rules."""
+    (tmp_path / "pyproject.toml").write_text('[tool.forbear.audit]\nselect = ["all"]\n')
+    return tmp_path
+
+
 def write(folder: Path, **files: str) -> Path:
     """Write Python files by their names without suffix."""
     for name, text in files.items():

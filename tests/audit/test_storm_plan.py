@@ -6,6 +6,7 @@ from textwrap import dedent
 import pytest
 
 from forbear.audit import AuditSettings, audit
+from forbear.audit.rules import RULES
 from forbear.audit.storm_plan import storm_plan
 from forbear.testing.storm.places import StormPlace
 
@@ -80,7 +81,7 @@ def test_only_rules_that_a_storm_can_prove(tmp_path: Path) -> None:
     (tmp_path / "b.ipynb").write_text(
         '{"cells": [{"cell_type": "code", "source": "import tenacity\\n@tenacity.retry\\ndef f(): ..."}]}'
     )
-    findings = audit([tmp_path], settings=AuditSettings()).findings
+    findings = audit([tmp_path], settings=AuditSettings(select=tuple(RULES))).findings
     assert {(Path(f.path).name, f.rule) for f in findings} > {("a.py", "FIXED"), ("b.ipynb", "UNBOUNDED")}
     (place,) = storm_plan(findings).places
     assert (Path(place.path).name, place.rule) == ("a.py", "UNBOUNDED")

@@ -63,7 +63,7 @@ def test_a_finding_is_printed_with_its_code(code: Path, invoke: Invoke) -> None:
 def test_exit_codes(args: tuple[str, ...], exit_code: int, tmp_path: Path, invoke: Invoke) -> None:
     """The exit code is 1 if a finding that counts is at least as severe as `--fail-on`, by default a warning."""
     (tmp_path / "loop.py").write_text(LOOP)
-    assert invoke("audit", str(tmp_path), "--jobs", "1", *args).exit_code == exit_code
+    assert invoke("audit", str(tmp_path), "--jobs", "1", "--select", "all", *args).exit_code == exit_code
 
 
 def test_json(code: Path, invoke: Invoke) -> None:

@@ -62,7 +62,7 @@ def test_the_reproduction_fails(parts: list[str]) -> None:
 
 def test_the_mended_shop_is_clean(parts: list[str]) -> None:
     """Audit finds nothing after the change, and a storm with all faults is green."""
-    assert parts[3] == "forbear audit after\nno findings in 4 files\n"
+    assert parts[3] == "forbear audit after --select all\nno findings in 4 files\n"
     assert re.search(r"\n2 tests, \d\d runs with a fault, nothing found\n2 passed in ", parts[4])
     assert len(parts) == 5
 

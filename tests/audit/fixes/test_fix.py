@@ -10,9 +10,10 @@ import pytest
 from forbear.audit import AuditSettings, audit
 from forbear.audit.baseline import Baseline
 from forbear.audit.fixes import FixedFile, FixFigures, fix
+from forbear.audit.rules import RULES
 from tests.support.audit.corpus import snippets
 
-SETTINGS = AuditSettings()
+SETTINGS = AuditSettings(select=tuple(RULES))
 BOTH = FixFigures(deadline=60, cap=30)
 
 
