@@ -268,7 +268,7 @@ def _quiet(item: pytest.Item) -> Generator[None]:
     """Keep reports of subtests within the block from all plugins, and errors of threads out of the warnings."""
     caller: Any = item.config.hook.pytest_runtest_logreport
     execute = caller._hookexec
-    caller._hookexec = lambda *arguments: []
+    caller._hookexec = _no_result
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pytest.PytestUnhandledThreadExceptionWarning)
@@ -278,6 +278,10 @@ def _quiet(item: pytest.Item) -> Generator[None]:
         caller._hookexec = execute
         for failed in _failed_subtests(item.config):
             failed.pop(getattr(item, "id", item.nodeid), None)
+
+
+def _no_result(*_: object) -> list[object]:
+    return []
 
 
 def _failed_subtests(config: pytest.Config) -> Iterable[dict[str, int]]:
