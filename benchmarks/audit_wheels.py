@@ -116,7 +116,9 @@ def table(groups: dict[Wheel, list[Finding]]) -> list[str]:
 def run(wheels: Sequence[Wheel], folder: Path, jobs: int) -> Audit:
     """Audit the code of the wheels and print its size, the seconds, and the memory of the largest process."""
     started, busy = time.perf_counter(), _cpu()
-    result = audit([folder / "src" / wheel.folder for wheel in wheels], settings=AuditSettings(), jobs=jobs)
+    result = audit(
+        [folder / "src" / wheel.folder for wheel in wheels], settings=AuditSettings(select=tuple(RULES)), jobs=jobs
+    )
     seconds, busy = time.perf_counter() - started, _cpu() - busy
     own, pool = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     print(

@@ -8,7 +8,9 @@ import pytest
 from benchmarks import audit_sheets
 from benchmarks.audit_excerpts import LONGEST, excerpt, source
 from benchmarks.audit_wheels import LIST, Wheel, by_wheel, main, pinned, table
-from forbear.audit import audit
+from forbear.audit import RULES, AuditSettings, audit
+
+EVERY = AuditSettings(select=tuple(RULES))
 
 _CLIENT = '''\
 import time
@@ -70,7 +72,7 @@ def test_a_list_that_is_not_valid_names_its_line(text: str) -> None:
 
 def test_findings_are_counted_by_half(folder: Path) -> None:
     """The table counts the findings of a rule in each half, and per package."""
-    findings = audit([folder / "src" / wheel.folder for wheel in WHEELS]).findings
+    findings = audit([folder / "src" / wheel.folder for wheel in WHEELS], settings=EVERY).findings
     groups = by_wheel(WHEELS, folder, findings)
     assert {finding.rule for finding in groups[WHEELS[0]]} >= {"UNSAFE", "FIXED", "CATCH-ALL", "LAST-SLEEP"}
     lines = table(groups)
@@ -80,7 +82,7 @@ def test_findings_are_counted_by_half(folder: Path) -> None:
 
 def test_a_sheet_shows_what_a_judgement_needs(folder: Path) -> None:
     """A sheet has the whole function with the line marked, its class, constants and callees, and no copies."""
-    findings = audit([folder / "src"]).findings
+    findings = audit([folder / "src"], settings=EVERY).findings
     groups = {w.folder: [f for f in findings if w.folder in Path(f.path).parts] for w in WHEELS}
     count = audit_sheets.write_findings(folder, "tuning", groups)
     rows = json.loads((folder / "tuning.json").read_text())
