@@ -35,6 +35,8 @@ if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
 
 # google-cloud-storage asks for buckets in threads that outlive a test: they would call what the next test serves.
 os.environ["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "1"
+# google-auth reads this once, at its import: no test looks for the metadata server of a virtual machine.
+os.environ["NO_GCE_CHECK"] = "true"
 
 _LOCAL_NAMES = {"", "localhost"}
 

@@ -3,7 +3,7 @@
 ```python
 from forbear.audit import audit
 
-for finding in audit(["src"]).findings:
+for finding in audit(["examples"]).findings:
     print(finding)
 ```
 """
