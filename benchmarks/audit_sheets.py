@@ -136,7 +136,7 @@ def _policies(code: Source) -> Iterable[ast.stmt]:
 
 
 def _kind(code: Source, node: ast.AST) -> tuple[str, int]:
-    """Return how a function looks like a retry and the line that says so; "" if it does not."""
+    """Return why a function looks like a retry ("" if it does not), and the line with the reason."""
     nodes = list(ast.walk(node))
     for inner in nodes:
         if isinstance(inner, ast.Call):

@@ -79,7 +79,7 @@ def _execute(
 def perform_one(item: Item, settings: Settings | None = None, *, state: StrPath | None = None) -> Outcome:
     """Run one item in this process, and return its outcome; for executors that `execute` cannot use.
 
-    It blocks. If the item fails, or there are no credentials, the outcome says so.
+    It blocks. If the item fails, or there are no credentials, the outcome has the error.
     """
     return perform_batch([item], settings or Settings(), state)[0]
 

@@ -67,9 +67,9 @@ def cp(
     nothing can be done: for example, there are no credentials, or the manifest cannot be written. RuntimeError inside a
     running event loop, since it blocks.
 
-    If the state cannot be kept, the copies continue without it, and a Warned event says so (without `on_event`, a
-    RuntimeWarning). But if other users may write to the folder for the state, large items fail, and a copy with
-    `recursive` may raise TransferError.
+    If the state cannot be kept, the copies continue without it. `on_event` gets a Warned event then; without
+    `on_event`, there is a RuntimeWarning. But if other users may write to the folder for the state, large items fail,
+    and a copy with `recursive` may raise TransferError.
     """
     arguments = CpArguments.of(sources, target, **options)
     return blocking(settings, lambda storage: run_cp(storage, arguments), "acp")

@@ -41,8 +41,8 @@ class CloudStorage(Record):
     """The service Cloud Storage: it judges requests, RPCs and responses. By default the tables' own rules apply.
 
     - `documented` follows the retry page to the letter. An operation of the tables that the page does not name is never
-      repeated. ETags count where the page says so, the start of a resumable session needs the condition of the upload,
-      and every 5xx is transient.
+      repeated. ETags count where the page names them. The start of a resumable session needs the condition of the
+      upload. Every 5xx is transient.
     - `disputed` adds conditions that some source accepts and others reject. The first is an If-Match header on updates,
       which the server may ignore. The others are the metageneration header for ACLs of the XML API, and an etag inside
       a bucket or object of the gRPC API.
