@@ -15,6 +15,9 @@ export UV_SYSTEM_CERTS ?= true
 
 CODE := $(wildcard src tests benchmarks docs tools examples)
 
+# What people read. The reference pages are made of the tables, whose texts are code.
+PROSE := src tools examples docs/generate docs/site $(wildcard docs/*.md *.md)
+
 # A developer who works with retries off still wants to see and test them.
 unexport FORBEAR_DISABLED
 
@@ -79,9 +82,11 @@ test: $(DEV) ## run the tests
 check: lint types layers coverage test ## everything CI asks for
 
 .PHONY: lint
-lint: $(DEV) ## ruff: rules and formatting
+lint: $(DEV) ## ruff: rules and formatting; plain English; reference pages up to date
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
+	@$(PY) -m docs.generate --check
+	@$(PY) tools/plain_english.py --hard $(PROSE)
 
 .PHONY: types
 types: $(DEV) ## mypy --strict and basedpyright
@@ -104,8 +109,7 @@ bench: $(DEV) ## measure against hand-written loops, other retry libraries and o
 	@$(PY) -m benchmarks transfers
 
 .PHONY: docs
-docs: $(DEV) ## run the examples in the documentation, check that its reference pages are up to date
-	@$(PY) -m docs.generate --check
+docs: $(DEV) ## run the examples in the documentation
 	@$(PY) -m pytest tests/docs
 
 .PHONY: reference

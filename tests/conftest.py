@@ -2,6 +2,7 @@
 
 import gc
 import ipaddress
+import itertools
 import os
 import signal
 import sys
@@ -71,10 +72,27 @@ def _stay_on_loopback(event: str, args: tuple[Any, ...]) -> None:
 sys.addaudithook(_stay_on_loopback)
 
 
-def pytest_collection_finish() -> None:
-    """Leave all that is there by now out of every collection to come: a test that asks for one would wait for it."""
+# A run of all tests loads hundreds of libraries. To search them for garbage again and again took a tenth of its time.
+gc.set_threshold(20_000, 20, 10)
+_TESTS_BETWEEN_FREEZES = 200
+_finished = itertools.count(1)
+
+
+def _leave_out_of_collections() -> None:
+    """Leave all that is in use by now out of every collection to come."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_collection_finish() -> None:
+    """Start with only the objects of tests in reach of the collector."""
+    _leave_out_of_collections()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Leave out, now and then, what the tests so far have loaded."""
+    if next(_finished) % _TESTS_BETWEEN_FREEZES == 0:
+        _leave_out_of_collections()
 
 
 @pytest.fixture

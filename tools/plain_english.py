@@ -2,7 +2,8 @@
 
 Run it as `python tools/plain_english.py src docs README.md`. It checks the docstrings, comments and variable names of
 Python files, and the text of Markdown files outside of code. Each finding is one line: `file:line: rule: text`. The
-exit code is 1 if a finding breaks a hard rule, otherwise 0.
+exit code is 1 if a finding breaks a hard rule, otherwise 0. With `--hard` it lists only those that do, as `make lint`
+does.
 """
 
 import ast
@@ -35,7 +36,7 @@ PHRASES = {
 _PHRASES = {rule: re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE) for rule, pattern in PHRASES.items()}
 
 HARD = frozenset({OPENING, "reply", "comes out", "be it", "is told", "so long", "come what may"})
-"""The rules that must hold. The others list candidates, which a reader has to judge."""
+"""The rules that must hold. The others list candidates, which a reader has to judge; in Markdown, `LONG` must hold."""
 
 _QUESTION = re.compile(r"(?:What|Whether|How|Where)\b")
 _NAMES = frozenset({"asked", "found", "given", "told"})
@@ -61,6 +62,11 @@ class Finding(NamedTuple):
     rule: str
     text: str
 
+    @property
+    def is_hard(self) -> bool:
+        """Return whether this must be mended."""
+        return self.rule in HARD or (self.rule == LONG and self.path.suffix == ".md")
+
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.rule}: {self.text}"
 
@@ -76,11 +82,6 @@ def find(paths: Iterable[Path]) -> Iterator[Finding]:
             yield from (Finding(path, line, NAME, name) for line, name in names(text))
         elif path.suffix == ".md":
             yield from _judge(path, paragraphs(path.read_text(encoding="utf-8")))
-
-
-def broken(paths: Iterable[Path], rules: frozenset[str] = HARD) -> list[str]:
-    """Return the findings that break one of `rules`, a line of text for each."""
-    return [str(finding) for finding in find(paths) if finding.rule in rules]
 
 
 @lru_cache(1)  # for the two functions that ask for the nodes of the same file
@@ -137,13 +138,14 @@ def paragraphs(text: str) -> Iterator[Passage]:
             is_fence
             or is_code
             or not content.strip()
-            or content.startswith(("|", "#", "    ", "<!--"))
+            or content.startswith(("#", "    ", "<!--"))
+            or content.lstrip().startswith("|")
             or _DEFINITION.match(content)
         )
         if lines and (ends or re.match(r"\s*(?:[-*]|\d+\.) ", content)):
             yield Passage(start, " ".join(lines))
             lines = []
-        if content.startswith("|"):
+        if content.lstrip().startswith("|"):
             yield from (Passage(line, cell) for cell in re.split(r"(?<!\\)\|", content) if re.search(r"\w", cell))
         elif content.startswith("#"):
             yield Passage(line, content.lstrip("# "))
@@ -179,11 +181,13 @@ def _short(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the findings in the files and folders named, and return the exit code."""
-    findings = list(find(map(Path, arguments)))
+    """Print the findings in the files and folders named, with `--hard` only the hard ones; return the exit code."""
+    only_hard = "--hard" in arguments
+    findings = list(find(Path(argument) for argument in arguments if argument != "--hard"))
     for finding in findings:
-        sys.stdout.write(f"{finding}\n")
-    return 1 if any(finding.rule in HARD for finding in findings) else 0
+        if finding.is_hard or not only_hard:
+            sys.stdout.write(f"{finding}\n")
+    return 1 if any(finding.is_hard for finding in findings) else 0
 
 
 if __name__ == "__main__":

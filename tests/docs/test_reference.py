@@ -1,23 +1,19 @@
-"""The reference pages say what the tables and policies say today, and can be read."""
+"""The reference pages are complete, are made again when out of date, and can be read."""
 
 import json
 import re
-import runpy
 from pathlib import Path
 
 import pytest
 
 from docs.generate import comparison, demo
-from docs.generate.__main__ import COMPARISON, EXPORTS, FLEET, FOLDER, WHY, main, outdated, page
+from docs.generate.__main__ import COMPARISON, EXPORTS, FLEET, FOLDER, WHY, main, page
 from docs.generate.pages import PAGES
 from forbear.cli.explain import tables
 
-ROOT = Path(__file__).parents[2]
 
-
-def test_the_pages_are_up_to_date() -> None:
-    """Every page is what the tables and policies make of it; `make reference` cures a failure."""
-    assert [*outdated()] == []
+def test_every_page_is_made() -> None:
+    """No page stands there that nothing makes; `make lint` checks that the pages are up to date."""
     assert {path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.md")} == set(PAGES)
 
 
@@ -48,14 +44,6 @@ def test_a_page_out_of_date_is_found_and_made_again(
     assert "forbear explain DELETE" in (tmp_path / "pictures" / "explain.svg").read_text(encoding="utf-8").replace(
         "&#160;", " "
     )
-
-
-def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`python -m docs.generate --check` is what `make docs` runs."""
-    monkeypatch.setattr("sys.argv", ["generate", "--check"])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(ROOT / "docs" / "generate" / "__main__.py"), run_name="__main__")
-    assert ended.value.code == 0
 
 
 @pytest.mark.parametrize("name", tables.names())

@@ -11,4 +11,6 @@ class Library:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # pytest asks everything in a test module whether it is a fixture
+            raise AttributeError(name)
         return getattr(import_module(self._name), name)

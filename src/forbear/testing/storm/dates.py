@@ -82,10 +82,24 @@ def shift_dates(undo: ExitStack, shift: Callable[[], float]) -> None:
     _shift.append(shift)
     undo.callback(_shift.remove, shift)
     fakes: dict[int, object] = {id(_Real): ShiftedDatetime, id(dt): _fake_module}
-    for module_name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or (is_of_library(file) and not module_name.startswith("backoff.")):
-            continue
+    for module in _modules_to_shift():
         for attribute, value in list(vars(module).items()):
             if id(value) in fakes:
                 replace(undo, module, attribute, fakes[id(value)])
+
+
+_left_alone: dict[str, ModuleType] = {}
+
+
+def _modules_to_shift() -> list[ModuleType]:
+    """Return the loaded modules of the user, and those of backoff. Each module of a library is looked at once."""
+    found: list[ModuleType] = []
+    for name, module in list(sys.modules.items()):
+        if _left_alone.get(name) is module:
+            continue
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and (name.startswith("backoff.") or not is_of_library(file)):
+            found.append(module)
+        else:
+            _left_alone[name] = module
+    return found
