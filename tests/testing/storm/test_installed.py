@@ -71,3 +71,18 @@ def test_other_code_is_named(packages: Path, monkeypatch: pytest.MonkeyPatch) ->
     stack.source_of.cache_clear()
     (verdict,) = verdicts_of(plan, [])
     assert verdict.text == f"the tests loaded other code: {file}; install the project again"
+
+
+def test_the_modules_of_the_user(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module of a library that the user's own replaces, or whose project becomes known later, is the user's."""
+    library, copy = loaded(packages / "library" / "orders.py"), loaded(packages / "teashop" / "orders.py")
+    monkeypatch.setattr(stack, "_roots", [])
+    stack.source_of.cache_clear()
+    monkeypatch.setitem(sys.modules, "orders", library)
+    monkeypatch.setitem(sys.modules, "teashop.orders", copy)
+    assert not {library, copy} & set(stack.modules_of_user())
+    stack.add_roots(packages.parent / "project")
+    assert {library, copy} & set(stack.modules_of_user()) == {copy}
+    own = loaded(Path(__file__))
+    monkeypatch.setitem(sys.modules, "orders", own)
+    assert {own, copy} <= set(stack.modules_of_user())

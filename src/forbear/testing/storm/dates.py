@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from forbear.testing.storm.patching import replace
-from forbear.testing.storm.stack import is_of_library
+from forbear.testing.storm.stack import modules_of_user
 
 _Real = dt.datetime
 _shift: list[Callable[[], float]] = []
@@ -82,24 +82,8 @@ def shift_dates(undo: ExitStack, shift: Callable[[], float]) -> None:
     _shift.append(shift)
     undo.callback(_shift.remove, shift)
     fakes: dict[int, object] = {id(_Real): ShiftedDatetime, id(dt): _fake_module}
-    for module in _modules_to_shift():
+    backoff = [module for name, module in list(sys.modules.items()) if name.startswith("backoff.")]
+    for module in [*modules_of_user(), *backoff]:
         for attribute, value in list(vars(module).items()):
             if id(value) in fakes:
                 replace(undo, module, attribute, fakes[id(value)])
-
-
-_left_alone: dict[str, ModuleType] = {}
-
-
-def _modules_to_shift() -> list[ModuleType]:
-    """Return the loaded modules of the user, and those of backoff. Each module of a library is looked at once."""
-    found: list[ModuleType] = []
-    for name, module in list(sys.modules.items()):
-        if _left_alone.get(name) is module:
-            continue
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and (name.startswith("backoff.") or not is_of_library(file)):
-            found.append(module)
-        else:
-            _left_alone[name] = module
-    return found

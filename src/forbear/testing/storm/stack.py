@@ -9,7 +9,7 @@ import sysconfig
 from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePath
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import NamedTuple
 
 _HERE = str(Path(__file__).parents[2])
@@ -32,6 +32,7 @@ def add_roots(*folders: Path) -> None:
     """Take the code in these folders and their `src` for the user's, also where it runs as an installed copy."""
     _roots.extend(folder for folder in folders if folder not in _roots)
     source_of.cache_clear()
+    _modules_of_libraries.clear()
 
 
 @cache
@@ -101,6 +102,23 @@ def is_part_of(code: CodeType, test: CodeType | None) -> bool:
 def is_of_library(file: str) -> bool:
     """Return whether a file is one of forbear, the standard library or an installed package."""
     return source_of(file) is None
+
+
+_modules_of_libraries: dict[str, ModuleType] = {}
+
+
+def modules_of_user() -> list[ModuleType]:
+    """Return the loaded modules that are the user's code; each of a library is looked at once."""
+    modules: list[ModuleType] = []
+    for name, module in list(sys.modules.items()):
+        if _modules_of_libraries.get(name) is module:
+            continue
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and not is_of_library(file):
+            modules.append(module)
+        else:
+            _modules_of_libraries[name] = module
+    return modules
 
 
 def is_of_client(file: str) -> bool:
