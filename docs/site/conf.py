@@ -11,7 +11,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from docs.site.contents import with_contents, with_local_links  # noqa: E402 - found by the line above
+from docs.site.contents import for_readers, with_contents, with_local_links  # noqa: E402 - found by the line above
 
 project = "forbear"
 author = "The forbear authors"
@@ -37,15 +37,16 @@ html_title = "forbear"
 html_copy_source = False
 html_show_sphinx = False
 html_use_index = False
+html_static_path = ["static"]
+html_css_files = ["forbear.css"]
+html_js_files = ["offline.js"]
 html_additional_pages = {"index": "start.html"}
 templates_path = ["templates"]
-pygments_style = "friendly"
-pygments_dark_style = "native"
 
 
 def _read(app: Any, name: str, source: list[str]) -> None:
-    """Give the pages that list other pages a table of contents, and README links into the site."""
-    source[0] = with_contents(name, with_local_links(name, source[0]))
+    """Give the pages that list other pages a table of contents, README links into the site, and all clear titles."""
+    source[0] = with_contents(name, with_local_links(name, for_readers(name, source[0])))
 
 
 def setup(app: Any) -> dict[str, Any]:

@@ -32,6 +32,16 @@ def with_local_links(name: str, text: str) -> str:
     return _ABSOLUTE.sub("", text) if name == "README" else text
 
 
+_NOTE = re.compile(r"^`make reference` generates this page .+?\. Do not edit it by hand\.\s+", re.MULTILINE)
+_TITLES = {"README": "# Overview of ", "docs/reference/api/forbear": "# API: "}
+
+
+def for_readers(name: str, text: str) -> str:
+    """Return the text of a page without its note to editors, and with a title that only one page of the site has."""
+    title = next((title for start, title in _TITLES.items() if name.startswith(start)), "# ")
+    return re.sub(_NOTE, "", text, count=1).replace("# ", title, 1)
+
+
 def with_contents(name: str, text: str) -> str:
     """Return the text of a page; one of `HUBS` gets a hidden table of contents for each part that has links."""
     if name not in HUBS:
