@@ -124,12 +124,16 @@ site: $(SITE) ## build the documentation as a site in build/site; a warning or a
 	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/site
 	@$(PY) -m docs.site build/site
 
+.PHONY: site-look
+site-look: site ## look at the site in a real browser: CHROMIUM=, one on PATH or from npm; pictures in build/site-look
+	@$(PY) -m docs.site.look build/site build/site-look
+
 .PHONY: unasync
 unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
 	@$(PY) tools/unasync.py
 
 .PHONY: soak
-soak: $(DEV) ## the tests marked soak too, with many more generated examples
+soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated examples
 	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o faulthandler_timeout=7200
 
 .PHONY: waits
