@@ -1,4 +1,4 @@
-"""Customer-supplied encryption keys: in both APIs, an object can only be read with its key."""
+"""Encryption keys: in both APIs, an object can only be read with its customer-supplied key; KMS keys have names."""
 
 import base64
 import hashlib
@@ -25,6 +25,7 @@ def key(letter: bytes, prefix: str = "x-goog-encryption-") -> dict[str, str]:
 
 A, B = key(b"a"), key(b"b")
 SOURCE_A = key(b"a", "x-goog-copy-source-encryption-")
+KMS = "projects/p/locations/us/keyRings/r/cryptoKeys/k"
 
 
 def reason(response: httpx.Response) -> tuple[int, str]:
@@ -72,11 +73,14 @@ def test_only_the_key_opens(http: httpx.Client, write: Callable[[httpx.Client], 
         assert got.headers["x-goog-encryption-key-sha256"] == A["x-goog-encryption-key-sha256"]
     assert [http.get("/bkt/o", headers=each).status_code for each in ({}, B, A)] == [400, 400, 200]
     digest = A["x-goog-encryption-key-sha256"]
+    assert reason(http.get(OBJECT, headers=B)) == (400, "customerEncryptionKeyIsIncorrect")
     for headers, shown in (({}, False), (A, True)):
         resource = http.get(OBJECT, headers=headers).json()
         assert resource["customerEncryption"] == {"encryptionAlgorithm": "AES256", "keySha256": digest}
         assert ("crc32c" in resource) is shown
-    assert "crc32c" not in http.get("/storage/v1/b/bkt/o").json()["items"][0]
+    for headers in ({}, A):
+        listed = http.get("/storage/v1/b/bkt/o", headers=headers).json()["items"][0]
+        assert ("crc32c" in listed, listed["customerEncryption"]["keySha256"]) == (False, digest)
 
 
 def test_copies_need_the_key(cloud: Cloud, http: httpx.Client) -> None:
@@ -133,4 +137,47 @@ def test_bad_keys(cloud: Cloud, http: httpx.Client, change: dict[str, str], word
 def test_a_key_for_nothing(http: httpx.Client) -> None:
     """Reading an object that has no key fails if the request has one."""
     http.put("/bkt/o", content=b"x")
-    assert reason(http.get(f"{OBJECT}?alt=media", headers=A)) == (400, "resourceNotEncryptedWithCustomerEncryptionKey")
+    for query in ("?alt=media", ""):
+        refused = reason(http.get(f"{OBJECT}{query}", headers=A))
+        assert refused == (400, "resourceNotEncryptedWithCustomerEncryptionKey")
+
+
+def test_each_round_of_a_rewrite_needs_the_keys(http: httpx.Client) -> None:
+    """A token continues only the rewrite with the same keys for source and copy."""
+    http.post(f"{UPLOAD}?uploadType=media&name=o", content=bytes(3 << 20), headers=A)
+    rewrite = f"{OBJECT}/rewriteTo/b/bkt/o/c?maxBytesRewrittenPerCall={1 << 20}"
+    assert reason(http.post(rewrite)) == (400, "resourceIsEncryptedWithCustomerEncryptionKey")
+    token = http.post(rewrite, headers={**SOURCE_A, **B}).json()["rewriteToken"]
+    for wrong in ({}, B, SOURCE_A, {**SOURCE_A, **A}):
+        assert http.post(f"{rewrite}&rewriteToken={token}", headers=wrong).status_code == 400
+    while "resource" not in (values := http.post(f"{rewrite}&rewriteToken={token}", headers={**SOURCE_A, **B}).json()):
+        token = values["rewriteToken"]
+    assert values["resource"]["customerEncryption"]["keySha256"] == B["x-goog-encryption-key-sha256"]
+
+
+def test_kms_keys(http: httpx.Client) -> None:
+    """An object has the KMS key of its request, or the bucket's; anybody reads it, and listings lack its hashes."""
+    http.put("/bkt/o", content=b"x")
+    rewrite = f"{OBJECT}/rewriteTo/b/bkt/o/copy"
+    compose = {"sourceObjects": [{"name": "o"}]}
+    writes: list[tuple[str, Callable[[], httpx.Response]]] = [
+        ("media", lambda: http.post(f"{UPLOAD}?uploadType=media&name=media&kmsKeyName={KMS}", content=b"x")),
+        ("copy", lambda: http.post(f"{rewrite}?destinationKmsKeyName={KMS}")),
+        ("composed", lambda: http.post(f"/storage/v1/b/bkt/o/composed/compose?kmsKeyName={KMS}", json=compose)),
+        ("xml", lambda: http.put("/bkt/xml", content=b"x", headers={"x-goog-encryption-kms-key-name": KMS})),
+    ]
+    for name, write in writes:
+        assert (name, write().status_code) == (name, 200)
+        resource = http.get(f"/storage/v1/b/bkt/o/{name}").json()
+        assert (name, resource["kmsKeyName"]) == (name, f"{KMS}/cryptoKeyVersions/1")
+        assert "crc32c" in resource
+        read = http.get(f"/storage/v1/b/bkt/o/{name}?alt=media")
+        assert (read.content, read.headers["x-goog-encryption-kms-key-name"]) == (b"x", resource["kmsKeyName"])
+    listed = http.get("/storage/v1/b/bkt/o").json()["items"]
+    assert ["crc32c" in each for each in listed] == ["kmsKeyName" not in each for each in listed]
+    assert http.patch("/storage/v1/b/bkt", json={"encryption": {"defaultKmsKeyName": KMS}}).status_code == 200
+    assert "kmsKeyName" in http.post(f"{UPLOAD}?uploadType=media&name=o", content=b"x").json()
+    assert "kmsKeyName" not in by_media(http).json()
+    for query, headers in ((KMS, A), ("a key", {})):
+        refused = http.post(f"{UPLOAD}?uploadType=media&name=o&kmsKeyName={query}", content=b"x", headers=headers)
+        assert reason(refused) == (400, "invalid")

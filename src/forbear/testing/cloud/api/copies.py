@@ -4,9 +4,9 @@ from forbear.testing.cloud.api.objects import resource_of, written
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, invalid, json_response, required
 from forbear.testing.cloud.storage.conditions import read_conditions
-from forbear.testing.cloud.storage.encryption import check_key, check_source_key, read_key
+from forbear.testing.cloud.storage.encryption import check_key, check_source_key, keys_for
 from forbear.testing.cloud.storage.fields import integer, items, mapping, query_integer, text
-from forbear.testing.cloud.storage.model import StoredObject
+from forbear.testing.cloud.storage.model import ObjectKeys, StoredObject
 from forbear.testing.cloud.storage.retention import check_unprotected
 from forbear.testing.cloud.storage.sessions import Rewrite
 from forbear.testing.cloud.storage.writable import check_object_name, merged, object_fields, predefined_acl
@@ -42,7 +42,8 @@ def compose(call: ApiCall) -> HttpResponse:
     call.conditions().check_write(bucket.live(name))
     fields = merged({}, object_fields(mapping(body, "destination")))
     acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
-    return written(call, call.store.compose(sources, bucket.name, name, fields, acl, read_key(call.request.headers)))
+    keys = keys_for(bucket, call.request.headers, call.query.get("kmsKeyName"))
+    return written(call, call.store.compose(sources, bucket.name, name, fields, acl, keys))
 
 
 def copy(call: ApiCall) -> HttpResponse:
@@ -54,20 +55,22 @@ def rewrite(call: ApiCall) -> HttpResponse:
     """Copy an object, in several calls if the query's `maxBytesRewrittenPerCall` is smaller than the object.
 
     Each call but the last responds with a token, with which the next one continues. The last one creates the copy and
-    responds with its resource.
+    responds with its resource. Each call needs the source's key, and the same keys for the copy.
     """
     limit = query_integer(call.query, "maxBytesRewrittenPerCall")
     if limit is not None and (limit <= 0 or limit % _MEBIBYTE):
         raise invalid(f"Invalid value for maxBytesRewrittenPerCall: {limit}. It must be a multiple of {_MEBIBYTE}.")
     source = _source(call)
+    check_source_key(source, call.request.headers)
     _check_destination(call)
-    plan = (source.resource, source.generation, call.names["destinationBucket"], call.names["destinationObject"])
+    bucket, name = call.names["destinationBucket"], call.names["destinationObject"]
+    plan = source.resource, source.generation, bucket, name, _keys(call)
     token = call.query.get("rewriteToken")
     so_far = 0
     if token:
         begun = call.store.rewrites.get(token)
         if begun is None or begun.plan != plan:
-            raise invalid("Invalid value for rewriteToken: it does not belong to this rewrite, or the source changed.")
+            raise invalid("Invalid value for rewriteToken: the rewrite, its source or its keys are others.")
         so_far = begun.copied
     size = len(source.content)
     copied = size if limit is None else min(so_far + limit, size)
@@ -109,7 +112,7 @@ def move(call: ApiCall) -> HttpResponse:
         source.fields,
         acl=source.acl,
         components=source.components,
-        key_sha256=source.key_sha256,
+        keys=source.keys,
     )
     call.store.delete_object(source, for_good=not bucket.versioned)
     return written(call, item)
@@ -148,5 +151,10 @@ def _copied(call: ApiCall, source: StoredObject) -> StoredObject:
     else:
         fields = {name: value for name, value in source.fields.items() if name not in _HOLDS}
     acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
-    key = read_key(call.request.headers)
-    return call.store.copy(source, bucket.name, call.names["destinationObject"], fields, acl, key)
+    return call.store.copy(source, bucket.name, call.names["destinationObject"], fields, acl, _keys(call))
+
+
+def _keys(call: ApiCall) -> ObjectKeys:
+    """Return the keys that the copy at the destination of the path gets."""
+    bucket = call.store.bucket(call.names["destinationBucket"])
+    return keys_for(bucket, call.request.headers, call.query.get("destinationKmsKeyName"))

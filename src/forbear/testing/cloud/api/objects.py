@@ -10,7 +10,7 @@ from forbear.testing.cloud.http.messages import (
     invalid,
     json_response,
 )
-from forbear.testing.cloud.storage.encryption import is_readable
+from forbear.testing.cloud.storage.encryption import check_key, has_listed_hashes, is_readable, read_key
 from forbear.testing.cloud.storage.fields import query_flag, required_integer
 from forbear.testing.cloud.storage.listing import list_objects
 from forbear.testing.cloud.storage.model import StoredObject
@@ -30,7 +30,7 @@ def get(call: ApiCall) -> HttpResponse:
     """Read the metadata of an object, or its bytes with alt=media or under /download/.
 
     With softDeleted=true and a generation, read the metadata of a soft-deleted one. Respond 404 if it does not exist,
-    412 or 304 if it does not meet the preconditions.
+    412 or 304 if it does not meet the preconditions, and 400 if the headers have another key than the object.
     """
     alt = call.query.get("alt", "json")
     if alt not in {"json", "media"}:
@@ -40,7 +40,11 @@ def get(call: ApiCall) -> HttpResponse:
         raise invalid("The content of a soft-deleted object cannot be read: restore it first.")
     item = _deleted(call) if deleted else call.item()
     call.check_read(item)
-    return media(item, call.request) if as_media else object_response(call, item)
+    if as_media:
+        return media(item, call.request)
+    if read_key(call.request.headers) is not None:
+        check_key(item, call.request.headers)
+    return object_response(call, item)
 
 
 def wants_media(request: HttpRequest) -> bool:
@@ -56,7 +60,7 @@ def list_(call: ApiCall) -> HttpResponse:
     query, bucket = call.query, call.bucket()
     call.store.deleted_objects(bucket)  # removes those that can no longer be restored
     page = list_objects(bucket, query, versions=query_flag(query, "versions"))
-    resources = [resource_of(call, item) for item in page.items]
+    resources = [resource_of(call, item, hashes=has_listed_hashes(item)) for item in page.items]
     return json_response(listing("objects", resources, page.token, prefixes=page.prefixes))
 
 
@@ -104,7 +108,7 @@ def restore(call: ApiCall) -> HttpResponse:
     old, bucket = _deleted(call), call.bucket()
     call.conditions().check_write(bucket.live(old.name))
     acl = old.acl if query_flag(call.query, "copySourceAcl") else None
-    item = call.store.copy(old, bucket.name, old.name, old.fields, acl, old.key_sha256)
+    item = call.store.copy(old, bucket.name, old.name, old.fields, acl, old.keys)
     return written(call, item)
 
 
@@ -124,12 +128,12 @@ def object_response(call: ApiCall, item: StoredObject) -> HttpResponse:
     return json_response(resource_of(call, item), headers=(("ETag", item.etag),))
 
 
-def resource_of(call: ApiCall, item: StoredObject) -> JsonObject:
+def resource_of(call: ApiCall, item: StoredObject, *, hashes: bool = True) -> JsonObject:
     """Return the JSON resource of an object, with its hashes only if it has no key or the request has its key.
 
-    It says when the retention of the object ends, if it has one.
+    With `hashes=False` it never has them. It says when the retention of the object ends, if it has one.
     """
-    hashes = is_readable(item, call.request.headers)
+    hashes = hashes and is_readable(item, call.request.headers)
     resource = object_resource(item, call.base, full=call.full, hashes=hashes)
     home = call.store.buckets.get(item.bucket)
     end = None if home is None else expiration(home, item)

@@ -9,7 +9,7 @@ from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, JsonObject, invalid, required
 from forbear.testing.cloud.operations import CANCEL, INSERT, QUERY, SEND, START
-from forbear.testing.cloud.storage.encryption import read_key
+from forbear.testing.cloud.storage.encryption import keys_for
 from forbear.testing.cloud.storage.fields import json_object, text
 from forbear.testing.cloud.storage.retention import check_object_retention
 from forbear.testing.cloud.storage.sessions import TargetObject
@@ -98,7 +98,8 @@ def _target(call: ApiCall, metadata: JsonObject, content_type: str | None) -> Ta
     fields.update({key: metadata[key] for key in HASHES if metadata.get(key)})
     check_object_retention(bucket, {}, fields)
     acl = acl_field(metadata, "acl") or predefined_acl(call.query, "predefinedAcl", bucket.project)
-    return TargetObject(bucket.name, name, fields, acl, call.conditions(), read_key(call.request.headers))
+    keys = keys_for(bucket, call.request.headers, call.query.get("kmsKeyName") or metadata.get("kmsKeyName"))
+    return TargetObject(bucket.name, name, fields, acl, call.conditions(), keys)
 
 
 def _start(call: ApiCall) -> HttpResponse:

@@ -1,18 +1,39 @@
-"""Customer-supplied encryption keys: the bytes of an object written with a key can only be read with that key.
+"""Encryption keys: the bytes of an object written with a customer-supplied key can only be read with that key.
 
-The cloud keeps the hash of a key, and stores the bytes without encryption.
+The cloud keeps the hash of a key, and stores the bytes without encryption. Of a Cloud KMS key it keeps the name.
 """
 
 import base64
 import binascii
 import hashlib
+import re
 from collections.abc import Mapping
 
-from forbear.testing.cloud.http.messages import ApiError, Headers
-from forbear.testing.cloud.storage.model import StoredObject
+from forbear.testing.cloud.http.messages import ApiError, Headers, Json, invalid
+from forbear.testing.cloud.storage.model import DEFAULT_KEYS, Bucket, ObjectKeys, StoredObject, nested
 
 _ALGORITHM = "AES256"
 _PREFIX, _SOURCE_PREFIX = "x-goog-encryption-", "x-goog-copy-source-encryption-"
+_KMS_KEY = re.compile(r"projects/[^/]+/locations/[\w-]{1,63}/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}", re.ASCII)
+
+
+def keys_for(bucket: Bucket, headers: Mapping[str, str], kms_key: Json = None) -> ObjectKeys:
+    """Return the keys that a new object in `bucket` gets: the one in the headers, `kms_key`, or the bucket's default.
+
+    `kms_key` is the name of a Cloud KMS key, None for none. Raise 400 for an incomplete key in the headers, for another
+    `kms_key` than a name, and for both at once.
+    """
+    sha256 = read_key(headers)
+    if sha256 is not None and kms_key:
+        raise invalid("A request must not have both a customer-supplied encryption key and a Cloud KMS key.")
+    if sha256 is not None:
+        return ObjectKeys(sha256)
+    name = kms_key or nested(bucket.fields, "encryption").get("defaultKmsKeyName")
+    if not name:
+        return DEFAULT_KEYS
+    if not isinstance(name, str) or not _KMS_KEY.fullmatch(name):
+        raise invalid("The name of a Cloud KMS key must be projects/P/locations/L/keyRings/R/cryptoKeys/K.")
+    return ObjectKeys(kms_version=f"{name}/cryptoKeyVersions/1")
 
 
 def read_key(headers: Mapping[str, str], prefix: str = _PREFIX) -> str | None:
@@ -53,7 +74,7 @@ def check_key(item: StoredObject, headers: Mapping[str, str], prefix: str = _PRE
     `prefix` begins the names of the headers. An incomplete key raises 400 as well.
     """
     key = read_key(headers, prefix)
-    if key == item.key_sha256:
+    if key == item.keys.sha256:
         return
     if key is None:
         raise ApiError(
@@ -61,7 +82,7 @@ def check_key(item: StoredObject, headers: Mapping[str, str], prefix: str = _PRE
             "The target object is encrypted by a customer-supplied encryption key: send it with the request.",
             "resourceIsEncryptedWithCustomerEncryptionKey",
         )
-    if item.key_sha256 is None:
+    if item.keys.sha256 is None:
         raise ApiError(
             400,
             "The target object is not encrypted by a customer-supplied encryption key.",
@@ -91,11 +112,21 @@ def is_readable(item: StoredObject, headers: Mapping[str, str]) -> bool:
 
     Raise 400 if the object has a key and the key in the headers is incomplete.
     """
-    return item.key_sha256 is None or read_key(headers) == item.key_sha256
+    return item.keys.sha256 is None or read_key(headers) == item.keys.sha256
+
+
+def has_listed_hashes(item: StoredObject) -> bool:
+    """Return whether a listing shows the hashes of an object: not for one that has a key of either kind."""
+    return item.keys == DEFAULT_KEYS
 
 
 def encryption_headers(item: StoredObject) -> Headers:
-    """Return the response headers with the algorithm and the hash of an object's key; () if it has none."""
-    if item.key_sha256 is None:
+    """Return the response headers with the algorithm and the hash of an object's key; () if it has none.
+
+    For an object with a Cloud KMS key, return the header with its name.
+    """
+    if item.keys.kms_version is not None:
+        return ((_PREFIX + "kms-key-name", item.keys.kms_version),)
+    if item.keys.sha256 is None:
         return ()
-    return ((_PREFIX + "algorithm", _ALGORITHM), (_PREFIX + "key-sha256", item.key_sha256))
+    return ((_PREFIX + "algorithm", _ALGORITHM), (_PREFIX + "key-sha256", item.keys.sha256))

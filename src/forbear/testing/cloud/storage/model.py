@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from forbear.testing.cloud.http.content import Content, content_of
 from forbear.testing.cloud.http.messages import Json, JsonObject
@@ -42,6 +43,19 @@ class IamPolicy(Revised):
         self.revision += 1
 
 
+class ObjectKeys(NamedTuple):
+    """The keys that an object is encrypted with; both are None for the default encryption.
+
+    `sha256` is the hash of a customer-supplied key in base64, `kms_version` the name of a version of a Cloud KMS key.
+    """
+
+    sha256: str | None = None
+    kms_version: str | None = None
+
+
+DEFAULT_KEYS = ObjectKeys()
+
+
 @dataclass(slots=True)
 class StoredObject:
     """One version of an object; `fields` holds the metadata that clients may write, and `acl` a role for each entity.
@@ -62,8 +76,7 @@ class StoredObject:
     components: int | None = None
     """The number of objects that a composite object was joined from; None for any other object."""
     policy: IamPolicy = field(default_factory=IamPolicy)
-    key_sha256: str | None = None
-    """The hash of the customer-supplied key that the object is encrypted with."""
+    keys: ObjectKeys = DEFAULT_KEYS
     released: float | None = None
     """The time at which its event-based hold was released."""
     soft_deleted: tuple[float, float] | None = None

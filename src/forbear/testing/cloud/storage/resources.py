@@ -52,7 +52,7 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes
     `base` is the URL of the cloud. `hashes=False` leaves out the hashes, as for a reader without the object's
     encryption key.
     """
-    name, key = quote(item.name, safe=""), item.key_sha256
+    name, key = quote(item.name, safe=""), item.keys.sha256
     link = f"storage/v1/b/{item.bucket}/o/{name}"
     return present({
         "storageClass": "STANDARD",
@@ -74,6 +74,7 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes
         "crc32c": item.crc32c if hashes else None,
         "md5Hash": item.md5 if hashes else None,
         "customerEncryption": None if key is None else {"encryptionAlgorithm": "AES256", "keySha256": key},
+        "kmsKeyName": item.keys.kms_version,
         "componentCount": item.components,
         "acl": acl_resources("objectAccessControl", item, item.acl) if full else None,
     })  # fmt: skip

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from forbear.testing.cloud.http.content import Content, Growing
 from forbear.testing.cloud.http.messages import ApiError, JsonObject, invalid
 from forbear.testing.cloud.storage.conditions import Conditions
-from forbear.testing.cloud.storage.model import StoredObject
+from forbear.testing.cloud.storage.model import ObjectKeys, StoredObject
 
 CHUNK = 262_144
 """The size in bytes of which every chunk but the last must be a multiple: 256 KiB."""
@@ -23,7 +23,7 @@ class TargetObject:
     fields: JsonObject
     acl: dict[str, str] | None
     conditions: Conditions
-    key_sha256: str | None
+    keys: ObjectKeys
 
 
 @dataclass(slots=True)
@@ -96,8 +96,9 @@ class MultipartUpload:
 class Rewrite:
     """A rewrite (a copy in several calls) in progress: the first `copied` bytes of an object are done.
 
-    `plan` identifies it: the source (bucket/name), its generation, the destination bucket and the destination name.
+    `plan` identifies it: the source (bucket/name), its generation, the destination bucket, the destination name and the
+    keys of the copy.
     """
 
-    plan: tuple[str, int, str, str]
+    plan: tuple[str, int, str, str, ObjectKeys]
     copied: int

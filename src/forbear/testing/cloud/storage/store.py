@@ -13,7 +13,7 @@ from forbear.testing.cloud.http.memory import MemoryLimit, weigh
 from forbear.testing.cloud.http.messages import ApiError, Json, JsonObject, conflict, not_found
 from forbear.testing.cloud.storage.iam_state import IamState
 from forbear.testing.cloud.storage.memorystore_state import MemorystoreState
-from forbear.testing.cloud.storage.model import Bucket, Folder, HmacKey, StoredObject
+from forbear.testing.cloud.storage.model import DEFAULT_KEYS, Bucket, Folder, HmacKey, ObjectKeys, StoredObject
 from forbear.testing.cloud.storage.retention import check_no_hold, check_unprotected
 from forbear.testing.cloud.storage.sessions import MultipartUpload, Rewrite, UploadSession
 from forbear.testing.cloud.storage.writable import check_object_name, parent_folders
@@ -121,7 +121,7 @@ class Store:
         *,
         acl: Mapping[str, str] | None = None,
         components: int | None = None,
-        key_sha256: str | None = None,
+        keys: ObjectKeys = DEFAULT_KEYS,
     ) -> StoredObject:
         """Write an object as a new live generation, and return it.
 
@@ -137,7 +137,7 @@ class Store:
             grants = dict(home.default_acl if acl is None else acl)
             generation = self.next_generation()
             item = StoredObject(bucket, name, generation, content_of(data), now, now, dict(fields or {}), grants)
-            item.components, item.key_sha256 = components, key_sha256
+            item.components, item.keys = components, keys
             if home.fields.get("defaultEventBasedHold") is True:
                 item.fields.setdefault("eventBasedHold", True)
             home.objects.setdefault(name, []).append(item)
@@ -152,16 +152,14 @@ class Store:
         name: str,
         fields: Mapping[str, Json],
         acl: Mapping[str, str] | None,
-        key_sha256: str | None,
+        keys: ObjectKeys,
     ) -> StoredObject:
         """Write a copy of `source` as the object `name` in `bucket`, as `put` does; raise 413 beyond the memory limit.
 
         The copy has the `fields` and the `acl` of the call, not those of the source.
         """
         self.claim([source.content])
-        return self.put(
-            bucket, name, source.content, fields, acl=acl, components=source.components, key_sha256=key_sha256
-        )
+        return self.put(bucket, name, source.content, fields, acl=acl, components=source.components, keys=keys)
 
     def compose(
         self,
@@ -170,7 +168,7 @@ class Store:
         name: str,
         fields: Mapping[str, Json],
         acl: Mapping[str, str] | None,
-        key_sha256: str | None,
+        keys: ObjectKeys,
     ) -> StoredObject:
         """Write the sources joined, in order, into the object `name`, as `put` does; raise 413 beyond the memory limit.
 
@@ -180,7 +178,7 @@ class Store:
         contents = [source.content for source in sources]
         self.claim(contents)
         count = sum(source.components or 1 for source in sources)
-        return self.put(bucket, name, joined(contents), fields, acl=acl, components=count, key_sha256=key_sha256)
+        return self.put(bucket, name, joined(contents), fields, acl=acl, components=count, keys=keys)
 
     def delete_object(self, item: StoredObject, *, for_good: bool) -> None:
         """Delete the version `item` if `for_good`; otherwise retire the live version of the same object.

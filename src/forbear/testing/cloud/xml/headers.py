@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.messages import ApiError, Headers, JsonObject, invalid
 from forbear.testing.cloud.storage.conditions import Conditions, check_etag, read_conditions
-from forbear.testing.cloud.storage.encryption import read_key
+from forbear.testing.cloud.storage.encryption import keys_for
 from forbear.testing.cloud.storage.model import Bucket, StoredObject, nested
 from forbear.testing.cloud.storage.sessions import TargetObject
 from forbear.testing.cloud.storage.writable import check_object_name, predefined_acl
@@ -61,7 +61,8 @@ def target(headers: Mapping[str, str], bucket: Bucket, name: str) -> TargetObjec
     """
     check_object_name(name)
     grants = acl(headers, bucket.project)
-    return TargetObject(bucket.name, name, fields(headers), grants, conditions(headers), read_key(headers))
+    keys = keys_for(bucket, headers, headers.get("x-goog-encryption-kms-key-name"))
+    return TargetObject(bucket.name, name, fields(headers), grants, conditions(headers), keys)
 
 
 def conditions(headers: Mapping[str, str], prefix: str = "x-goog-if-") -> Conditions:

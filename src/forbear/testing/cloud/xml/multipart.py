@@ -104,7 +104,7 @@ def complete(call: ApiCall) -> HttpResponse:
         target.fields,
         acl=target.acl,
         components=len(data),
-        key_sha256=target.key_sha256,
+        keys=target.keys,
     )
     del call.store.multiparts[call.query["uploadId"]]
     call.committed(item.resource, item.generation)
@@ -137,7 +137,7 @@ def _store(call: ApiCall, data: Content) -> str:
     number = integer(call.query.get("partNumber"), "partNumber")
     if not 1 <= number <= _MAX_PARTS:
         raise invalid(f"Invalid value for partNumber: it must be from 1 to {_MAX_PARTS}, got {number}.")
-    if read_key(call.request.headers) != upload.target.key_sha256:
+    if read_key(call.request.headers) != upload.target.keys.sha256:
         raise key_error("A part needs the encryption key that its upload began with.")
     upload.parts[number] = data
     call.committed(f"{upload.target.bucket}/{upload.target.name}?partNumber={number}")

@@ -68,7 +68,7 @@ def copy(call: ApiCall) -> HttpResponse:
     target.conditions.check_write(bucket.live(target.name))
     replaces = (headers.goog(call.request.headers, "metadata-directive") or "COPY").upper() == "REPLACE"
     fields = target.fields if replaces else original.fields
-    item = call.store.copy(original, target.bucket, target.name, fields, target.acl, target.key_sha256)
+    item = call.store.copy(original, target.bucket, target.name, fields, target.acl, target.keys)
     call.committed(item.resource, item.generation)
     result = node("CopyObjectResult", leaf("ETag", quoted(etag_of(item))), leaf("LastModified", moment(item.updated)))
     return xml_response(result, headers=headers.generation(item))
@@ -88,7 +88,7 @@ def compose(call: ApiCall) -> HttpResponse:
     target.conditions.check_write(bucket.live(target.name))
     for component in sources:
         check_key(component, call.request.headers)
-    item = call.store.compose(sources, target.bucket, target.name, target.fields, target.acl, target.key_sha256)
+    item = call.store.compose(sources, target.bucket, target.name, target.fields, target.acl, target.keys)
     call.committed(item.resource, item.generation)
     return HttpResponse(200, headers.version(item))
 
