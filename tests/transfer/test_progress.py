@@ -32,7 +32,7 @@ from forbear.transfer import (
     rsync,
     upload,
 )
-from forbear.transfer.metadata import MetadataOptions
+from forbear.transfer.plans.arguments import CopyOptions
 from forbear.transfer.progress import Progress, current_progress
 
 RETRY = Scheduled("upload", 2, 0.0, 1.0, Attempt(1, "OSError", "x", 0.0))
@@ -117,7 +117,7 @@ def test_signatures_show_every_keyword(function: Callable[..., Any]) -> None:
     """help() and editors see the options, with their defaults."""
     parameters = inspect.signature(function).parameters.values()
     keywords = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
-    assert {each.name for each in keywords} == {*KEYWORDS[function].split(), *MetadataOptions.__annotations__}
+    assert {each.name for each in keywords} == {*KEYWORDS[function].split(), *CopyOptions.__annotations__}
     assert all(each.default is (False if each.annotation is bool else None) for each in keywords)
     assert inspect.Parameter.VAR_KEYWORD not in {each.kind for each in parameters}
 

@@ -19,6 +19,7 @@ LIMIT = 4096
 _LONGEST_TOKEN = 256
 """A word of up to this length is dropped if the cut at LIMIT goes through it: half a token may not look like one."""
 
+_MOST_CONCEALED = 1000
 _MARK = "\u2026"
 _OF_TOKENS = "-./+_=~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -138,6 +139,9 @@ _ANY_SIGN = (
 The signs are grouped by their first letters, which makes the search twice as fast.
 """
 
+_concealed: dict[str, None] = {}
+"""The secrets that `conceal` got, in order; those that have no known shape."""
+
 _compiled: "list[tuple[Callable[[str], object], tuple[Shape, ...]]]" = []
 
 
@@ -155,8 +159,21 @@ def redact(text: str) -> str:
     return hide(f"{_head(whole)}@").removesuffix("@")[: LIMIT - 1] + _MARK
 
 
+def conceal(secret: str) -> None:
+    """Hide this text from now on wherever `redact` finds it; for a secret without a known shape, such as a key.
+
+    This holds for the whole process, and for the 1000 secrets that came last.
+    """
+    _concealed.pop(secret, None)
+    _concealed[secret] = None
+    if len(_concealed) > _MOST_CONCEALED:
+        del _concealed[next(iter(_concealed))]
+
+
 def hide(text: str) -> str:
     """Return `text` with each part that has the shape of a secret as "[redacted]"; `text` must be printable already."""
+    for secret in list(_concealed) if _concealed else ():
+        text = text.replace(secret, HIDDEN)
     has_sign, shapes = _compiled[0] if _compiled else _compile()
     signs = text.lower()
     if not has_sign(signs):

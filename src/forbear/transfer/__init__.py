@@ -14,11 +14,13 @@ from forbear.transfer.commands.moving import amv, mv
 from forbear.transfer.commands.reading import acat, cat
 from forbear.transfer.commands.removal import arm, rm
 from forbear.transfer.downloads.download import download
+from forbear.transfer.encryption import EncryptionKey, EncryptionOptions
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
     Locked,
     NoCredentials,
+    NoEncryptionKey,
     SourceChanged,
     Stalled,
     TargetChanged,
@@ -55,6 +57,8 @@ __all__ = [
     "CheckStatus",
     "ChecksumMismatch",
     "Credentials",
+    "EncryptionKey",
+    "EncryptionOptions",
     "FileHashes",
     "Finished",
     "HttpError",
@@ -64,6 +68,7 @@ __all__ = [
     "MetadataOptions",
     "Moved",
     "NoCredentials",
+    "NoEncryptionKey",
     "Object",
     "ObjectDetails",
     "ObjectMetadata",

@@ -33,6 +33,11 @@ _HINTS = {
     404: "check the names of the bucket and the object",
     412: "another client changed the object: look at it, then start again",
 }
+_NAME_KEY = "name the key that the object was written with: `decryption_keys`"
+_HINTS_BY_REASON = {
+    "resourceIsEncryptedWithCustomerEncryptionKey": _NAME_KEY,
+    "customerEncryptionKeyIsIncorrect": _NAME_KEY,
+}
 
 
 class TransferError(Exception):
@@ -55,14 +60,17 @@ class TransferError(Exception):
 class HttpError(TransferError):
     """A response whose `status` ended a transfer; `what` names the request, `message` is the server's redacted text.
 
-    `headers` are those of the response, empty if not given. The statuses 401, 403, 404 and 412 have a hint, others
-    none.
+    `headers` are those of the response, empty if not given. `cause` is the word by which the service names the reason,
+    empty without one. The statuses 401, 403, 404 and 412 have a hint, and so have errors about encryption keys.
     """
 
-    def __init__(self, what: str, status: int, message: str = "", headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, what: str, status: int, message: str = "", headers: Mapping[str, str] | None = None, cause: str = ""
+    ) -> None:
         self.message = redact(message)
+        self.cause = cause
         why = f": {self.message}" if message else ""
-        super().__init__(f"{what}: {reason(status)}{why}", _HINTS.get(status))
+        super().__init__(f"{what}: {reason(status)}{why}", _HINTS.get(status) or _HINTS_BY_REASON.get(cause))
         self.what = what
         self.status = status
         self.headers = headers or {}
@@ -101,6 +109,12 @@ class Locked(TransferError):
 
 class UnsafeName(TransferError):
     """A name must not be used: it leads out of the target folder, or no file or no object can have it."""
+
+
+class NoEncryptionKey(TransferError):
+    """An object is encrypted by a customer-supplied key, and the keys that were named are other ones, or none."""
+
+    hint = _NAME_KEY
 
 
 class NoCredentials(TransferError):

@@ -58,6 +58,10 @@ def cp(
     - `content_type`, `cache_control`, `content_disposition`, `content_encoding`, `content_language` and `storage_class`
       are metadata of the new objects, and `metadata` has custom keys and values. A copy within the cloud has the rest
       from its source.
+    - `encryption_key` is a customer-supplied EncryptionKey for the new objects, and `kms_key` the name of a key in
+      Cloud KMS. Without them, new objects have the encryption of their bucket, also copies of objects that have a key.
+    - `decryption_keys` are the customer-supplied keys of existing objects; `encryption_key` is tried, too. Items carry
+      the keys, and are pickled with them.
     - `manifest` is a file that records the outcomes. Items that it has as done are skipped.
     - `on_event` is called with every event of the run: Planned, Started, Sized, Moved, Retried, Finished, Warned.
     - `parallel` is the largest number of items at a time, by default one per connection (64).

@@ -5,6 +5,7 @@ from enum import Enum
 from typing import Self
 
 from forbear.core.report import Report
+from forbear.transfer.encryption import ObjectEncryption
 from forbear.transfer.errors import describe, hint_of
 from forbear.transfer.metadata import ObjectMetadata
 from forbear.transfer.objects import Object, Url
@@ -45,10 +46,11 @@ class Item:
     yet. `object` is what a listing returned for the source; with TOUCH, for the source or the target, depending on
     which is in the cloud; with DELETE, for the target. `mtime` is the modification time that TOUCH sets, in epoch
     seconds. `root` is the local folder that the target must not leave, None if the user named the file itself.
-    `generation` is the generation that the target must have (0: no object exists), None for any. `no_clobber` skips
-    the item if the target exists. `note` says why the item is skipped or refused, and `hint` what to do about it.
-    `metadata` is what the new object gets. An upload is compressed with `gzip`. A download is stored as it is, gzip
-    included, without `decode`. With `is_required`, a user has named the generation, and not a listing.
+    `generation` is the generation that the target must have (0: no object exists), None for any. `no_clobber` skips the
+    item if the target exists. `note` says why the item is skipped or refused, and `hint` what to do about it.
+    `metadata` is what the new object gets, and `encryption` has the keys for both objects. An upload is compressed with
+    `gzip`. A download is stored as it is, gzip included, without `decode`. With `is_required`, a user has named the
+    generation, and not a listing.
     """
 
     source: Url | str
@@ -66,6 +68,7 @@ class Item:
     gzip: bool = False
     decode: bool = True
     is_required: bool = False
+    encryption: ObjectEncryption | None = None
 
     def refused(self, reason: str | Exception) -> Self:
         """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.

@@ -18,7 +18,7 @@ _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://).*", re.DOTALL)
 
 FIELDS = (
     "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata,"
-    "cacheControl,contentDisposition,contentLanguage,storageClass,customTime"
+    "cacheControl,contentDisposition,contentLanguage,storageClass,customTime,customerEncryption,kmsKeyName"
 )
 """The fields that requests ask for, because `Object.of` reads them."""
 
@@ -127,7 +127,9 @@ def check_scheme(parameter: str, text: str) -> None:
 class Object:
     """One version of an object: `size` is in bytes as stored, `updated` is in epoch seconds.
 
-    `crc32c` and `md5` are base64; a composite object has no `md5`.
+    `crc32c` and `md5` are base64; a composite object has no `md5`. `key_sha256` is the SHA-256, in base64, of the
+    customer-supplied key that encrypts it, and `kms_key` the name of the Cloud KMS key. Listings have no checksums of
+    objects with such keys.
 
     `generation` is the number of this version, and `metageneration` that of its metadata. `metadata` are the custom
     keys and values. None means that the service did not state a value.
@@ -149,6 +151,8 @@ class Object:
     storage_class: str | None = None
     custom_time: str | None = None
     md5: str | None = None
+    key_sha256: str | None = None
+    kms_key: str | None = None
 
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
@@ -172,6 +176,8 @@ class Object:
                 storage_class=_optional(resource.get("storageClass")),
                 custom_time=_optional(resource.get("customTime")),
                 md5=_optional(resource.get("md5Hash")),
+                key_sha256=_optional((resource.get("customerEncryption") or {}).get("keySha256")),
+                kms_key=_optional(resource.get("kmsKeyName")),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error

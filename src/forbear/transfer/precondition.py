@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from forbear.core.verdict import TRANSIENT
+from forbear.transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
@@ -29,13 +30,16 @@ class Precondition:
 
     If the caller has `required` a version (0: the target must not exist), it is that one. If `required` is None, the
     write replaces any version, but only one that it knows. It begins with the guess that the target does not exist, and
-    a refusal corrects the guess.
+    a refusal corrects the guess. `encryption` has the keys of the object that the write makes.
     """
 
-    def __init__(self, storage: Storage, target: Url, required: int | None) -> None:
+    def __init__(
+        self, storage: Storage, target: Url, required: int | None, encryption: ObjectEncryption = DEFAULT_ENCRYPTION
+    ) -> None:
         _check(target, required)
         self.target = target
         self.required = required
+        self.encryption = encryption
         self.generation = required or 0
         self._is_known = required is not None  # otherwise the generation is a guess
         self._storage = storage
@@ -44,8 +48,21 @@ class Precondition:
 
     @property
     def query(self) -> dict[str, str | int | None]:
-        """The query parameters of an upload request: the object's name, and `generation` as the precondition."""
-        return {"name": self.target.name, "ifGenerationMatch": self.generation}
+        """The query parameters of an upload: the object's name, `generation` as the precondition, and the KMS key."""
+        return {
+            "name": self.target.name,
+            "ifGenerationMatch": self.generation,
+            "kmsKeyName": self.encryption.kms_key,
+        }
+
+    @property
+    def key_headers(self) -> dict[str, str]:
+        """The headers with the customer-supplied key of the new object; empty if it has none."""
+        return self._storage.key_headers(self.encryption.key)
+
+    async def look(self) -> Object | None:
+        """Return the object at the target, with its checksums if the keys of the write can read them; None without."""
+        return await self._storage.stat(self.target, self.encryption.keys)
 
     async def look_first(self) -> None:
         """Look up the target before an upload if it probably exists, since a refusal would waste the data sent.
@@ -91,6 +108,10 @@ class Precondition:
         """Return whether the version of `there` is another one than `generation`, which the write may replace."""
         return there.generation != self.generation
 
+    def is_made(self, there: Object, sent: tuple[int, str]) -> bool:
+        """Return whether this write may have made `there`: new, with the size and CRC32C in `sent`, and the key."""
+        return self.is_new(there) and (there.size, there.crc32c) == sent and self.encryption.is_of(there)
+
     def check_made(self, made: Object) -> None:
         """Raise WrongResponse if `made`, the object that the server reports to have made, cannot be from this write.
 
@@ -107,20 +128,20 @@ class Precondition:
     ) -> Object:
         """Return the object `made` by an upload of `name` if it has the size and CRC32C of what was `sent`.
 
-        Otherwise delete that version and raise ChecksumMismatch. If the server states no checksum, has `refused` the
-        upload before, or reported success too early (`unsure`), look at the target again. Return the object there, or
-        raise TargetChanged if it is not what was sent. After a refusal delete nothing, as another writer may have made
-        the object. If the object has no checksum at all, as in an emulator, compare the sizes only. Also raises the
-        WrongResponse of `check_made`.
+        Otherwise delete that version and raise ChecksumMismatch, or WrongResponse for another encryption. If the server
+        states no checksum, has `refused` the upload before, or reported success too early (`unsure`), look at the
+        target again. Return the object there, or raise TargetChanged if it is not what was sent. After a refusal delete
+        nothing, as another writer may have made the object. If the object has no checksum at all, as in an emulator,
+        compare the sizes only. Also raises the WrongResponse of `check_made`.
         """
         self.check_made(made)
-        if not _has_content(made, sent):
+        if not _has_content(made, sent) or not self.encryption.is_of(made):
             if not refused:
                 await self._storage.delete(made.url)
-            raise mismatch(name, made.url)
+            raise mismatch(name, made.url) if not _has_content(made, sent) else unencrypted(made)
         if not (refused or unsure or made.crc32c is None):
             return made
-        there = await self._storage.stat(self.target)
+        there = await self.look()
         if there is None or there.generation != made.generation or not _has_content(there, sent):
             actual = "nothing" if there is None else f"{there.url} of {there.size} bytes"
             raise TargetChanged(f"the server says that {name} became {made.url}, and there is {actual}")
@@ -142,10 +163,10 @@ class Precondition:
         has the metadata that the object should have. While the generation is a guess, the object may have been there
         before; if it is equal in all, nothing is to do.
         """
-        there = await self._storage.stat(self.target)
+        there = await self.look()
         if self.generation == 0 and sent is None and there is not None:
             self._storage.expectation.met(there=True)
-        ours = there is not None and self.is_new(there) and (there.size, there.crc32c) == sent
+        ours = there is not None and sent is not None and self.is_made(there, sent)
         if there is not None and ours and (self._is_known or has_metadata(there, wanted)):
             return there
         if self.required == 0 and there is not None:
@@ -171,6 +192,23 @@ class Precondition:
 def mismatch(name: str, target: Url) -> ChecksumMismatch:
     """Return the ChecksumMismatch for an upload of `name` whose bytes were changed on the way to `target`."""
     return ChecksumMismatch(f"{name} did not reach {target} as it was sent: the checksums differ")
+
+
+def another_key(operation: str, sha256: str, path: str) -> TransferError:
+    """Return the error for a transfer that an earlier run began with another customer-supplied key.
+
+    `sha256` identifies that key, and `path` is the file with the state.
+    """
+    text = f"an earlier run began to {operation} with another encryption key, whose SHA-256 is {sha256}"
+    return TransferError(text, f"use that key again; or delete {path} to start over")
+
+
+def unencrypted(made: Object) -> WrongResponse:
+    """Return the WrongResponse for an object that was written with a key, and is encrypted by another one or none."""
+    return WrongResponse(
+        f"{made.url} was not encrypted by the key that was sent, and was deleted",
+        "check the server: it may be an emulator that ignores keys",
+    )
 
 
 def refuses_checksum(error: HttpError) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT
+from forbear.transfer.encryption import Keys, NewObjectOptions, ObjectEncryption, key_of
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
@@ -19,15 +20,9 @@ from forbear.transfer.errors import (
     WrongResponse,
     maybe_done,
 )
-from forbear.transfer.metadata import (
-    MetadataOptions,
-    ObjectMetadata,
-    check_keywords,
-    with_keywords,
-    writable_resource,
-)
+from forbear.transfer.metadata import ObjectMetadata, check_keywords, with_keywords, writable_resource
 from forbear.transfer.objects import FIELDS, Object, Url
-from forbear.transfer.precondition import Precondition
+from forbear.transfer.precondition import Precondition, another_key, unencrypted
 from forbear.transfer.progress import current_progress, warner
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.storage.bodies import LONGEST_TOKEN
@@ -40,7 +35,7 @@ _JSON = {"Content-Type": "application/json; charset=UTF-8"}
 _FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"
 
 
-@with_keywords(MetadataOptions)
+@with_keywords(NewObjectOptions)
 async def copy(
     storage: Storage,
     source: Url | Object,
@@ -49,7 +44,8 @@ async def copy(
     generation: int | None = None,
     state: StrPath | None = None,
     chunk_size: int | None = None,
-    **options: Unpack[MetadataOptions],
+    decryption_keys: Keys | None = None,
+    **options: Unpack[NewObjectOptions],
 ) -> Object:
     """Copy the object `source` with its metadata to `target`, and return the new object.
 
@@ -58,23 +54,32 @@ async def copy(
     - `state` is the folder for the state by which the copy of an object of more than 8 MiB continues after its process
       died. Default: $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
     - `chunk_size` is how many bytes the service may copy in one call (a multiple of 1 MiB). By default it decides.
-    - The options for metadata are those of `cp`; they change what the copy has from its source.
+    - The options for metadata are those of `cp`; they change what the copy has from its source. So are the keys:
+      `encryption_key` or `kms_key` encrypts the copy, else it has the encryption of its bucket. The source is read with
+      `encryption_key` or one of `decryption_keys`. With another key, source and target may be the same object.
 
     If the source is replaced meanwhile, the copy starts again with the new version, unless `source` is a Url with a
-    generation. Raises HttpError (404 without a source), ChecksumMismatch, Locked, and TransferError for a copy of an
-    object onto itself.
+    generation. Raises HttpError (404 without a source), ChecksumMismatch, Locked, NoEncryptionKey, and TransferError
+    for a copy of an object onto itself, or another key than that of the run that is continued.
     """
     if chunk_size is not None and (chunk_size <= 0 or chunk_size % _GRAIN):
         raise ValueError(f"`chunk_size` must be a multiple of {_GRAIN} (1 MiB) or None, got {chunk_size!r}")
-    check_keywords("copy", MetadataOptions, options)
+    check_keywords("copy", NewObjectOptions, options)
     chosen = ObjectMetadata.of(options)
-    condition = Precondition(storage, target, generation)
+    encryption = ObjectEncryption.of({**options, "decryption_keys": decryption_keys})
+    condition = Precondition(storage, target, generation, encryption)
     if isinstance(source, Url):
         source.check_object("source")
-    version = source if isinstance(source, Object) else await storage.stat(source)
+    version = source if isinstance(source, Object) else await storage.stat(source, encryption.keys)
     if version is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
-    await _check_differs(storage, version, target)
+    key_of(version, encryption.keys)
+    if version.crc32c is None:  # as in listings, of an object with a key
+        version = await storage.stat(version.url, encryption.keys) or version
+    if not encryption.encrypts or encryption.is_of(version):
+        await _check_differs(storage, version, target)
+    elif (version.bucket, version.name) == (target.bucket, target.name) and generation is None:
+        condition.restore(version.generation)  # it gets another key, and nothing else may be replaced
     current_progress.get().sized(version.size)
     is_pinned = isinstance(source, Url) and source.generation is not None
     key = "rewrite", storage.endpoint, str(Url(version.bucket, version.name)), str(target)
@@ -121,6 +126,7 @@ class _Rewrite:
         self._moved = 0
         self._token: str | None = None
         self._in_doubt = False
+        self._identity = condition.encryption.identity
 
     async def run(self) -> Object:
         """Copy the object and return the copy, after a check of its size and CRC32C.
@@ -132,8 +138,10 @@ class _Rewrite:
             case {"source": self._source.generation, "token": str(token), "target": int(target), **more} if (
                 more.get("resource") == self._changed()
             ):
-                self._token, self._condition.generation = token, target
-                self._in_doubt = True  # the process may have died before it had the last response
+                self._check_key(more)
+                if {name: more.get(name) for name in ("key_sha256", "kms_key") if name in more} == self._identity:
+                    self._token, self._condition.generation = token, target
+                    self._in_doubt = True  # the process may have died before it had the last response
             case _:
                 pass
         while True:
@@ -144,6 +152,8 @@ class _Rewrite:
                 if error.status == 412:
                     made = await self._resolve_refusal(error)
                 elif error.status == 404 and not self._is_pinned:
+                    if Url(self._source.bucket, self._source.name) == self._condition.target:
+                        self._in_doubt = True  # a copy onto itself replaces its source
                     await self._find_replacement(error)
                 elif self._token is None or error.status not in {400, 410}:
                     raise
@@ -185,7 +195,8 @@ class _Rewrite:
 
         Raise `error` if the object is gone, its live version is the one that was copied already, or no retry is left.
         """
-        version = await self._storage.stat(Url(self._source.bucket, self._source.name))
+        url, keys = Url(self._source.bucket, self._source.name), self._condition.encryption.keys
+        version = await self._storage.stat(url, keys)
         if version is None or version.generation == self._source.generation:
             raise error
         await self._retries.after(error, TRANSIENT)
@@ -198,13 +209,16 @@ class _Rewrite:
         failed attempt. WrongResponse for a response that makes no sense.
         """
         source, target = self._source, self._condition.target
-        resource = self._changed()
+        resource, encryption = self._changed(), self._condition.encryption
         headers, body = ({}, b"") if resource is None else (_JSON, json.dumps(resource).encode())
+        source_key = self._storage.key_headers(key_of(source, encryption.keys), of_source=True)
+        headers = {**headers, **self._condition.key_headers, **source_key}
         path, operation = source.url.rewrite_path(target), f"copy {source.url} to {target}"
         while True:
             query = {
                 "ifGenerationMatch": self._condition.generation,
                 "sourceGeneration": source.generation,
+                "destinationKmsKeyName": encryption.kms_key,
                 "rewriteToken": self._token,
                 "maxBytesRewrittenPerCall": self._chunk_size,
                 "fields": _FIELDS,
@@ -228,7 +242,14 @@ class _Rewrite:
                 return Object.of(values.get("resource", {}))
             if self._state is not None:
                 begun = {"source": source.generation, "token": self._token, "target": self._condition.generation}
+                begun = {**begun, **self._identity}
                 self._state.save(begun if resource is None else {**begun, "resource": resource})
+
+    def _check_key(self, saved: dict[str, Any]) -> None:
+        """Raise TransferError if the saved rewrite has another customer-supplied key for the copy."""
+        sha256 = saved.get("key_sha256")
+        if self._state is not None and sha256 not in (None, self._identity.get("key_sha256")):
+            raise another_key(f"copy {self._source.url} to {self._condition.target}", sha256, self._state.path)
 
     def _changed(self) -> dict[str, Any] | None:
         """Return all metadata of the copy, as the API has it; None if the service copies that of the source."""
@@ -249,9 +270,16 @@ class _Rewrite:
     async def _verified(self, made: Object) -> Object:
         """Return the copy if it has the size and CRC32C of the source; else delete it and raise ChecksumMismatch.
 
-        WrongResponse, without a deletion, if `made` is not at the target or was there before.
+        WrongResponse if it is not encrypted by the key that was sent; and, without a deletion, if `made` is not at the
+        target or was there before.
         """
         self._condition.check_made(made)
+        encryption = self._condition.encryption
+        if not encryption.is_of(made):
+            await self._storage.delete(made.url)
+            raise unencrypted(made)
+        if made.crc32c is None and encryption.encrypts:
+            made = await self._storage.stat(made.url, encryption.keys) or made
         if made.crc32c != self._source.crc32c or made.size != self._source.size:
             await self._storage.delete(made.url)
             raise ChecksumMismatch(f"the copy {made.url} differs from {self._source.url}, and was deleted")

@@ -112,6 +112,11 @@ class State:
         self._close()
         self._is_entered = False
 
+    @property
+    def path(self) -> str:
+        """The path of the file with the saved values, for messages."""
+        return os.path.join(self._path, f"{self._name}.json")
+
     def load(self) -> dict[str, Any]:
         """Return the values that were saved last; empty if there are none, or if the file is damaged or not ours."""
         folder = self._folder

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from forbear.transfer.encryption import EncryptionKey, Keys, checked_keys
 from forbear.transfer.errors import StrPath, TransferError
 from forbear.transfer.functions import blocking
 from forbear.transfer.objects import Object, Url, check_scheme, is_cloud
@@ -45,13 +46,15 @@ def check(
     *,
     exclude: str | Sequence[str] | None = None,
     include: str | Sequence[str] | None = None,
+    decryption_keys: Keys | None = None,
     settings: Settings | None = None,
 ) -> list[CheckResult]:
     """Return a CheckResult for each name in which the folders `left` and `right` are not the same, in order of name.
 
     Everything below the folders counts. Two files are the same if their sizes and CRC32Cs are; a local file is read for
     that. An object that is stored as gzip is compared as it is stored. `exclude` and `include` are regular expressions
-    for the beginnings of names, as in `rsync`. Objects that stand for folders (their names end with a slash) are left
+    for the beginnings of names, as in `rsync`. `decryption_keys` are the customer-supplied keys that objects may have;
+    an object with another one is not comparable. Objects that stand for folders (their names end with a slash) are left
     out, too.
 
     TransferError if a folder cannot be listed or does not exist. ValueError if the arguments make no sense.
@@ -60,7 +63,7 @@ def check(
     check_arguments(left, right, exclude, include)
 
     async def collect(storage: Storage) -> list[CheckResult]:
-        every = acheck(storage, left, right, exclude=exclude, include=include)
+        every = acheck(storage, left, right, exclude=exclude, include=include, decryption_keys=decryption_keys)
         return [one async for one in every if one.status is not CheckStatus.SAME]
 
     return blocking(settings, collect, "acheck")
@@ -73,12 +76,14 @@ async def acheck(
     *,
     exclude: str | Sequence[str] | None = None,
     include: str | Sequence[str] | None = None,
+    decryption_keys: Keys | None = None,
 ) -> AsyncGenerator[CheckResult]:
     """Yield over an open Storage a CheckResult for each name, also for those that are the same on both sides."""
     one, other, left_out = check_arguments(left, right, exclude, include)
+    keys = checked_keys(decryption_keys)
     async for name, here, there in side_by_side(_entries(storage, one), _entries(storage, other)):
         if not left_out(name):
-            yield await _compared(name, here, there)
+            yield await _compared(storage, name, here, there, keys)
 
 
 def check_arguments(
@@ -125,7 +130,13 @@ async def _entries(storage: Storage, folder: Url | str) -> AsyncIterator[tuple[s
         raise TransferError(f"there is nothing below {folder}", "check the name")
 
 
-async def _compared(name: str, left: FileOrObject | None, right: FileOrObject | None) -> CheckResult:
+async def _compared(
+    storage: Storage,
+    name: str,
+    left: FileOrObject | None,
+    right: FileOrObject | None,
+    keys: Sequence[EncryptionKey],
+) -> CheckResult:
     sizes = (None if left is None else left.size, None if right is None else right.size)
     for entry in (left, right):
         if isinstance(entry, Entry) and (entry.problem or entry.note):
@@ -135,18 +146,22 @@ async def _compared(name: str, left: FileOrObject | None, right: FileOrObject | 
     if left.size != right.size:
         return CheckResult(name, CheckStatus.DIFFERENT, *sizes, "their sizes differ")
     try:
-        one, other = await _crc32c(left), await _crc32c(right)
+        one, other = await _crc32c(storage, left, keys), await _crc32c(storage, right, keys)
     except TransferError as error:
         return CheckResult(name, CheckStatus.UNREADABLE, *sizes, str(error))
     if one is None or other is None:
-        return CheckResult(name, CheckStatus.UNREADABLE, *sizes, "the service states no CRC32C")
+        has_key = any(isinstance(entry, Object) and entry.key_sha256 for entry in (left, right))
+        why = "the service states no CRC32C" + (" without the object's key" if has_key else "")
+        return CheckResult(name, CheckStatus.UNREADABLE, *sizes, why)
     if one != other:
         return CheckResult(name, CheckStatus.DIFFERENT, *sizes, "their CRC32Cs differ")
     return CheckResult(name, CheckStatus.SAME, *sizes)
 
 
-async def _crc32c(entry: FileOrObject) -> str | None:
+async def _crc32c(storage: Storage, entry: FileOrObject, keys: Sequence[EncryptionKey]) -> str | None:
     if isinstance(entry, Object):
+        if entry.crc32c is None:  # listings lack it for objects that have a key
+            entry = await storage.stat(entry.url, keys) or entry
         return entry.crc32c
     with FileSource(entry.path) as file:
         return await file.crc32c()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.commands.selection import checked_addresses, select
+from forbear.transfer.encryption import EncryptionKey, Keys, checked_keys
 from forbear.transfer.errors import SourceChanged, StrPath, TransferError, unreadable
 from forbear.transfer.files import PIECE
 from forbear.transfer.functions import blocking
@@ -24,7 +25,8 @@ _FOLDER = "name a file or an object in it"
 class FileHashes:
     """The size in bytes and the hashes, in base64, of a file or of one version of an object.
 
-    `md5` is None for a composite object, `generation` for a file.
+    `md5` is None for a composite object, `generation` for a file. Both hashes are None for an object whose
+    customer-supplied key was not named.
     """
 
     name: str
@@ -34,8 +36,12 @@ class FileHashes:
     generation: int | None = None
 
 
-def hashes(names: StrPath | Sequence[StrPath], *, settings: Settings | None = None) -> list[FileHashes]:
+def hashes(
+    names: StrPath | Sequence[StrPath], *, decryption_keys: Keys | None = None, settings: Settings | None = None
+) -> list[FileHashes]:
     """Return the hashes of the files and objects that `names` name, which may have the wildcards of `cp`.
+
+    `decryption_keys` are the customer-supplied keys that objects may have.
 
     TransferError for a name that is no file or object, or a file that cannot be read. SourceChanged for a file that is
     written meanwhile. ValueError for an invalid address. RuntimeError inside a running event loop, since it blocks.
@@ -43,18 +49,21 @@ def hashes(names: StrPath | Sequence[StrPath], *, settings: Settings | None = No
     checked = checked_names(names)
 
     async def collect(storage: Storage) -> list[FileHashes]:
-        return [one async for one in ahashes(storage, checked)]
+        return [one async for one in ahashes(storage, checked, decryption_keys=decryption_keys)]
 
     if not any(is_cloud(name) for name in checked):
         settings = Settings(credentials=ANONYMOUS)  # files need no credentials
     return blocking(settings, collect, "ahashes")
 
 
-async def ahashes(storage: Storage, names: StrPath | Sequence[StrPath]) -> AsyncGenerator[FileHashes]:
+async def ahashes(
+    storage: Storage, names: StrPath | Sequence[StrPath], *, decryption_keys: Keys | None = None
+) -> AsyncGenerator[FileHashes]:
     """Yield over an open Storage what `hashes` returns, one file or object after the other."""
+    keys = checked_keys(decryption_keys)
     for name in checked_names(names):
         if is_cloud(name):
-            async for one in _of_objects(storage, name):
+            async for one in _of_objects(storage, name, keys):
                 yield one
         else:
             for path in _paths(name):
@@ -101,7 +110,7 @@ def _paths(name: str) -> list[str]:
     return paths
 
 
-async def _of_objects(storage: Storage, address: str) -> AsyncGenerator[FileHashes]:
+async def _of_objects(storage: Storage, address: str, keys: Sequence[EncryptionKey]) -> AsyncGenerator[FileHashes]:
     nothing = True
     async for match in select(storage, [address], recursive=False, cure=_FOLDER):
         if match.left_out:
@@ -110,6 +119,8 @@ async def _of_objects(storage: Storage, address: str) -> AsyncGenerator[FileHash
         if there is None:
             raise TransferError(match.problem, match.hint)
         nothing = False
+        if there.crc32c is None:  # listings lack the hashes of objects that have a key
+            there = await storage.stat(there.url, keys) or there
         yield FileHashes(str(Url(there.bucket, there.name)), there.size, there.crc32c, there.md5, there.generation)
     if nothing:
         raise TransferError(f"only folders match {address}", "use a pattern with ** for what lies in them")

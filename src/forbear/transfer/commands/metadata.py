@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from forbear.core.report import text_of
 from forbear.transfer.commands.selection import checked_addresses, only_folders, select
+from forbear.transfer.encryption import Keys, checked_keys, matching
 from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.functions import blocking
 from forbear.transfer.objects import Object
@@ -51,8 +52,12 @@ class ObjectDetails:
             raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error
 
 
-def stat(addresses: str | Sequence[str], *, settings: Settings | None = None) -> list[ObjectDetails]:
+def stat(
+    addresses: str | Sequence[str], *, decryption_keys: Keys | None = None, settings: Settings | None = None
+) -> list[ObjectDetails]:
     """Return the details of the objects that `addresses` name, which may have the wildcards of `cp`.
+
+    The checksums of an object with a customer-supplied key are stated only if it is among `decryption_keys`.
 
     TransferError for an address that names no object, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
@@ -60,13 +65,16 @@ def stat(addresses: str | Sequence[str], *, settings: Settings | None = None) ->
     names = checked_addresses(addresses)
 
     async def collect(storage: Storage) -> list[ObjectDetails]:
-        return [details async for details in astat(storage, names)]
+        return [details async for details in astat(storage, names, decryption_keys=decryption_keys)]
 
     return blocking(settings, collect, "astat")
 
 
-async def astat(storage: Storage, addresses: str | Sequence[str]) -> AsyncGenerator[ObjectDetails]:
+async def astat(
+    storage: Storage, addresses: str | Sequence[str], *, decryption_keys: Keys | None = None
+) -> AsyncGenerator[ObjectDetails]:
     """Yield over an open Storage what `stat` returns, one object after the other."""
+    keys = checked_keys(decryption_keys)
     names, nothing = checked_addresses(addresses), True
     async for match in select(storage, names, recursive=False, cure=_FOLDER):
         if match.left_out:
@@ -74,9 +82,11 @@ async def astat(storage: Storage, addresses: str | Sequence[str]) -> AsyncGenera
         nothing = False
         if match.object is None:
             raise TransferError(match.problem, match.hint)
-        url = match.object.url
+        url, key = match.object.url, storage.key_headers(matching(match.object, keys))
         try:
-            response = await storage.call(f"look at {url}", "GET", url.path, {"generation": url.generation})
+            response = await storage.call(
+                f"look at {url}", "GET", url.path, {"generation": url.generation}, headers=key
+            )
         except HttpError as error:
             if error.status != 404:
                 raise

@@ -3,9 +3,10 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from forbear.transfer.commands.selection import checked_addresses
+from forbear.transfer.encryption import EncryptionOptions, Keys
 from forbear.transfer.errors import StrPath
 from forbear.transfer.functions import blocking, decided_target
 from forbear.transfer.items import Action, Item, Summary
@@ -17,9 +18,10 @@ from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.workers.worker_pool import WorkerPool
 
 
-class MvOptions(TypedDict, total=False):
+class MvOptions(EncryptionOptions, total=False):
     """The keyword options of `mv`; those of `cp` with the same names do the same."""
 
+    decryption_keys: Keys | None
     recursive: bool
     no_clobber: bool
     exclude: str | Sequence[str] | None
@@ -35,10 +37,12 @@ def mv(
     """Move objects within Cloud Storage, also between buckets, and return the Summary.
 
     The targets get the names that `cp` would give them, and the options are those of `cp`: `recursive`, `no_clobber`,
-    `exclude`, `include`, `on_event`, `parallel` and `state`. Each object is copied in one version, with a precondition
-    on the target, and the copy is verified. Then that version of the source is deleted, and no other one: if another
-    client has written the source meanwhile, its new version stays, and the item fails. After a failure, the same call
-    again moves the rest.
+    `exclude`, `include`, `on_event`, `parallel`, `state`, `encryption_key`, `kms_key` and `decryption_keys`. Without a
+    key for new objects, a moved object has the encryption of its new bucket.
+
+    Each object is copied in one version, with a precondition on the target, and the copy is verified. Then that version
+    of the source is deleted, and no other one: if another client has written the source meanwhile, its new version
+    stays, and the item fails. After a failure, the same call again moves the rest.
 
     ValueError if the arguments make no sense. RuntimeError inside a running event loop, since it blocks.
     """

@@ -14,6 +14,7 @@ from forbear.transfer.commands.selection import checked_addresses, only_folders,
 from forbear.transfer.downloads.download import download
 from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.sinks import StreamSink
+from forbear.transfer.encryption import EncryptionKey, Keys, checked_keys
 from forbear.transfer.errors import SourceChanged, TransferError
 from forbear.transfer.functions import blocking
 from forbear.transfer.objects import Object, Url
@@ -63,27 +64,38 @@ def cat(
     stream: BinaryIO,
     *,
     byte_range: str | None = None,
+    decryption_keys: Keys | None = None,
     settings: Settings | None = None,
 ) -> list[Object]:
     """Write the objects that `addresses` name to a binary stream, one after the other; return the versions read.
 
     An address may have the wildcards of `cp`. `byte_range` is "FIRST-LAST", "FIRST-" or "-COUNT", in stored bytes
     counted from 0, of each object. Without it, gzip is decoded as in `download`, and every object is verified by its
-    CRC32C. A connection that breaks is continued with the same version.
+    CRC32C. A connection that breaks is continued with the same version. `decryption_keys` are the customer-supplied
+    keys that the objects may have.
 
     The first failure ends it, with the errors of `download`, so that nothing follows a gap. ValueError for invalid
     arguments. RuntimeError inside a running event loop, since it blocks.
     """
     names = cat_addresses(addresses, byte_range)
-    return blocking(settings, lambda storage: acat(storage, names, stream, byte_range=byte_range), "acat")
+
+    async def read(storage: Storage) -> list[Object]:
+        return await acat(storage, names, stream, byte_range=byte_range, decryption_keys=decryption_keys)
+
+    return blocking(settings, read, "acat")
 
 
 async def acat(
-    storage: Storage, addresses: str | Sequence[str], stream: BinaryIO, *, byte_range: str | None = None
+    storage: Storage,
+    addresses: str | Sequence[str],
+    stream: BinaryIO,
+    *,
+    byte_range: str | None = None,
+    decryption_keys: Keys | None = None,
 ) -> list[Object]:
     """Do what `cat` does over an open Storage and without blocking; return the versions that were read."""
     names = cat_addresses(addresses, byte_range)
-    part = None if byte_range is None else ByteRange.parse(byte_range)
+    part, keys = None if byte_range is None else ByteRange.parse(byte_range), checked_keys(decryption_keys)
     read: list[Object] = []
     async for match in select(storage, names, recursive=False, cure=_FOLDER):
         if match.left_out:
@@ -92,9 +104,10 @@ async def acat(
             raise TransferError(match.problem, match.hint)
         if part is None:
             pinned = match.source.generation is not None
-            read.append(await download(storage, match.source if pinned else match.object, stream))
+            version = match.source if pinned else match.object
+            read.append(await download(storage, version, stream, decryption_keys=keys))
         else:
-            await _write_range(storage, match.object, stream, part)
+            await _write_range(storage, match.object, stream, part, keys)
             read.append(match.object)
     if not read:
         raise only_folders(names)
@@ -108,11 +121,15 @@ def cat_addresses(addresses: str | Sequence[str], byte_range: str | None) -> tup
     return checked_addresses(addresses)
 
 
-async def _write_range(storage: Storage, version: Object, stream: BinaryIO, part: ByteRange) -> None:
+async def _write_range(
+    storage: Storage, version: Object, stream: BinaryIO, part: ByteRange, keys: Sequence[EncryptionKey]
+) -> None:
+    if version.crc32c is None:  # as in listings, of an object with a key
+        version = await storage.stat(version.url, keys) or version
     first, end = part.within(version)
     if first == end:
         return
-    fetch = Fetch(storage, version, decode=False)
+    fetch = Fetch(storage, version, decode=False, keys=keys)
     sink = RangeSink(stream, str(getattr(stream, "name", "the stream")), first, end)
     try:
         if end - first == version.size and version.crc32c is not None:

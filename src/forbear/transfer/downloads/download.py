@@ -14,6 +14,7 @@ from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone
 from forbear.transfer.downloads.resume import ResumableDownload
 from forbear.transfer.downloads.sinks import FileSink, GzipDecoder, StreamSink
 from forbear.transfer.downloads.target import DownloadOptions, PartFile, TargetPath
+from forbear.transfer.encryption import EncryptionKey, Keys, checked_keys, key_of
 from forbear.transfer.errors import HttpError, SourceChanged, StrPath, WrongResponse
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import current_progress, warner
@@ -33,6 +34,7 @@ async def download(
     decode: bool = True,
     state: StrPath | None = None,
     root: StrPath | None = None,
+    decryption_keys: Keys | None = None,
 ) -> Object:
     """Download an object to a file or a binary stream; return the metadata of the version that was read.
 
@@ -48,14 +50,15 @@ async def download(
     - `state` is the folder for the state by which a later process continues; default: see `upload`.
     - `root` is a folder in which the file must lie: UnsafeName if a symbolic link leads out of it, even if the link is
       created during the download.
+    - `decryption_keys` are the customer-supplied keys that the object may have. The right one is found by its SHA-256.
 
     If the object is replaced meanwhile, the download starts again with the new version, unless `source` is a Url with a
     generation. Bytes of two versions never mix: if a stream has some already, SourceChanged is raised.
 
-    Raises HttpError for a response that ends the download. Raises ChecksumMismatch if the bytes are wrong: for a stream
-    at once, for a file if they are wrong again after a new start (a continued download starts anew twice). Raises
-    Locked if another process downloads to the file, and TransferError for a target that cannot be used. When the policy
-    allows no further attempt, the last connection error is raised.
+    Raises HttpError for a response that ends the download, and NoEncryptionKey without the object's key. Raises
+    ChecksumMismatch if the bytes are wrong: for a stream at once, for a file if they are wrong again after a new start
+    (a continued download starts anew twice). Raises Locked if another process downloads to the file, and TransferError
+    for a target that cannot be used. When the policy allows no further attempt, the last connection error is raised.
     """
     if slices is not None and slices < 1:
         raise ValueError(f"`slices` must be at least 1 or None (by the size), got {slices!r}")
@@ -63,16 +66,25 @@ async def download(
         source.check_object("source")
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
-    return await _Download(storage, source, target, DownloadOptions(no_clobber, slices, decode, root, state)).run()
+    options, keys = DownloadOptions(no_clobber, slices, decode, root, state), checked_keys(decryption_keys)
+    return await _Download(storage, source, target, options, keys).run()
 
 
 class _Download:
     """One call of `download`, with its arguments. Call `run` once."""
 
     def __init__(
-        self, storage: Storage, source: Url | Object, target: StrPath | BinaryIO, options: DownloadOptions
+        self,
+        storage: Storage,
+        source: Url | Object,
+        target: StrPath | BinaryIO,
+        options: DownloadOptions,
+        keys: tuple[EncryptionKey, ...],
     ) -> None:
+        if isinstance(source, Object):
+            key_of(source, keys)
         self._storage = storage
+        self._keys = keys
         self._url = source if isinstance(source, Url) else Url(source.bucket, source.name)
         self._version = source if isinstance(source, Object) and source.crc32c is not None else None
         self._target = target
@@ -104,7 +116,7 @@ class _Download:
         """
         before, self._version = self._version, None
         if self._url.generation is None or isinstance(error, Contradiction):
-            self._version = await self._storage.stat(self._url)
+            self._version = await self._storage.stat(self._url, self._keys)
         if self._version is None:
             raise error
         if before is not None and before.generation == self._version.generation:
@@ -128,7 +140,7 @@ class _Download:
     async def _to_file(self, target: TargetPath) -> tuple[Object, bool]:
         resumes = target.has_file(target.resumable_part_name(*self._key))
         if resumes and self._version is None:
-            self._version = await self._storage.stat(self._url)
+            self._version = await self._storage.stat(self._url, self._keys)
         async with AsyncExitStack() as stack:
             fetch, response = await self._open(stack)
             if resumes or fetch.version.size > SMALL:
@@ -181,14 +193,16 @@ class _Download:
     async def _open(self, stack: AsyncExitStack) -> tuple[Fetch, Response | None]:
         """Return a Fetch for the version, and the response to the first request or None.
 
-        Nothing is requested if the version is known. A response has all bytes of the object, and is open until `stack`
-        is closed.
+        Nothing is requested if the version is known. With keys, the metadata are read first: they say which one the
+        object has. A response has all bytes of the object, and is open until `stack` is closed.
         """
         response = None
+        if self._version is None and self._keys:
+            self._version = await self._storage.stat(self._url, self._keys)
         if self._version is None:
             response, self._version = await self._request(stack)
         current_progress.get().sized(self._version.size)
-        return Fetch(self._storage, self._version, decode=self._options.decode), response
+        return Fetch(self._storage, self._version, decode=self._options.decode, keys=self._keys), response
 
     async def _request(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
         """Request the whole object, with retries; return the response, and the version that its headers describe.

@@ -4,7 +4,7 @@ This is where a download continues after its connection broke: the next request 
 Bytes of two generations are never joined.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from typing import Protocol
 
@@ -12,6 +12,7 @@ from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.downloads.description import GZIP, BodyDescription, Contradiction, WrongEncoding, describe_body
 from forbear.transfer.downloads.sinks import GZIP_MAGIC, Sink
+from forbear.transfer.encryption import EncryptionKey, key_of
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.progress import current_progress
@@ -66,16 +67,18 @@ class Received(Protocol):
 class Fetch:
     """The requests for the bytes of one version of an object.
 
-    `decode` allows the server to decode stored gzip; otherwise a decoded response raises TransferError.
+    `decode` allows the server to decode stored gzip; otherwise a decoded response raises TransferError. `keys` are the
+    customer-supplied keys that the object may have; NoEncryptionKey if it has another one.
     """
 
-    def __init__(self, storage: Storage, version: Object, *, decode: bool) -> None:
+    def __init__(self, storage: Storage, version: Object, *, decode: bool, keys: Sequence[EncryptionKey] = ()) -> None:
         self.version = version
         self._operation = f"download {version.url}"
         self._sent = Sent("GET", str(version.url))
         self._storage = storage
         self._url = storage.url(version.url.path, {"alt": "media", "generation": version.generation})
         self._decode = decode
+        self._key = storage.key_headers(key_of(version, keys))
         self._encoding = GZIP
         self._ignored_ranges = 0
 
@@ -154,7 +157,7 @@ class Fetch:
                     return
 
     def _headers(self, sink: Sink) -> dict[str, str]:
-        headers = {"Accept-Encoding": self._encoding}
+        headers = {"Accept-Encoding": self._encoding, **self._key}
         if not sink.decoded and (sink.position > 0 or sink.end < self.version.size):
             end = "" if sink.end == self.version.size else sink.end - 1
             headers["Range"] = f"bytes={sink.position}-{end}"

@@ -6,16 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
 
+from forbear.transfer.encryption import DEFAULT_ENCRYPTION, Keys, NewObjectOptions, ObjectEncryption
 from forbear.transfer.errors import StrPath
 from forbear.transfer.items import STREAM, Item
-from forbear.transfer.metadata import MetadataOptions, ObjectMetadata, check_keywords
+from forbear.transfer.metadata import ObjectMetadata, check_keywords
 from forbear.transfer.objects import Url, check_scheme, is_cloud
 from forbear.transfer.plans.matches import is_wild
 from forbear.transfer.plans.targets import names_folder
 from forbear.transfer.progress import Listener
 
 
-class PlanOptions(MetadataOptions, total=False):
+class CopyOptions(NewObjectOptions, total=False):
+    """The keyword options for new objects, and for the keys of existing ones."""
+
+    decryption_keys: Keys | None
+
+
+class PlanOptions(CopyOptions, total=False):
     """The keyword options of `plan`; the docstring of `cp` describes them."""
 
     generation: int | None
@@ -42,7 +49,7 @@ class CpOptions(PlanOptions, RunOptions, total=False):
     dry_run: bool
 
 
-class RsyncOptions(RunOptions, MetadataOptions, total=False):
+class RsyncOptions(RunOptions, CopyOptions, total=False):
     """The keyword options of `rsync`, whose docstring describes them."""
 
     recursive: bool
@@ -65,7 +72,7 @@ Patterns = tuple[re.Pattern[str], ...]
 class _Arguments:
     """The checked arguments that cp and rsync share, with `exclude` and `include` as compiled patterns.
 
-    `metadata` is what new objects get, None for nothing in particular.
+    `metadata` is what new objects get, None for nothing in particular. `encryption` has the keys.
     """
 
     target: str
@@ -80,12 +87,14 @@ class _Arguments:
     metadata: ObjectMetadata | None = None
     gzip: bool = False
     packed: bool = False
+    encryption: ObjectEncryption = DEFAULT_ENCRYPTION
 
     def changed(self, item: Item) -> Item:
         """Return the item with the options that are for every item."""
-        if self.metadata is None and not self.gzip and not self.packed:
+        if self.metadata is None and not self.gzip and not self.packed and not self.encryption:
             return item
-        return replace(item, metadata=self.metadata, gzip=self.gzip, decode=not self.packed)
+        encryption = self.encryption or None
+        return replace(item, metadata=self.metadata, gzip=self.gzip, decode=not self.packed, encryption=encryption)
 
     def excludes(self, name: str) -> bool:
         """Return whether `name` is left out: a pattern of `exclude` matches its beginning, or none of `include` does.
@@ -122,7 +131,7 @@ class CpArguments(_Arguments):
             raise ValueError("`manifest` does not go with `dry_run`, which records nothing; leave one of them out")
         if self.generation is not None:
             self._check_required_generation(self.generation)
-        _check_metadata(self.metadata, self.target)
+        _check_for_new(self.metadata, self.encryption, self.target)
         for source in self.sources:
             _check_packing(self, source, self.target)
         for source in self.sources:
@@ -210,7 +219,7 @@ class RsyncArguments(_Arguments):
             raise ValueError(f"`max_delete` must be 0 or more, got {arguments.max_delete}")
         if arguments.max_delete is not None and not arguments.delete:
             raise ValueError("`max_delete` is for `delete`; use both, or none")
-        _check_metadata(arguments.metadata, target)
+        _check_for_new(arguments.metadata, arguments.encryption, target)
         _check_packing(arguments, source, target)
         both = _is_valid_cloud(source), _is_cloud_target(target)
         if both[0] and Url.parse(source).generation is not None:
@@ -225,18 +234,19 @@ class RsyncArguments(_Arguments):
 
 
 def _checked(function: str, options: type, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords, with compiled patterns, and with all options for metadata as `metadata`.
+    """Return the keywords, with compiled patterns, all options for metadata as `metadata`, and keys as `encryption`.
 
     TypeError for a keyword that is no key of the TypedDict `options`. ValueError if `parallel` is below 1 or a
-    pattern is no regular expression, and for metadata that cannot be set.
+    pattern is no regular expression, and for metadata or keys that cannot be set.
     """
     check_keywords(function, options, keywords)
     parallel = keywords.get("parallel")
     if parallel is not None and parallel < 1:
         raise ValueError(f"`parallel` must be at least 1, got {parallel}")
     patterns = {name: compiled_patterns(name, keywords.get(name)) for name in ("exclude", "include")}
-    others = {name: value for name, value in keywords.items() if name not in MetadataOptions.__annotations__}
-    return {**others, **patterns, "metadata": ObjectMetadata.of(keywords) or None}
+    others = {name: value for name, value in keywords.items() if name not in CopyOptions.__annotations__}
+    encryption = ObjectEncryption.of(keywords)
+    return {**others, **patterns, "metadata": ObjectMetadata.of(keywords) or None, "encryption": encryption}
 
 
 def compiled_patterns(name: str, texts: str | Sequence[str] | None) -> Patterns:
@@ -257,8 +267,15 @@ def is_left_out(name: str, exclude: Patterns, include: Patterns) -> bool:
     return bool(include) and not any(pattern.match(name) for pattern in include)
 
 
-def _check_metadata(metadata: ObjectMetadata | None, target: str) -> None:
-    if metadata is not None and not is_cloud(target):
+def _check_for_new(metadata: ObjectMetadata | None, encryption: ObjectEncryption, target: str) -> None:
+    """Raise ValueError for metadata or a key of new objects if the target is not in the cloud."""
+    if is_cloud(target):
+        return
+    if encryption.encrypts:
+        name = "encryption_key" if encryption.key is not None else "kms_key"
+        cure = "use `decryption_keys`" if encryption.key is not None else "leave it out"
+        raise ValueError(f"`{name}` is for targets in the cloud, got {target}; {cure}")
+    if metadata is not None:
         name = next(name for name, value in metadata.options().items() if value)
         raise ValueError(f"`{name}` is for targets in the cloud, got {target}; leave it out")
 

@@ -3,7 +3,8 @@
 Two objects are the same if their sizes and CRC32Cs are. A local file is the same as an object if their sizes and their
 modification times in whole seconds agree. If the times differ, or with `checksum`, the file is read for its CRC32C. If
 only the time differs, the target gets the time of the source, and the contents are not sent again. An object without a
-time needs none: the same contents suffice.
+time needs none: the same contents suffice. An object whose CRC32C the service does not state, because its
+customer-supplied key was not named, counts as different.
 """
 
 import os
@@ -192,6 +193,8 @@ class RsyncPlan:
         if self._arguments.size_only and source.size == target.size and _is_plain(source) and _is_plain(target):
             return None
         if isinstance(source, Object) and isinstance(target, Object):
+            if source.size == target.size:
+                source, target = await self._with_crc32c(source), await self._with_crc32c(target)
             same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
             return None if same else item
         if isinstance(source, Object):
@@ -214,12 +217,22 @@ class RsyncPlan:
         same_time = there.mtime is not None and int(file.mtime) == int(there.mtime)
         if same_time and not self._arguments.checksum:
             return None
+        there = there if decoded else await self._with_crc32c(there)
         if decoded or there.crc32c is None or await _crc32c(file.path) != there.crc32c:
             return item
         if same_time or there.mtime is None:
             return None
         mtime = there.mtime if isinstance(item.source, Url) else file.mtime
         return replace(item, action=Action.TOUCH, size=0, object=there, mtime=mtime)
+
+    async def _with_crc32c(self, listed: Object) -> Object:
+        """Return a listed object with its CRC32C, which listings lack for objects that have a key.
+
+        Without the right customer-supplied key, or if it was replaced meanwhile, return it as it is.
+        """
+        if listed.crc32c is not None:
+            return listed
+        return await self._storage.stat(listed.url, self._arguments.encryption.keys) or listed
 
 
 def _time(version: FileOrObject) -> float:

@@ -1,7 +1,7 @@
 """The storage client: a Storage with the connections to Cloud Storage, and Settings that describe one."""
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin, urlsplit
 
 from forbear.core.events import Event
+from forbear.core.redact import conceal
 from forbear.core.report import attach
 from forbear.core.verdict import PERMANENT, Verdict
 from forbear.exchange.call import refuse_for_clients
@@ -18,7 +19,8 @@ from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.services import cloud_storage
-from forbear.transfer.errors import HttpError, WrongResponse
+from forbear.transfer.encryption import EncryptionKey, matching
+from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.objects import FIELDS, Object, Url, quoted
 from forbear.transfer.progress import forward
 from forbear.transfer.storage.bodies import (
@@ -215,11 +217,39 @@ class Storage:
             return self._service.verdict(judgement, error.status, error.headers) or PERMANENT
         return verdict(error)
 
-    async def stat(self, url: Url) -> Object | None:
-        """Return the object at an address, by its metadata; None if it does not exist (404)."""
+    def key_headers(self, key: EncryptionKey | None, *, of_source: bool = False) -> dict[str, str]:
+        """Return the headers of a request that needs an encryption key, `of_source` for a copy's source; {} for None.
+
+        From now on, no text of forbear shows the key, even if a server repeats it. TransferError if the endpoint is
+        plain http on another machine.
+        """
+        if key is None:
+            return {}
+        if not is_private(self.endpoint):
+            text = f"an encryption key must not be sent to {self.endpoint}: over plain http anybody could read it"
+            raise TransferError(text, "use https")
+        headers = key.headers(of_source=of_source)
+        for name, value in headers.items():
+            if name.endswith("-key"):
+                conceal(value)
+        return headers
+
+    async def stat(self, url: Url, keys: Sequence[EncryptionKey] = ()) -> Object | None:
+        """Return the object at an address, by its metadata; None if it does not exist (404).
+
+        If it has a customer-supplied key, its checksums are stated only if the key is among `keys`.
+        """
+        there = await self._look(url, None)
+        key = None if there is None else matching(there, keys)
+        if there is None or key is None:
+            return there
+        return await self._look(there.url, key) or there  # it may be gone by now, which the caller will find out
+
+    async def _look(self, url: Url, key: EncryptionKey | None) -> Object | None:
         query = {"generation": url.generation, "fields": FIELDS}
+        headers = self.key_headers(key)
         try:
-            response = await self.call(f"look at {url}", "GET", url.path, query)
+            response = await self.call(f"look at {url}", "GET", url.path, query, headers=headers)
         except HttpError as error:
             if error.status != 404:
                 raise

@@ -19,7 +19,7 @@ _OWN = {
     "te", "trailer", "transfer-encoding", "upgrade", "user-agent", "x-goog-gcs-idempotency-token", "x-goog-hash",
     "x-goog-user-project",
 }  # fmt: skip
-_OWN_PREFIXES = ("if-", "proxy-", "x-goog-if-", "x-goog-encryption-", "x-upload-")
+_OWN_PREFIXES = ("if-", "proxy-", "x-goog-if-", "x-goog-encryption-", "x-goog-copy-source-", "x-upload-")
 _SECRET = {"authorization", "cookie"}
 _VISIBLE = re.compile(r"[!-~]+")
 _AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")

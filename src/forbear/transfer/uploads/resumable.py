@@ -64,6 +64,7 @@ class ResumableUpload:
         self._url = resumed or ""
         self._is_saved = resumed is not None
         self._progress = current_progress.get()
+        self._key = condition.key_headers  # the service needs it in each request
         self._hash: Mapping[str, str] = {}  # the header with the checksum of all bytes, once it is known
         self._moved = 0
         self._refusals = 0
@@ -130,7 +131,7 @@ class ResumableUpload:
         """
         self.has_sent = True
         storage, condition, size = self._storage, self._condition, self._source.size
-        headers = {"Content-Type": _JSON, "X-Upload-Content-Type": self._resource["contentType"]}
+        headers = {"Content-Type": _JSON, "X-Upload-Content-Type": self._resource["contentType"], **self._key}
         if size is not None:
             headers["X-Upload-Content-Length"] = str(size)
         operation, path = f"begin to {self._operation}", condition.target.upload_path
@@ -167,7 +168,7 @@ class ResumableUpload:
             session.size = source.size
             self._progress.sized(source.size)
         end = chunk_end(first, source.size, self._chunk_size)
-        headers = {"Content-Range": f"bytes {first}-{end - 1}/{_total(source.size)}"}
+        headers = {"Content-Range": f"bytes {first}-{end - 1}/{_total(source.size)}", **self._key}
         if end == source.size:
             self._hash = {"x-goog-hash": f"crc32c={await source.crc32c()}"}
             headers.update(self._hash)
@@ -184,7 +185,8 @@ class ResumableUpload:
         They have the checksum once it is known, because a query may complete the upload: the request with the last
         chunk may be lost.
         """
-        return {"Content-Range": f"bytes */{_total(self._source.size)}", "Content-Length": "0", **self._hash}
+        total = _total(self._source.size)
+        return {"Content-Range": f"bytes */{total}", "Content-Length": "0", **self._hash, **self._key}
 
     async def _put(
         self, headers: Mapping[str, str], body: Callable[[], RequestBody] | None

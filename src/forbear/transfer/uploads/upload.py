@@ -14,11 +14,12 @@ from functools import partial
 from typing import Any, BinaryIO, Unpack
 
 from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.encryption import NewObjectOptions, ObjectEncryption
 from forbear.transfer.errors import HttpError, Stalled, StrPath, maybe_done
 from forbear.transfer.files import PIECE
-from forbear.transfer.metadata import MetadataOptions, ObjectMetadata, check_keywords, with_keywords
+from forbear.transfer.metadata import ObjectMetadata, check_keywords, with_keywords
 from forbear.transfer.objects import FIELDS, MTIME, Object, Url
-from forbear.transfer.precondition import Precondition, mismatch, refuses_checksum
+from forbear.transfer.precondition import Precondition, another_key, mismatch, refuses_checksum
 from forbear.transfer.progress import current_progress, warner
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.storage.bodies import RequestBody
@@ -44,7 +45,7 @@ _COMPRESSED = {
 }
 
 
-@with_keywords(MetadataOptions)
+@with_keywords(NewObjectOptions)
 async def upload(
     storage: Storage,
     source: StrPath | AsyncIterable[bytes] | BinaryIO,
@@ -54,7 +55,7 @@ async def upload(
     gzip: bool = False,
     chunk_size: int = CHUNK_SIZE,
     state: StrPath | None = None,
-    **options: Unpack[MetadataOptions],
+    **options: Unpack[NewObjectOptions],
 ) -> Object:
     """Upload a file, or all bytes of a stream, and return the metadata of the object that was made.
 
@@ -67,18 +68,19 @@ async def upload(
     - `state` is the folder for the state by which the upload of a large file continues after its process died. Default:
       $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
     - `content_type` is guessed from the extension by default. `metadata` is added to the modification time of the file.
-      The other options for metadata are those of `cp`.
+      The other options for metadata, and the keys (`encryption_key`, `kms_key`), are those of `cp`. A state keeps only
+      the SHA-256 of a key: another key cannot continue the upload (TransferError).
 
     Raises TransferError, or the error of the last attempt when the policy allows no further one.
     """
     if chunk_size <= 0 or chunk_size % GRAIN:
         raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
-    check_keywords("upload", MetadataOptions, options)
+    check_keywords("upload", NewObjectOptions, options)
     chosen = ObjectMetadata.of(options)
     if gzip and chosen.content_encoding not in (None, "gzip"):
         raise ValueError(f"`content_encoding` must be gzip or None with `gzip`, got {chosen.content_encoding!r}")
     chosen = replace(chosen, content_encoding="gzip") if gzip else chosen
-    condition = Precondition(storage, target, generation)
+    condition = Precondition(storage, target, generation, ObjectEncryption.of(options))
     if isinstance(source, str | os.PathLike):
         with FileSource(source) as file:
             resource = _resource(chosen, file.name, {MTIME: str(int(file.stat.st_mtime))})
@@ -120,12 +122,13 @@ async def _insert(
     pieces = partial(source.pieces, 0, size)
     body = RequestBody(pieces, size, moved, opening, ending) if data is None else b"".join((opening, data, ending))
     refusals, in_doubt = 0, False
+    headers = {**_MULTIPART, **condition.key_headers}
     made: Object | None = None
     while made is None:
         query = {"uploadType": "multipart", **condition.query, "fields": FIELDS}
         try:
             response = await storage.call(
-                f"upload {source.name}", "POST", condition.target.upload_path, query, headers=_MULTIPART, body=body
+                f"upload {source.name}", "POST", condition.target.upload_path, query, headers=headers, body=body
             )
         except HttpError as error:
             in_doubt = in_doubt or maybe_done(error)  # if one attempt may have made it, later ones may find it
@@ -139,8 +142,8 @@ async def _insert(
             else:
                 raise
         except (WireError, Stalled) as error:
-            made = await storage.stat(condition.target) if maybe_done(error) else None
-            if made is None or not condition.is_new(made) or (made.size, made.crc32c) != (size, crc32c):
+            made = await condition.look() if maybe_done(error) else None
+            if made is None or not condition.is_made(made, (size, crc32c)):
                 raise  # otherwise the upload has succeeded, and only its response was lost
         else:
             condition.made_new()
@@ -159,23 +162,28 @@ async def _upload_large(
 ) -> Object:
     """Upload a file through a session whose URL is saved in `directory` until the upload is over; return the object.
 
-    Continue a saved session if it is of the same file, metadata and precondition; otherwise cancel it. Upload again if
-    the continued session was complete, and its object was replaced or deleted since.
+    Continue a saved session if it is of the same file, metadata, precondition and keys; otherwise cancel it. But raise
+    TransferError if only the key is another one. Upload again if the continued session was complete, and its object was
+    replaced or deleted since.
     """
     with State(directory, "upload", storage.endpoint, str(condition.target), file.path, warn=warner()) as state:
         # States of earlier versions have these names, too.
         identity = {"source": file.identity, "resource": resource, "asked": condition.required}
+        keys = condition.encryption.identity
 
         def save(session: str) -> bool:
-            state.save({**identity, "session": session, "generation": condition.generation})
+            state.save({**identity, **keys, "session": session, "generation": condition.generation})
             return state.kept
 
         saved, resumed = state.load(), None
+        before = {name: saved.pop(name) for name in ("key_sha256", "kms_key") if name in saved}
         session, generation = saved.pop("session", None), saved.pop("generation", None)
         if isinstance(session, str) and isinstance(generation, int) and storage.is_trusted(session):
-            if saved == identity:
+            if saved == identity and before == keys:
                 condition.restore(generation)
                 resumed = session
+            elif saved == identity and "key_sha256" in before:
+                raise another_key(f"upload {file.name}", before["key_sha256"], state.path)
             else:
                 await cancel(storage, session)
         work = ResumableUpload(storage, file, condition, resource, chunk_size, save, resumed)
@@ -184,7 +192,7 @@ async def _upload_large(
             if not work.has_sent and not await _is_current(storage, made):
                 state.forget()  # another process has finished the session, and died before it could forget it
                 current_progress.get().moved(-made.size)
-                condition = Precondition(storage, condition.target, condition.required)
+                condition = Precondition(storage, condition.target, condition.required, condition.encryption)
                 made = await ResumableUpload(storage, file, condition, resource, chunk_size, save).run()
         except Exception as error:
             if ends_session(storage, error):

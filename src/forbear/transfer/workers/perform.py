@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from forbear.core.report import report
 from forbear.run.runtime import current
 from forbear.transfer.downloads.download import download
+from forbear.transfer.encryption import DEFAULT_ENCRYPTION, NewObjectOptions
 from forbear.transfer.errors import (
     HttpError,
     StrPath,
@@ -24,7 +25,6 @@ from forbear.transfer.errors import (
 )
 from forbear.transfer.files import OpenFolder, folder_below, real_below
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
-from forbear.transfer.metadata import MetadataOptions
 from forbear.transfer.objects import MTIME, Object, Url
 from forbear.transfer.progress import Progress
 from forbear.transfer.rewrite import copy
@@ -125,24 +125,32 @@ async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | N
 async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
     source, target = item.source, item.target
     generation = 0 if item.no_clobber else item.generation
-    metadata = item.metadata.options() if item.metadata is not None else MetadataOptions()
+    encryption = item.encryption or DEFAULT_ENCRYPTION
+    options = NewObjectOptions(**(item.metadata.options() if item.metadata else {}), **encryption.options())
     if not isinstance(source, Url):
         if not isinstance(target, Url):
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
         local = sys.stdin.buffer if source == STREAM else source
-        return await upload(storage, local, target, generation=generation, gzip=item.gzip, state=state, **metadata)
-    version = _version(source, item.object)
+        return await upload(storage, local, target, generation=generation, gzip=item.gzip, state=state, **options)
+    version, keys = _version(source, item.object), encryption.decryption_keys
     if isinstance(target, Url):
-        return await copy(storage, version, target, generation=generation, state=state, **metadata)
+        return await copy(storage, version, target, generation=generation, state=state, decryption_keys=keys, **options)
     if target == STREAM:
-        made = await download(storage, version, sys.stdout.buffer, decode=item.decode)
+        made = await download(storage, version, sys.stdout.buffer, decode=item.decode, decryption_keys=keys)
         sys.stdout.buffer.flush()  # an error here is a failure of this item
         return made
     folders.prepare(target, item.root)
     if isinstance(version, Url) and version.generation is None:
-        version = await storage.stat(version) or version  # for the modification time, which a listing has too
+        version = await storage.stat(version, keys) or version  # for the modification time, which a listing has too
     return await download(
-        storage, version, target, no_clobber=item.no_clobber, decode=item.decode, state=state, root=item.root
+        storage,
+        version,
+        target,
+        no_clobber=item.no_clobber,
+        decode=item.decode,
+        state=state,
+        root=item.root,
+        decryption_keys=keys,
     )
 
 

@@ -1,6 +1,7 @@
 """Delete or move one known version of an object, and never a newer one that another client wrote meanwhile."""
 
 from forbear.core.report import attach, report
+from forbear.transfer.encryption import DEFAULT_ENCRYPTION
 from forbear.transfer.errors import HttpError, SourceChanged, StrPath, TargetChanged, TransferError, maybe_done
 from forbear.transfer.items import Item
 from forbear.transfer.objects import Object, Url
@@ -50,7 +51,16 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
         hint = "there are objects below it: use `recursive`" if below else "check the name"
         raise TransferError(f"{source} does not exist", hint)
     try:
-        made = await copy(storage, version.url, target, generation=0 if item.no_clobber else None, state=state)
+        keys = item.encryption or DEFAULT_ENCRYPTION
+        made = await copy(
+            storage,
+            version.url,
+            target,
+            generation=0 if item.no_clobber else None,
+            state=state,
+            decryption_keys=keys.decryption_keys,
+            **keys.options(),
+        )
     except HttpError as error:
         if error.status != 404 or await storage.stat(version.url) is not None:
             raise

@@ -1,0 +1,360 @@
+"""Encryption keys: objects are written and read with them, and no state, error or event shows a key."""
+
+import base64
+import io
+import json
+import pickle
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forbear.services import cloud_storage
+from forbear.testing.cloud import Cloud, Fault
+from forbear.transfer import (
+    EncryptionKey,
+    HttpError,
+    NoEncryptionKey,
+    Settings,
+    Storage,
+    TransferError,
+    Url,
+    acp,
+    arsync,
+    cat,
+    check,
+    cp,
+    hashes,
+    mv,
+    plan,
+    stat,
+)
+from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.downloads.download import download
+from forbear.transfer.encryption import ObjectEncryption
+from forbear.transfer.rewrite import copy
+from forbear.transfer.uploads.upload import upload
+from forbear.transfer.wire.response import WireError
+from tests.support.rows import for_each
+from tests.support.transfer.downloads import names, odd_server, reply
+from tests.support.transfer.uploads import CHUNK, INSERT, MIB, SEND, TARGET, data_of, file_of, steps, storing, versions
+from tests.transfer.test_upload_states import states
+
+pytestmark = pytest.mark.anyio
+
+A, B = EncryptionKey(b"a" * 32), EncryptionKey(b"b" * 32)
+SECRETS = [base64.b64encode(letter * 32).decode() for letter in (b"a", b"b")]
+KMS = "projects/p/locations/us/keyRings/r/cryptoKeys/k"
+REWRITE = "storage.objects.rewrite"
+IMPATIENT = cloud_storage.policy.with_attempts(1)
+COPY = Url("bkt", "copy")
+
+
+def sha256(cloud: Cloud, name: str = TARGET.name) -> str | None:
+    """Return the hash of the key of the live object."""
+    return cloud.store.object("bkt", name).keys.sha256
+
+
+def put(cloud: Cloud, data: bytes, key: EncryptionKey | None = A, name: str = TARGET.name, **fields: Any) -> int:
+    """Store an object with a key; return its generation."""
+    keys = ObjectEncryption(key=key).identity
+    stored = cloud.store.put("bkt", name, data, fields)
+    stored.keys = stored.keys._replace(sha256=keys.get("key_sha256"))
+    return stored.generation
+
+
+@for_each(
+    [
+        (lambda: EncryptionKey("c2hvcnQ="), ValueError, "`key` must be base64 of 32 bytes, such as `openssl"),
+        (lambda: EncryptionKey(SECRETS[0][:-1]), ValueError, "this is no base64"),
+        (lambda: EncryptionKey(SECRETS[0].replace("W", "é")), ValueError, "this is no base64"),
+        (lambda: EncryptionKey(b"a" * 31), ValueError, "got 31 bytes"),
+        (lambda: EncryptionKey(7), TypeError, "`key` must be a string or bytes, got int"),  # type: ignore[arg-type]
+        (lambda: cp("f", "gs://b/o", encryption_key=SECRETS[0]), TypeError, "must be an EncryptionKey, got str"),  # type: ignore[arg-type]
+        (lambda: cp("f", "gs://b/o", decryption_keys=SECRETS[0]), TypeError, "`decryption_keys` must be an Encr"),  # type: ignore[arg-type]
+        (lambda: cp("f", "gs://b/o", encryption_key=A, kms_key=KMS), ValueError, "does not go with `kms_key`"),
+        (lambda: cp("f", "gs://b/o", kms_key="k"), ValueError, "`kms_key` must be projects/PROJECT/locations/LOCATION"),
+        (lambda: cp("f", "gs://b/o", kms_key=b"k"), TypeError, "`kms_key` must be a string, got bytes"),  # type: ignore[arg-type]
+        (lambda: cp("gs://b/o", "f", encryption_key=A), ValueError, "`encryption_key` is for targets in the cloud"),
+        (lambda: cp("gs://b/o", "f", kms_key=KMS), ValueError, "`kms_key` is for targets in the cloud, got f; leave"),
+    ],
+    "{2}",
+)
+def test_wrong_keys_are_refused(act: Callable[[], object], kind: type[Exception], text: str) -> None:
+    """The error names the parameter and the rule, and not the key."""
+    with pytest.raises(kind) as caught:
+        act()
+    assert text in str(caught.value)
+    assert not any(secret[:20] in str(caught.value) for secret in SECRETS)
+
+
+def test_a_key_is_a_value(tmp_path: Path) -> None:
+    """Keys with the same bytes are equal, come from text, bytes and files, and are hidden wherever they are printed."""
+    file = tmp_path / "key"
+    file.write_text(f"\n{SECRETS[0]}\n")
+    same = [A, EncryptionKey(SECRETS[0]), EncryptionKey.from_file(file), pickle.loads(pickle.dumps(A))]
+    assert set(same) == {A}
+    assert B not in same
+    assert SECRETS[0] != A
+    item = plan(
+        "f", "gs://bkt/o", encryption_key=A, decryption_keys=B, settings=Settings(endpoint="http://127.0.0.1:1")
+    )
+    for text in (repr(item), repr(asdict(item[0])), f"{A} {A!r}"):
+        assert A.sha256 in text
+        assert not any(secret in text for secret in SECRETS)
+    file.write_text(SECRETS[0][:-4])
+    with pytest.raises(ValueError, match="got 30 bytes") as caught:
+        EncryptionKey.from_file(file)
+    assert str(file) in str(caught.value)
+    with pytest.raises(TransferError, match="cannot read"):
+        EncryptionKey.from_file(tmp_path)
+
+
+async def pieces() -> AsyncIterator[bytes]:
+    """A stream of more than one chunk."""
+    for start in range(0, 3 * CHUNK, CHUNK):
+        yield data_of(3 * CHUNK)[start : start + CHUNK]
+
+
+async def test_every_upload_sends_the_key(cloud: Cloud, tmp_path: Path) -> None:
+    """Uploads of every kind send the key with each request, through faults, and make one object that has it."""
+    sources: list[tuple[Any, dict[str, Any]]] = [
+        (file_of(tmp_path, 1000, "small"), {}),
+        (file_of(tmp_path, 3 * CHUNK, "large"), {}),
+        (file_of(tmp_path, 3 * CHUNK, "zipped"), {"gzip": True}),
+        (io.BytesIO(b"short"), {}),
+        (pieces(), {}),
+    ]
+    for number, (source, options) in enumerate(sources):
+        cloud.clear_faults()
+        for when in ("before", "after"):
+            cloud.fault(Fault.reset(when=when, operation=INSERT))
+            cloud.fault(Fault.reset(when=when, operation=SEND, nth=2))
+        before, target = cloud.requests.total, Url("bkt", f"o{number}")
+        async with storing(cloud) as storage:
+            made = await upload(storage, source, target, chunk_size=CHUNK, encryption_key=A, **options)
+        assert (made.key_sha256, sha256(cloud, target.name)) == (A.sha256, A.sha256)
+        assert versions(cloud, target.name) == 1
+        sent = [each for each in list(cloud.requests)[before:] if each.method != "GET"]
+        assert {each.headers.get("x-goog-encryption-key-sha256") for each in sent} == {A.sha256}
+
+
+async def test_every_download_finds_the_key(cloud: Cloud, tmp_path: Path) -> None:
+    """The key of an object is found among several by its hash; slices and continued requests send it, too."""
+    for size in (1000, 9 * MIB):
+        put(cloud, data_of(size))
+        put(cloud, data_of(size), None, "plain")
+        async with storing(cloud) as storage:
+            (listed, _) = [each async for each in storage.objects("bkt")][::-1]
+            assert (getattr(listed, "crc32c", ""), getattr(listed, "key_sha256", "")) == (None, A.sha256)
+            for source in (TARGET, listed, Url("bkt", "plain")):
+                for slices in (None, 3):
+                    cloud.fault(Fault.truncate(size // 8, operation="storage.objects.get", path="alt=media"))
+                    target = tmp_path / "file"
+                    made = await download(storage, source, target, slices=slices, decryption_keys=[B, A])
+                    assert target.read_bytes() == data_of(size)
+                    assert made.crc32c == cloud.store.object("bkt", made.name).crc32c
+                    target.unlink()
+            stream = io.BytesIO()
+            await download(storage, TARGET, stream, decryption_keys=A)
+            assert stream.getvalue() == data_of(size)
+    assert names(tmp_path) == []
+
+
+async def test_without_the_key_nothing_is_read(cloud: Cloud, tmp_path: Path) -> None:
+    """The error says which key is needed, and how to name it; nothing is written."""
+    put(cloud, b"secret")
+    async with storing(cloud) as storage:
+        (listed,) = [each async for each in storage.objects("bkt")]
+        cases: list[tuple[Any, Any, type[TransferError], str]] = [
+            (TARGET, None, HttpError, "encrypted by a customer-supplied encryption key"),
+            (TARGET, B, NoEncryptionKey, f"by the key with the SHA-256 {A.sha256}; it is none of those"),
+            (listed, None, NoEncryptionKey, "no key was named"),
+        ]
+        for source, keys, kind, text in cases:
+            with pytest.raises(kind, match="encrypted") as caught:
+                await download(storage, source, tmp_path / "file", decryption_keys=keys)
+            assert text in str(caught.value)
+            assert caught.value.hint == "name the key that the object was written with: `decryption_keys`"
+            with pytest.raises(TransferError, match="encrypted"):
+                await copy(storage, source, COPY, decryption_keys=keys)
+    assert names(tmp_path) == []
+    assert cloud.effects.count() == 0
+
+
+async def test_an_upload_continues_with_its_key_only(cloud: Cloud, tmp_path: Path) -> None:
+    """The state keeps the hash of the key. The same key continues; another one is refused, and so is none."""
+    path = file_of(tmp_path, 5 * CHUNK)
+    cloud.fault(Fault.reset(operation=SEND, nth=3))
+    async with storing(cloud, policy=IMPATIENT) as storage:
+        with pytest.raises(WireError):
+            await upload(storage, path, TARGET, chunk_size=CHUNK, encryption_key=A)
+    (state,) = states()
+    assert json.loads(state.read_text())["values"]["key_sha256"] == A.sha256
+    assert not any(secret in state.read_text() for secret in SECRETS)
+    async with storing(cloud) as storage:
+        for key in (B, None):
+            with pytest.raises(TransferError, match="with another encryption key, whose SHA-256 is") as caught:
+                await upload(storage, path, TARGET, chunk_size=CHUNK, encryption_key=key)
+            assert A.sha256 in str(caught.value)
+            assert caught.value.hint == f"use that key again; or delete {state} to start over"
+        assert steps(cloud).count("start") == 1
+        await upload(storage, path, TARGET, chunk_size=CHUNK, encryption_key=A)
+    assert (steps(cloud).count("start"), sha256(cloud), versions(cloud), states()) == (1, A.sha256, 1, [])
+
+
+async def test_an_upload_without_a_key_starts_over_with_one(cloud: Cloud, tmp_path: Path) -> None:
+    """A session that was begun without a customer-supplied key is not continued with one."""
+    path = file_of(tmp_path, 5 * CHUNK)
+    cloud.fault(Fault.reset(operation=SEND, nth=3))
+    async with storing(cloud, policy=IMPATIENT) as storage:
+        with pytest.raises(WireError):
+            await upload(storage, path, TARGET, chunk_size=CHUNK, kms_key=KMS)
+    async with storing(cloud) as storage:
+        await upload(storage, path, TARGET, chunk_size=CHUNK, encryption_key=A)
+    assert (steps(cloud).count("start"), sha256(cloud), versions(cloud)) == (2, A.sha256, 1)
+
+
+async def test_an_equal_object_without_the_key_is_not_ours(cloud: Cloud, tmp_path: Path) -> None:
+    """After a lost response, an object with the same bytes and metadata counts only if it has the key."""
+    path = file_of(tmp_path, 1000)
+    async with storing(cloud) as storage:
+        await upload(storage, path, TARGET)
+        cloud.fault(Fault.reset(when="after", operation=INSERT))
+        assert (await upload(storage, path, TARGET, encryption_key=A)).key_sha256 == A.sha256
+    assert (sha256(cloud), versions(cloud)) == (A.sha256, 2)
+
+
+async def test_copies_of_several_rounds(cloud: Cloud) -> None:
+    """Each round has the keys of source and copy, and a run that was interrupted continues with the same keys only."""
+    data = data_of(9 * MIB)
+    rows: list[tuple[EncryptionKey | None, dict[str, Any], str | None]] = [
+        (A, {"encryption_key": B, "decryption_keys": A}, B.sha256),
+        (A, {"encryption_key": A}, A.sha256),
+        (A, {"decryption_keys": [B, A]}, None),
+        (None, {"encryption_key": B}, B.sha256),
+        (A, {"kms_key": KMS, "decryption_keys": A}, None),
+    ]
+    for key, options, wanted in rows:
+        cloud.reset()
+        cloud.clear_faults()
+        cloud.store.create_bucket("bkt")
+        put(cloud, data, key)
+        cloud.fault(Fault.reset(operation=REWRITE, nth=4))
+        async with storing(cloud, policy=IMPATIENT) as storage:
+            with pytest.raises(WireError):
+                await copy(storage, TARGET, COPY, chunk_size=MIB, **options)
+        (state,) = states()
+        assert not any(secret in state.read_text() for secret in SECRETS)
+        async with storing(cloud) as storage:
+            if wanted is not None:
+                other = A if wanted == B.sha256 else B
+                with pytest.raises(TransferError, match="with another encryption key"):
+                    await copy(storage, TARGET, COPY, encryption_key=other, decryption_keys=[A, B])
+            cloud.fault(Fault.reset(when="after", operation=REWRITE, nth=6))
+            made = await copy(storage, TARGET, COPY, chunk_size=MIB, **options)
+        assert (made.key_sha256, sha256(cloud, "copy")) == (wanted, wanted)
+        assert made.crc32c == cloud.store.object("bkt", "copy").crc32c
+        assert cloud.effects.count(REWRITE) == 1
+        assert cloud.requests.count(REWRITE) < 13
+        kms = cloud.store.object("bkt", "copy").keys.kms_version
+        assert kms == (f"{KMS}/cryptoKeyVersions/1" if "kms_key" in options else None)
+
+
+async def test_a_key_is_rotated_in_place(cloud: Cloud) -> None:
+    """An object is copied onto itself with another key, once, and not if it has that key already."""
+    put(cloud, b"secret", metadata={"k": "v"})
+    async with storing(cloud) as storage:
+        cloud.fault(Fault.reset(when="after", operation=REWRITE))
+        made = await copy(storage, TARGET, TARGET, encryption_key=B, decryption_keys=A)
+        assert (made.key_sha256, made.metadata, cloud.effects.count(REWRITE)) == (B.sha256, {"k": "v"}, 1)
+        for options in ({"encryption_key": B}, {"decryption_keys": B}):
+            with pytest.raises(TransferError, match="source and target are the same"):
+                await copy(storage, TARGET, TARGET, **options)  # type: ignore[arg-type]
+
+
+async def test_rsync_compares_objects_with_keys(cloud: Cloud, tmp_path: Path) -> None:
+    """The checksums that listings lack are requested with the key. Without it, equal objects are copied again."""
+    file_of(tmp_path, 1000, "file")
+    async with storing(cloud) as storage:
+        assert (await arsync(storage, str(tmp_path), "gs://bkt/up", encryption_key=A)).done == 1
+        assert (await arsync(storage, str(tmp_path), "gs://bkt/up", encryption_key=B, checksum=True)).done == 1
+        assert sha256(cloud, "up/file") == B.sha256
+        rows: list[tuple[dict[str, Any], int]] = [({}, 1), ({"decryption_keys": [A, B]}, 0), ({"encryption_key": B}, 0)]
+        for options, done in rows:
+            both: dict[str, Any] = {"checksum": True, "dry_run": True, **options}
+            assert (await arsync(storage, str(tmp_path), "gs://bkt/up", **both)).skipped == done
+        assert (await arsync(storage, "gs://bkt/up", "gs://bkt/other", decryption_keys=B, kms_key=KMS)).done == 1
+        assert (await arsync(storage, "gs://bkt/up", "gs://bkt/other", decryption_keys=B)).done == 0
+        assert (await arsync(storage, "gs://bkt/up", "gs://bkt/other")).failed == 1
+        assert (await arsync(storage, "gs://bkt/up", str(tmp_path / "new"), decryption_keys=B)).done == 1
+    assert (tmp_path / "new" / "file").read_bytes() == data_of(1000)
+
+
+def test_commands_read_with_keys(cloud: Cloud, tmp_path: Path) -> None:
+    """`cat`, `stat`, `hashes`, `check` and `mv` find the key of each object, and say what they lack without it."""
+    put(cloud, b"secret", name="x/a")
+    put(cloud, b"public", None, name="x/b")
+    (tmp_path / "a").write_bytes(b"secret")
+    (tmp_path / "b").write_bytes(b"public")
+    here = Settings(endpoint=cloud.url)
+    for keys in (A, None):
+        has = keys is not None
+        for address, byte_range, text in (("x/*", None, b"secretpublic"), ("x/a", "1-2", b"ec"), ("x/*", "0-5", b"")):
+            stream = io.BytesIO()
+            if has:
+                cat(f"gs://bkt/{address}", stream, byte_range=byte_range, decryption_keys=keys, settings=here)
+                assert stream.getvalue() == (text or b"secretpublic")
+            else:
+                with pytest.raises(NoEncryptionKey):
+                    cat(f"gs://bkt/{address}", stream, byte_range=byte_range, settings=here)
+        (one, _) = stat("gs://bkt/x/*", decryption_keys=keys, settings=here)
+        assert (one.object.key_sha256, one.object.md5 is not None) == (A.sha256, has)
+        (hashed, _) = hashes("gs://bkt/x/*", decryption_keys=keys, settings=here)
+        assert (hashed.crc32c is not None, hashed.md5 is not None) == (has, has)
+        different = [each.note for each in check(tmp_path, "gs://bkt/x", decryption_keys=keys, settings=here)]
+        assert different == ([] if has else ["the service states no CRC32C without the object's key"])
+        moved = mv("gs://bkt/x/a", "gs://bkt/y/a", encryption_key=keys, settings=here)
+        assert (moved.done, moved.failed) == ((1, 0) if has else (0, 1))
+        if has:
+            assert sha256(cloud, "y/a") == A.sha256
+            assert mv("gs://bkt/y/a", "gs://bkt/x/a", encryption_key=keys, settings=here).ok
+
+
+async def test_kms_keys_are_for_every_write(cloud: Cloud, tmp_path: Path) -> None:
+    """Uploads of both kinds and copies have the name of the key; downloads need none."""
+    file_of(tmp_path, 1000, "small")
+    file_of(tmp_path, 9 * MIB, "large")
+    async with storing(cloud) as storage:
+        assert (await acp(storage, f"{tmp_path}/*", "gs://bkt/a/", kms_key=KMS)).done == 2
+        assert (await acp(storage, "gs://bkt/a/*", "gs://bkt/b/", kms_key=KMS)).done == 2
+        assert (await acp(storage, "gs://bkt/b/*", f"{tmp_path}/back/")).done == 2
+    keys = {item.keys.kms_version for item in cloud.store.bucket("bkt").versions()}
+    assert keys == {f"{KMS}/cryptoKeyVersions/1"}
+    assert (tmp_path / "back" / "large").read_bytes() == data_of(9 * MIB)
+
+
+async def test_a_server_that_ignores_the_key_is_found_out(tmp_path: Path) -> None:
+    """The object that it made is deleted, and the upload fails."""
+    path = file_of(tmp_path, 5)
+    body = {"bucket": "bkt", "name": "thing", "generation": "7", "size": "5", "crc32c": crc32c_of(path.read_bytes())}
+    made = reply("200 OK", json.dumps(body).encode(), "Content-Type: application/json")
+    async with odd_server(made, reply("204 No Content", b"")) as url, storing(url) as storage:
+        with pytest.raises(TransferError, match="was not encrypted by the key that was sent, and was deleted"):
+            await upload(storage, path, TARGET, encryption_key=A)
+
+
+async def test_keys_stay_secret(tmp_path: Path) -> None:
+    """A key is never sent over plain http to another machine, and not shown if a server repeats it."""
+    async with Storage(endpoint="http://emulator.example:80") as storage:
+        with pytest.raises(TransferError, match="an encryption key must not be sent to http://emulator"):
+            await upload(storage, file_of(tmp_path, 5), TARGET, encryption_key=A)
+    echo = json.dumps({"error": {"code": 400, "message": f"bad: {SECRETS[0]}"}}).encode()
+    async with odd_server(reply("400 Bad Request", echo)) as url, storing(url) as storage:
+        with pytest.raises(HttpError, match=r"bad: \[redacted\]"):
+            await upload(storage, file_of(tmp_path, 5), TARGET, encryption_key=A)
+    async with odd_server(reply("200 OK", SECRETS[0].encode())) as url, storing(url) as storage:
+        with pytest.raises(TransferError, match="redacted"):
+            await upload(storage, file_of(tmp_path, 5), TARGET, encryption_key=A)
