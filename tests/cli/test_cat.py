@@ -78,6 +78,6 @@ def test_metadata(invoke: Invoke, filled: Cloud) -> None:
     assert list(record) == [
         "url", "type", "size", "updated", "generation", "metageneration", "crc32c", "md5", "content_type",
         "content_encoding", "cache_control", "content_disposition", "content_language", "storage_class", "custom_time",
-        "metadata", "created", "noncurrent_since", "components", "kms_key", "temporary_hold", "event_based_hold",
-        "retention_expires",
+        "key_sha256", "kms_key", "metadata", "created", "noncurrent_since", "components", "temporary_hold",
+        "event_based_hold", "retention_expires",
     ]  # fmt: skip

@@ -64,6 +64,8 @@ def test_json(invoke: Invoke, filled: Cloud) -> None:
         "content_language": None,
         "storage_class": "STANDARD",
         "custom_time": None,
+        "key_sha256": None,
+        "kms_key": None,
         "metadata": {},
     }
 

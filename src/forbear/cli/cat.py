@@ -7,6 +7,7 @@ import click
 
 from forbear.cli.output import EXIT_CODES, BadInput
 from forbear.cli.transfers.connection import completed, connection_options
+from forbear.cli.transfers.options import decryption_keys_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -22,7 +23,7 @@ Examples:
 @click.option(
     "-r", "--range", "byte_range", metavar="RANGE", help="Print bytes FIRST-LAST, FIRST- or -COUNT (the last ones)."
 )
-@connection_options(without=("as_json",))
+@connection_options(without=("as_json",), reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str | None, **options: Any) -> None:
     """Write objects to stdout, one after the other.
@@ -32,6 +33,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str |
     included. The first failure ends the command, so that nothing follows a gap.
     """
     complete = completed(options)
+    keys = decryption_keys_of(complete)
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.transfer.commands.reading import acat, cat_addresses
     from forbear.transfer.objects import Object
@@ -41,6 +43,6 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str |
         raise BadInput("the command needs stdout, which is closed", "redirect it: > FILE")
 
     async def work(storage: Storage) -> list[Object]:
-        return await acat(storage, addresses, sys.stdout.buffer, byte_range=byte_range)
+        return await acat(storage, addresses, sys.stdout.buffer, byte_range=byte_range, decryption_keys=keys)
 
     run_command(ctx, complete, work, check=lambda: cat_addresses(addresses, byte_range))

@@ -9,6 +9,7 @@ import click
 from forbear.cli.completion import complete_path
 from forbear.cli.output import tell
 from forbear.cli.transfers.connection import completed, connection_options
+from forbear.cli.transfers.options import decryption_keys_of
 
 _EPILOG = """Exit codes: 0 the same, 1 different or failed, 2 usage or bad input, 130 interrupted.
 
@@ -23,7 +24,7 @@ Examples:
 @click.argument("right", shell_complete=complete_path)
 @click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within the folders that it matches.")
 @click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches.")
-@connection_options()
+@connection_options(reads=True)
 @click.pass_context
 def command(
     ctx: click.Context, /, left: str, right: str, exclude: tuple[str, ...], include: tuple[str, ...], **options: Any
@@ -35,6 +36,7 @@ def command(
     each line is one JSON object, and the last one is a summary.
     """
     complete = completed(options)
+    keys = decryption_keys_of(complete)
     from forbear.cli.transfers.records import check_line, check_record
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.transfer.commands.comparison import CheckStatus, acheck, check_arguments
@@ -43,7 +45,7 @@ def command(
     counts = Counter[CheckStatus]()
 
     async def work(storage: Storage) -> None:
-        async for one in acheck(storage, left, right, exclude=exclude, include=include):
+        async for one in acheck(storage, left, right, exclude=exclude, include=include, decryption_keys=keys):
             counts[one.status] += 1
             if one.status is CheckStatus.SAME:
                 continue

@@ -9,7 +9,7 @@ import click
 
 from forbear.cli.completion import complete_path
 from forbear.cli.output import EXIT_CODES, BadInput
-from forbear.cli.transfers.options import TransferOptions, check, metadata_of, transfer_options
+from forbear.cli.transfers.options import TransferOptions, check, keys_of, metadata_of, transfer_options
 
 _STREAM = "-"
 _EPILOG = f"""{EXIT_CODES}
@@ -90,6 +90,7 @@ def command(
             gzip=options["gzip"],
             packed=options["packed"],
             **metadata_of(options),
+            **keys_of(options),
         )
 
     run_transfers(

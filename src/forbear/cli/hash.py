@@ -8,6 +8,7 @@ import click
 from forbear.cli.completion import complete_path
 from forbear.cli.output import EXIT_CODES
 from forbear.cli.transfers.connection import completed, connection_options
+from forbear.cli.transfers.options import decryption_keys_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -19,7 +20,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_path)
-@connection_options()
+@connection_options(reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> None:
     """Print the CRC32C and MD5 of files and objects, in base64.
@@ -28,6 +29,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     states the hashes. A composite object has no MD5. With --json, each line is one JSON object.
     """
     complete = completed(options)
+    keys = decryption_keys_of(complete)
     from forbear.cli.transfers.records import hashes_record
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.core.redact import printable
@@ -39,7 +41,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
         complete["anonymous"], complete["credentials"], complete["impersonate"] = True, None, None
 
     async def work(storage: Storage) -> None:
-        async for one in ahashes(storage, names):
+        async for one in ahashes(storage, names, decryption_keys=keys):
             if complete["as_json"]:
                 click.echo(json.dumps(hashes_record(one)))
             else:

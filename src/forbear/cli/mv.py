@@ -6,6 +6,7 @@ import click
 
 from forbear.cli.output import EXIT_CODES
 from forbear.cli.transfers.connection import completed, connection_options
+from forbear.cli.transfers.options import keys_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -21,7 +22,7 @@ Examples:
 @click.argument("target")
 @click.option("-r", "--recursive", is_flag=True, help="Move folders with everything in them.")
 @click.option("-n", "--no-clobber", is_flag=True, help="Skip objects that exist at TARGET.")
-@connection_options("parallel", "exclude", "include")
+@connection_options("parallel", "exclude", "include", "encryption_key", "kms_key", reads=True)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -52,6 +53,7 @@ def command(
             exclude=complete["exclude"],
             include=complete["include"],
             parallel=complete["parallel"],
+            **keys_of(complete),
         )
 
     run_transfers(ctx, complete, (*sources, target), parse, run_mv)

@@ -8,7 +8,7 @@ import click
 
 from forbear.cli.completion import complete_path
 from forbear.cli.output import EXIT_CODES, BadInput
-from forbear.cli.transfers.options import TransferOptions, check, metadata_of, transfer_options
+from forbear.cli.transfers.options import TransferOptions, check, keys_of, metadata_of, transfer_options
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -78,6 +78,7 @@ def command(
             gzip=options["gzip"],
             packed=options["packed"],
             **metadata_of(options),
+            **keys_of(options),
         )
 
     names = (source, target)

@@ -7,6 +7,7 @@ import click
 
 from forbear.cli.output import EXIT_CODES
 from forbear.cli.transfers.connection import completed, connection_options
+from forbear.cli.transfers.options import decryption_keys_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -18,7 +19,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
-@connection_options()
+@connection_options(reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -> None:
     """Show the metadata of objects.
@@ -27,6 +28,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -
     each object is one line, and null stands for what the service does not state.
     """
     complete = completed(options)
+    keys = decryption_keys_of(complete)
     from forbear.cli.transfers.records import details_lines, details_record
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.transfer.commands.metadata import astat
@@ -34,7 +36,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -
     from forbear.transfer.storage.client import Storage
 
     async def work(storage: Storage) -> None:
-        async for details in astat(storage, addresses):
+        async for details in astat(storage, addresses, decryption_keys=keys):
             if complete["as_json"]:
                 click.echo(json.dumps(details_record(details)))
             else:

@@ -67,6 +67,10 @@ class EncryptionKey:
         return f"EncryptionKey(sha256={self._sha256!r})"
 
 
+Keys = EncryptionKey | Sequence[EncryptionKey]
+"""One or several keys."""
+
+
 class EncryptionOptions(TypedDict, total=False):
     """The keyword options for the keys of new objects; the docstring of `cp` describes them."""
 
@@ -74,11 +78,14 @@ class EncryptionOptions(TypedDict, total=False):
     kms_key: str | None
 
 
+class KeyOptions(EncryptionOptions, total=False):
+    """The keyword options for the keys of new and of existing objects; the docstring of `cp` describes them."""
+
+    decryption_keys: Keys | None
+
+
 class NewObjectOptions(MetadataOptions, EncryptionOptions, total=False):
     """The keyword options for metadata and keys of new objects; the docstring of `cp` describes them."""
-
-
-Keys = EncryptionKey | Sequence[EncryptionKey]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,15 +34,15 @@ _KEPT = (
 _WORDS = {"as_json": "Print JSON.", "quiet": "Print only errors on stderr."}
 
 
-def connection_options(*more: str, without: Collection[str] = ()) -> Callable[[F], F]:
+def connection_options(*more: str, without: Collection[str] = (), reads: bool = False) -> Callable[[F], F]:
     """Return a decorator that adds the options of `cp` for connections, limits and output to a command.
 
     `more` names further options of `cp` by their parameters, such as "parallel", and `without` those that the command
-    lacks. The command gets them as keywords, for `completed`.
+    lacks. `reads` adds the option for the keys of objects. The command gets them as keywords, for `completed`.
     """
 
     def decorate(function: F) -> F:
-        names = {*_KEPT, *more} - {*without}
+        names = {*_KEPT, *more, *(("decryption_keys",) if reads else ())} - {*without}
         kept = [option for option in _options() if option.name in names]
         for option in kept:
             if isinstance(option, click.Option) and option.name in _WORDS and not more:

@@ -13,6 +13,7 @@ from forbear.cli.profiles import profile_option
 from forbear.cli.shared_budget import shared_budget_option
 
 if TYPE_CHECKING:
+    from forbear.transfer.encryption import EncryptionKey, KeyOptions
     from forbear.transfer.metadata import MetadataOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +32,25 @@ _METADATA = (
     click.option("--content-language", metavar="CODE", help="Content-Language of new objects."),
     click.option("--storage-class", metavar="CLASS", help="Storage class of new objects.  [default: the bucket's]"),
     click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Custom metadata; may be repeated."),
+)
+
+_KEYS = (
+    click.option(
+        "--encryption-key-file",
+        "encryption_key",
+        type=_FILE,
+        metavar="FILE",
+        help="Encrypt new objects with the key in FILE (base64); read with it, too.",
+    ),
+    click.option(
+        "--decryption-key-file",
+        "decryption_keys",
+        type=_FILE,
+        multiple=True,
+        metavar="FILE",
+        help="Read objects encrypted with the key in FILE; may be repeated.",
+    ),
+    click.option("--kms-key", metavar="NAME", help="Encrypt new objects with this key of Cloud KMS."),
 )
 
 _OPTIONS = (
@@ -87,6 +107,9 @@ class TransferOptions(PolicyOptions):
     content_language: str | None
     storage_class: str | None
     metadata: tuple[str, ...]
+    encryption_key: Path | None
+    decryption_keys: tuple[Path, ...]
+    kms_key: str | None
     exclude: tuple[str, ...]
     include: tuple[str, ...]
     manifest: Path | None
@@ -111,7 +134,7 @@ class TransferOptions(PolicyOptions):
 
 def transfer_options(function: F) -> F:
     """Add the shared options to a command, which receives them as the keywords of `TransferOptions`."""
-    described = policy_options(add_options(add_options(function, _OPTIONS), _METADATA))
+    described = policy_options(add_options(add_options(function, _OPTIONS), (*_METADATA, *_KEYS)))
     return profile_option("cloud_storage", "The policy, as in `forbear schedule`.")(described)
 
 
@@ -151,6 +174,34 @@ def headers_of(options: TransferOptions) -> dict[str, str] | None:
             raise BadInput(f"`--header` must be a name, a colon and a value, got {name!r}", "such as 'X-Test: 1'")
         headers[name.strip()] = value.strip()
     return headers or None
+
+
+def keys_of(options: TransferOptions) -> "KeyOptions":
+    """Return the options for keys as keywords of the library; raise BadInput for a file without a key."""
+    file, name = options["encryption_key"], options["kms_key"]
+    return {
+        "encryption_key": None if file is None else _key_in(file, "encryption_key"),
+        "decryption_keys": decryption_keys_of(options),
+        "kms_key": name,
+    }
+
+
+def decryption_keys_of(options: TransferOptions) -> "tuple[EncryptionKey, ...]":
+    """Return the keys in the files of `--decryption-key-file`; raise BadInput for a file without a key."""
+    return tuple(_key_in(file, "decryption_keys") for file in options["decryption_keys"])
+
+
+def _key_in(file: Path, parameter: str) -> "EncryptionKey":
+    from forbear.transfer.encryption import EncryptionKey
+    from forbear.transfer.errors import TransferError
+
+    try:
+        return EncryptionKey.from_file(file)
+    except TransferError as error:
+        raise BadInput(f"`{parameter}` {error}", error.hint) from None
+    except ValueError as error:
+        cure = "write the base64 of the key, and nothing else, to the file"
+        raise BadInput(f"`{parameter}`: {error}", cure) from None
 
 
 def metadata_of(options: TransferOptions) -> "MetadataOptions":

@@ -32,6 +32,8 @@ def object_record(entry: Object | Url) -> Record:
         "content_language": entry.content_language,
         "storage_class": entry.storage_class,
         "custom_time": entry.custom_time,
+        "key_sha256": entry.key_sha256,
+        "kms_key": entry.kms_key,
         "metadata": dict(entry.metadata),
     }
 
@@ -60,7 +62,6 @@ def details_record(details: ObjectDetails) -> Record:
         "created": _optional_time(details.created),
         "noncurrent_since": _optional_time(details.noncurrent_since),
         "components": details.components,
-        "kms_key": details.kms_key,
         "temporary_hold": details.temporary_hold,
         "event_based_hold": details.event_based_hold,
         "retention_expires": _optional_time(details.retention_expires),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from forbear.transfer.commands.selection import checked_addresses
-from forbear.transfer.encryption import EncryptionOptions, Keys
+from forbear.transfer.encryption import KeyOptions
 from forbear.transfer.errors import StrPath
 from forbear.transfer.functions import blocking, decided_target
 from forbear.transfer.items import Action, Item, Summary
@@ -18,10 +18,9 @@ from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.workers.worker_pool import WorkerPool
 
 
-class MvOptions(EncryptionOptions, total=False):
+class MvOptions(KeyOptions, total=False):
     """The keyword options of `mv`; those of `cp` with the same names do the same."""
 
-    decryption_keys: Keys | None
     recursive: bool
     no_clobber: bool
     exclude: str | Sequence[str] | None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict, Unpack
 
-from forbear.transfer.encryption import DEFAULT_ENCRYPTION, Keys, NewObjectOptions, ObjectEncryption
+from forbear.transfer.encryption import DEFAULT_ENCRYPTION, KeyOptions, NewObjectOptions, ObjectEncryption
 from forbear.transfer.errors import StrPath
 from forbear.transfer.items import STREAM, Item
 from forbear.transfer.metadata import ObjectMetadata, check_keywords
@@ -16,10 +16,8 @@ from forbear.transfer.plans.targets import names_folder
 from forbear.transfer.progress import Listener
 
 
-class CopyOptions(NewObjectOptions, total=False):
+class CopyOptions(NewObjectOptions, KeyOptions, total=False):
     """The keyword options for new objects, and for the keys of existing ones."""
-
-    decryption_keys: Keys | None
 
 
 class PlanOptions(CopyOptions, total=False):

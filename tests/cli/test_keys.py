@@ -1,0 +1,79 @@
+"""Encryption keys on the command line: they come from files, and no output shows one."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from forbear.testing.cloud import Cloud
+from tests.cli.conftest import Invoke
+
+KEY, OTHER = (base64.b64encode(letter * 32).decode() for letter in (b"k", b"o"))
+KMS = "projects/p/locations/us/keyRings/r/cryptoKeys/k"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with two files with keys and one file to copy."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "key").write_text(f"{KEY}\n")
+    (tmp_path / "other").write_text(OTHER)
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "dir" / "a").write_bytes(b"secret")
+    return tmp_path
+
+
+def test_commands_take_keys_from_files(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
+    """Every command that writes or reads objects uses the keys; without them it fails and says what it needs."""
+    write = ("--encryption-key-file", "key")
+    read = ("--decryption-key-file", "other", "--decryption-key-file", "key")
+    steps: list[tuple[tuple[str, ...], int, str]] = [
+        (("cp", "-q", *write, "dir/a", "gs://bkt/x/a"), 0, ""),
+        (("rsync", "-c", *write, "dir", "gs://bkt/x"), 0, "nothing to do"),
+        (("rsync", "-c", "--dry-run", "dir", "gs://bkt/x"), 0, "copy dir/a -> gs://bkt/x/a"),
+        (("cat", *read, "gs://bkt/x/a"), 0, "secret"),
+        (("cat", "gs://bkt/x/a"), 1, "hint: name the key that the object was written with: `--decryption-key-file`"),
+        (
+            ("cp", "gs://bkt/x/*", "down/"),
+            1,
+            "no key was named\nhint: name the key that the object was written",
+        ),
+        (("cp", "-q", *read, "gs://bkt/x/*", "down/"), 0, ""),
+        (("hash", *read, "gs://bkt/x/a"), 0, "gs://bkt/x/a"),
+        (("hash", "gs://bkt/x/a"), 0, "no crc32c  no md5"),
+        (("check", *read, "dir", "gs://bkt/x"), 0, "1 same"),
+        (("check", "dir", "gs://bkt/x"), 1, "not compared: a: the service states no CRC32C without the object's key"),
+        (("stat", *read, "gs://bkt/x/a"), 0, "key sha256"),
+        (("mv", "-q", *write, "gs://bkt/x/a", "gs://bkt/x/b"), 0, ""),
+        (("cp", "-q", *read, "--kms-key", KMS, "gs://bkt/x/b", "gs://bkt/x/c"), 0, ""),
+        (("stat", "--json", "gs://bkt/x/c"), 0, f'"kms_key": "{KMS}/cryptoKeyVersions/1"'),
+    ]
+    for arguments, code, text in steps:
+        done = invoke(*arguments, "--endpoint", cloud.url)
+        assert (arguments, done.exit_code) == (arguments, code), done.output
+        assert text in done.output
+        assert KEY not in done.output
+    assert (folder / "down" / "a").read_bytes() == b"secret"
+    record = json.loads(invoke("stat", "--json", *read, "gs://bkt/x/b", "--endpoint", cloud.url).stdout)
+    assert (record["key_sha256"], record["crc32c"] is None) == (cloud.store.object("bkt", "x/b").keys.sha256, False)
+
+
+def test_wrong_keys(invoke: Invoke, folder: Path) -> None:
+    """What is no key, or does not fit, is refused before anything is connected to."""
+    (folder / "short").write_text(KEY[:20])
+    up, down = ("dir/a", "gs://bkt/a"), ("gs://bkt/a", "a")
+    cases: list[tuple[tuple[str, ...], str]] = [
+        (("cp", "--encryption-key-file", "short", *up), "`--encryption-key-file`: short must be base64 of 32 bytes"),
+        (("cat", "--decryption-key-file", "short", down[0]), "`--decryption-key-file`: short must be base64"),
+        (("cp", "--encryption-key-file", "none", *up), "`--encryption-key-file` cannot read 'none': No such file"),
+        (("cp", "--encryption-key-file", "key", *down), "is for targets in the cloud, got a\nhint: use `--decryption"),
+        (("cp", "--kms-key", "k", *up), "`--kms-key` must be projects/PROJECT/locations/LOCATION/keyRings"),
+        (("cp", "--kms-key", KMS, "--encryption-key-file", "key", *up), "does not go with `--kms-key`"),
+        (("rsync", "--kms-key", KMS, "gs://bkt/a", "dir"), "`--kms-key` is for targets in the cloud, got dir"),
+    ]
+    for arguments, text in cases:
+        done = invoke(*arguments, "--endpoint", "http://localhost:1")
+        assert (arguments, done.exit_code) == (arguments, 2)
+        assert text in done.stderr
+        assert KEY[:20] not in done.output
