@@ -60,7 +60,7 @@ def test_commands_take_keys_from_files(invoke: Invoke, cloud: Cloud, folder: Pat
 
 
 def test_wrong_keys(invoke: Invoke, folder: Path) -> None:
-    """What is no key, or does not fit, is refused before anything is connected to."""
+    """Files without a key, and keys that do not fit, are refused before anything is connected to."""
     (folder / "short").write_text(KEY[:20])
     up, down = ("dir/a", "gs://bkt/a"), ("gs://bkt/a", "a")
     cases: list[tuple[tuple[str, ...], str]] = [

@@ -275,6 +275,20 @@ async def test_a_key_is_rotated_in_place(cloud: Cloud) -> None:
                 await copy(storage, TARGET, TARGET, **options)  # type: ignore[arg-type]
 
 
+async def test_a_folder_gets_another_key_in_place(cloud: Cloud) -> None:
+    """`cp` copies objects onto themselves to give them a key, and the second run skips those that have it."""
+    for name in ("x/a", "x/y/b", "z"):
+        put(cloud, name.encode(), A, name)
+    async with storing(cloud) as storage:
+        for done, skipped in ((2, 0), (0, 2)):
+            summary = await acp(storage, "gs://bkt/x", "gs://bkt/", recursive=True, encryption_key=B, decryption_keys=A)
+            assert (summary.done, summary.skipped, summary.failed) == (done, skipped, 0)
+        assert (await acp(storage, "gs://bkt/z", "gs://bkt/z", encryption_key=B, decryption_keys=A)).ok
+        assert (await acp(storage, "gs://bkt/x", "gs://bkt/", recursive=True, decryption_keys=B)).failed == 1
+    objects = {item.name: (item.keys.sha256, item.data) for item in cloud.store.bucket("bkt").versions()}
+    assert objects == {name: (B.sha256, name.encode()) for name in ("x/a", "x/y/b", "z")}
+
+
 async def test_rsync_compares_objects_with_keys(cloud: Cloud, tmp_path: Path) -> None:
     """The checksums that listings lack are requested with the key. Without it, equal objects are copied again."""
     file_of(tmp_path, 1000, "file")

@@ -43,7 +43,7 @@ async def find_target(storage: Storage, arguments: CpArguments) -> CopyTarget:
             folder = await storage.is_folder(at)
     if arguments.several and not folder:
         raise ValueError(f"`target` must be a folder for several sources: {arguments.target}/ would name one")
-    return CopyTarget(at, folder)
+    return CopyTarget(at, folder, encryption=arguments.encryption)
 
 
 async def plan_cp(storage: Storage, arguments: CpArguments, target: CopyTarget) -> AsyncGenerator[Item]:
@@ -129,7 +129,7 @@ async def _items(storage: Storage, arguments: CpArguments, match: Match, target:
         yield replace(item, action=action, note=match.problem, hint=match.hint)
     elif not match.folder:
         if not arguments.excludes(match.name):
-            yield target.with_target(item, match.name) if target.folder else unless_same(item)
+            yield target.with_target(item, match.name) if target.folder else unless_same(item, target.encryption)
     else:
         try:
             below = target.below(match.name if target.folder else "")
@@ -160,7 +160,8 @@ async def _cloud_folder(
     storage: Storage, folder: Url, target: CopyTarget, arguments: CpArguments
 ) -> AsyncGenerator[Item]:
     start, at = folder.prefix, target.at
-    if isinstance(at, Url) and at.bucket == folder.bucket and at.prefix.startswith(start):
+    itself = isinstance(at, Url) and at.bucket == folder.bucket and at.prefix.startswith(start)
+    if isinstance(at, Url) and itself and not (target.encryption.encrypts and at.prefix == start):
         raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")
     clashes = None if isinstance(at, Url) else Clashes(at)
     async for listed in storage.objects(folder.bucket, start):

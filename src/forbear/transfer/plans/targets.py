@@ -8,6 +8,7 @@ import os
 import sys
 from dataclasses import dataclass, replace
 
+from forbear.transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear.transfer.errors import UnsafeName
 from forbear.transfer.items import Action, Item
 from forbear.transfer.objects import Url, is_cloud
@@ -22,12 +23,14 @@ _CURE = "copy it by itself, to a file name of your choice"
 class CopyTarget:
     """The target of a copy: `at` is an address in the cloud, a path, or "-"; `folder` says that copies go below it.
 
-    `root` is the local folder that the user named, if `at` lies below it.
+    `root` is the local folder that the user named, if `at` lies below it. If `encryption` has a key for new objects, an
+    object may be copied onto itself, to give it that key.
     """
 
     at: Url | str
     folder: bool
     root: str | None = None
+    encryption: ObjectEncryption = DEFAULT_ENCRYPTION
 
     def below(self, name: str) -> "CopyTarget":
         """Return the folder `name` in this folder, or this one, as a folder, if `name` is empty.
@@ -35,10 +38,10 @@ class CopyTarget:
         UnsafeName if no local folder can have that name.
         """
         if not name:
-            return CopyTarget(self.at, folder=True)
+            return replace(self, folder=True, root=None)
         if isinstance(self.at, Url):
-            return CopyTarget(Url(self.at.bucket, f"{self.at.prefix}{name}/"), folder=True)
-        return CopyTarget(os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
+            return replace(self, at=Url(self.at.bucket, f"{self.at.prefix}{name}/"), folder=True)
+        return replace(self, at=os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
 
     def with_target(self, item: Item, name: str) -> Item:
         """Return a copy of the item with the target `name` in this folder.
@@ -49,15 +52,22 @@ class CopyTarget:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
                 target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
-                return unless_same(replace(item, target=target))
+                return unless_same(replace(item, target=target), self.encryption)
             return replace(item, target=os.path.join(self.at, relative_path(name)), root=self.root or self.at)
         except UnsafeName as error:
             return item.refused(error)
 
 
-def unless_same(item: Item) -> Item:
-    """Return the item, refused if its source and its target are equal."""
-    return item.refused("source and target are the same") if item.source == item.target else item
+def unless_same(item: Item, encryption: ObjectEncryption) -> Item:
+    """Return the item, refused if its source and its target are equal, unless `encryption` has a key for new objects.
+
+    With such a key, it is skipped if the listing says that the object has that key already.
+    """
+    if item.source != item.target:
+        return item
+    if not encryption.encrypts:
+        return item.refused("source and target are the same")
+    return item.skipped("it has this key already") if item.object and encryption.is_of(item.object) else item
 
 
 def names_folder(target: str) -> bool:
