@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.core.redact import HIDDEN, LIMIT, redact
+from forbear.core import redact as module
+from forbear.core.redact import HIDDEN, LIMIT, conceal, redact
 from forbear.core.report import Attempt
 
 SECRET = "s3cr3tS3cr3tS3cr3tS3cr3t"
@@ -225,3 +226,15 @@ def test_texts_of_attempts_are_redacted_before_they_are_cut() -> None:
     """A token that is cut in half would not be recognised."""
     attempt = Attempt(1, "HTTPError", f"{'.' * 490} ya29.{SECRET}", 0)
     assert attempt.text == f"{'.' * 490} {HIDDEN}"[:500]
+
+
+def test_a_concealed_text_is_hidden_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret without a known shape is hidden once it was named; only the newest ones are remembered."""
+    monkeypatch.setattr(module, "_concealed", {})
+    monkeypatch.setattr(module, "_MOST_CONCEALED", 2)
+    text = "one shapeless, two shapeless"
+    assert redact(text) == text
+    for secret in ("two", "one", "two", "shapeless"):
+        conceal(secret)
+    assert redact(text) == f"one {HIDDEN}, {HIDDEN} {HIDDEN}"
+    assert redact("x" * LIMIT + "two") == "x" * (LIMIT - 1) + "\u2026"

@@ -149,17 +149,18 @@ async def test_every_download_finds_the_key(cloud: Cloud, tmp_path: Path) -> Non
         async with storing(cloud) as storage:
             (listed, _) = [each async for each in storage.objects("bkt")][::-1]
             assert (getattr(listed, "crc32c", ""), getattr(listed, "key_sha256", "")) == (None, A.sha256)
-            for source in (TARGET, listed, Url("bkt", "plain")):
-                for slices in (None, 3):
-                    cloud.fault(Fault.truncate(size // 8, operation="storage.objects.get", path="alt=media"))
-                    target = tmp_path / "file"
-                    made = await download(storage, source, target, slices=slices, decryption_keys=[B, A])
-                    assert target.read_bytes() == data_of(size)
-                    assert made.crc32c == cloud.store.object("bkt", made.name).crc32c
-                    target.unlink()
-            stream = io.BytesIO()
-            await download(storage, TARGET, stream, decryption_keys=A)
-            assert stream.getvalue() == data_of(size)
+            for source, slices in ((TARGET, None), (listed, 3), (Url("bkt", "plain"), None)):
+                cloud.fault(Fault.truncate(size // 8, operation="storage.objects.get", path="alt=media"))
+                target = tmp_path / "file"
+                made = await download(storage, source, target, slices=slices, decryption_keys=[B, A])
+                assert target.read_bytes() == data_of(size)
+                assert made.crc32c == cloud.store.object("bkt", made.name).crc32c
+                target.unlink()
+    put(cloud, b"secret")
+    async with storing(cloud) as storage:
+        stream = io.BytesIO()
+        await download(storage, TARGET, stream, decryption_keys=A)
+        assert stream.getvalue() == b"secret"
     assert names(tmp_path) == []
 
 
@@ -232,9 +233,8 @@ async def test_copies_of_several_rounds(cloud: Cloud) -> None:
     data = data_of(9 * MIB)
     rows: list[tuple[EncryptionKey | None, dict[str, Any], str | None]] = [
         (A, {"encryption_key": B, "decryption_keys": A}, B.sha256),
-        (A, {"encryption_key": A}, A.sha256),
+        (None, {"encryption_key": A}, A.sha256),
         (A, {"decryption_keys": [B, A]}, None),
-        (None, {"encryption_key": B}, B.sha256),
         (A, {"kms_key": KMS, "decryption_keys": A}, None),
     ]
     for key, options, wanted in rows:
@@ -242,10 +242,10 @@ async def test_copies_of_several_rounds(cloud: Cloud) -> None:
         cloud.clear_faults()
         cloud.store.create_bucket("bkt")
         put(cloud, data, key)
-        cloud.fault(Fault.reset(operation=REWRITE, nth=4))
+        cloud.fault(Fault.reset(operation=REWRITE, nth=2))
         async with storing(cloud, policy=IMPATIENT) as storage:
             with pytest.raises(WireError):
-                await copy(storage, TARGET, COPY, chunk_size=MIB, **options)
+                await copy(storage, TARGET, COPY, chunk_size=3 * MIB, **options)
         (state,) = states()
         assert not any(secret in state.read_text() for secret in SECRETS)
         async with storing(cloud) as storage:
@@ -253,12 +253,12 @@ async def test_copies_of_several_rounds(cloud: Cloud) -> None:
                 other = A if wanted == B.sha256 else B
                 with pytest.raises(TransferError, match="with another encryption key"):
                     await copy(storage, TARGET, COPY, encryption_key=other, decryption_keys=[A, B])
-            cloud.fault(Fault.reset(when="after", operation=REWRITE, nth=6))
-            made = await copy(storage, TARGET, COPY, chunk_size=MIB, **options)
+            cloud.fault(Fault.reset(when="after", operation=REWRITE, nth=3))
+            made = await copy(storage, TARGET, COPY, chunk_size=3 * MIB, **options)
         assert (made.key_sha256, sha256(cloud, "copy")) == (wanted, wanted)
         assert made.crc32c == cloud.store.object("bkt", "copy").crc32c
         assert cloud.effects.count(REWRITE) == 1
-        assert cloud.requests.count(REWRITE) < 13
+        assert cloud.requests.count(REWRITE) < 7
         kms = cloud.store.object("bkt", "copy").keys.kms_version
         assert kms == (f"{KMS}/cryptoKeyVersions/1" if "kms_key" in options else None)
 
@@ -340,14 +340,15 @@ def test_commands_read_with_keys(cloud: Cloud, tmp_path: Path) -> None:
 async def test_kms_keys_are_for_every_write(cloud: Cloud, tmp_path: Path) -> None:
     """Uploads of both kinds and copies have the name of the key; downloads need none."""
     file_of(tmp_path, 1000, "small")
-    file_of(tmp_path, 9 * MIB, "large")
     async with storing(cloud) as storage:
-        assert (await acp(storage, f"{tmp_path}/*", "gs://bkt/a/", kms_key=KMS)).done == 2
+        assert (await acp(storage, f"{tmp_path}/*", "gs://bkt/a/", kms_key=KMS)).done == 1
+        large = file_of(tmp_path, 3 * CHUNK, "large")
+        assert (await upload(storage, large, Url("bkt", "a/large"), chunk_size=CHUNK, kms_key=KMS)).kms_key
         assert (await acp(storage, "gs://bkt/a/*", "gs://bkt/b/", kms_key=KMS)).done == 2
         assert (await acp(storage, "gs://bkt/b/*", f"{tmp_path}/back/")).done == 2
     keys = {item.keys.kms_version for item in cloud.store.bucket("bkt").versions()}
     assert keys == {f"{KMS}/cryptoKeyVersions/1"}
-    assert (tmp_path / "back" / "large").read_bytes() == data_of(9 * MIB)
+    assert (tmp_path / "back" / "large").read_bytes() == data_of(3 * CHUNK)
 
 
 async def test_a_server_that_ignores_the_key_is_found_out(tmp_path: Path) -> None:
