@@ -2,12 +2,14 @@
 
 import base64
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from forbear.testing.cloud import Cloud
-from tests.cli.conftest import Invoke
+from forbear.testing.cloud import Cloud, Fault
+from tests.cli.conftest import Finish, Invoke, Start
 
 KEY, OTHER = (base64.b64encode(letter * 32).decode() for letter in (b"k", b"o"))
 KMS = "projects/p/locations/us/keyRings/r/cryptoKeys/k"
@@ -77,3 +79,28 @@ def test_wrong_keys(invoke: Invoke, folder: Path) -> None:
         assert (arguments, done.exit_code) == (arguments, 2)
         assert text in done.stderr
         assert KEY[:20] not in done.output
+
+
+@pytest.mark.soak
+def test_a_killed_upload_continues_with_its_key(cloud: Cloud, folder: Path, start: Start, finish: Finish) -> None:
+    """After `kill -9`, the same command continues the session; with another key it fails, and names the state."""
+    (folder / "big").write_bytes(os.urandom(12 * 1024 * 1024))
+    cloud.fault(Fault.delay(20, operation="storage.objects.insert.send", nth=2))
+    command = ("cp", "--endpoint", cloud.url, "big", "gs://bkt/", "--encryption-key-file")
+    process, pause = start(*command, "key"), threading.Event()
+    for _ in range(2_000):
+        if not cloud.pending_faults:
+            break
+        pause.wait(0.01)
+    process.kill()
+    process.communicate(timeout=20)
+    (state,) = (path for path in Path(os.environ["FORBEAR_STATE_DIR"]).iterdir() if path.suffix == ".json")
+    assert KEY not in state.read_text()
+    refused = finish(*command, "other")
+    assert (refused.returncode, refused.stderr.count("with another encryption key")) == (1, 1)
+    assert f"hint: use that key again; or delete {state} to start over" in refused.stderr
+    assert finish(*command, "key").returncode == 0
+    assert cloud.requests.count("storage.objects.insert.start") == 1
+    assert cloud.store.object("bkt", "big").data == (folder / "big").read_bytes()
+    assert finish(*command[:3], "gs://bkt/big", "back", "--decryption-key-file", "key").returncode == 0
+    assert (folder / "back").read_bytes() == (folder / "big").read_bytes()
