@@ -6,7 +6,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Settings, Summary, cp
-from forbear.transfer.storage.client import Expectation
+from forbear.transfer.storage.expectation import Expectation
 
 INSERT, GET = "storage.objects.insert", "storage.objects.get"
 KIB = 1024

@@ -9,10 +9,12 @@ from typing import Any, Literal
 
 import pytest
 
+from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Settings, SourceChanged, Summary, cp, rsync
 from forbear.transfer.uploads.upload import upload
+from forbear.transfer.wire.response import WireError
 from tests.support.transfer.uploads import (
     CHUNK,
     INSERT,
@@ -26,6 +28,7 @@ from tests.support.transfer.uploads import (
     storing,
     versions,
 )
+from tests.transfer.test_upload_states import states
 
 pytestmark = pytest.mark.anyio
 
@@ -65,6 +68,48 @@ async def test_streams_are_compressed(cloud: Cloud) -> None:
         async with storing(cloud) as storage:
             await upload(storage, source, TARGET, gzip=True, chunk_size=CHUNK)
         assert gzip.decompress(stored(cloud)) == data_of(4 * CHUNK)
+
+
+async def failed(cloud: Cloud, path: Path, nth: int, when: Literal["before", "after"] = "before") -> None:
+    """Begin a compressed upload that fails at a chunk, and leaves its state."""
+    cloud.fault(Fault.reset(when=when, operation=SEND, nth=nth))
+    async with storing(cloud, policy=cloud_storage.policy.with_attempts(1)) as storage:
+        with pytest.raises(WireError):
+            await upload(storage, path, TARGET, gzip=True, chunk_size=CHUNK)
+    assert len(states()) == 1
+
+
+@pytest.mark.parametrize(("nth", "when", "sent"), [(3, "before", 3), (5, "before", 1), (5, "after", 0)])
+async def test_an_upload_continues(
+    nth: int, when: Literal["before", "after"], sent: int, cloud: Cloud, tmp_path: Path
+) -> None:
+    """The next process compresses the file again, and sends only what the server lacks."""
+    path = file_of(tmp_path, 5 * CHUNK - 5000)
+    await failed(cloud, path, nth, when)
+    before = cloud.requests.count(SEND)
+    with metered() as total:
+        async with storing(cloud) as storage:
+            made = await upload(storage, path, TARGET, gzip=True, chunk_size=CHUNK)
+    assert (steps(cloud).count("start"), cloud.requests.count(SEND) - before) == (1, sent)
+    assert gzip.decompress(stored(cloud)) == path.read_bytes()
+    assert (versions(cloud), total.bytes, states()) == (1, made.size, [])
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_another_compression_is_never_mixed_in(
+    known: bool, cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other bytes of the same file start over: at once if the library has another version, else by their checksum."""
+    path = tmp_path / "text"
+    path.write_bytes(data_of(3 * CHUNK).hex().encode())
+    await failed(cloud, path, 3)
+    monkeypatch.setattr("forbear.transfer.uploads.sources._LEVEL", 1)
+    if known:
+        monkeypatch.setattr("forbear.transfer.uploads.upload.COMPRESSION", "another")
+    async with storing(cloud) as storage:
+        await upload(storage, path, TARGET, gzip=True, chunk_size=CHUNK)
+    assert gzip.decompress(stored(cloud)) == path.read_bytes()
+    assert (versions(cloud), steps(cloud).count("start"), states()) == (1, 2, [])
 
 
 async def test_a_file_that_changes_makes_no_object(cloud: Cloud, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin, urlsplit
 
 from forbear.core.events import Event
-from forbear.core.redact import conceal
 from forbear.core.report import attach
 from forbear.core.verdict import PERMANENT, Verdict
 from forbear.exchange.call import refuse_for_clients
@@ -20,7 +19,7 @@ from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.services import cloud_storage
 from forbear.transfer.encryption import EncryptionKey, matching
-from forbear.transfer.errors import HttpError, TransferError, WrongResponse
+from forbear.transfer.errors import HttpError, WrongResponse
 from forbear.transfer.objects import FIELDS, Object, Url, quoted
 from forbear.transfer.progress import forward
 from forbear.transfer.storage.bodies import (
@@ -34,7 +33,17 @@ from forbear.transfer.storage.bodies import (
 )
 from forbear.transfer.storage.calls import StorageCall, verdict
 from forbear.transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
-from forbear.transfer.storage.endpoint import ENDPOINT, checked, checked_headers, is_private, is_trusted, origin, proxy
+from forbear.transfer.storage.endpoint import (
+    ENDPOINT,
+    checked,
+    checked_headers,
+    concealed,
+    is_private,
+    is_trusted,
+    origin,
+    proxy,
+)
+from forbear.transfer.storage.expectation import Expectation
 from forbear.transfer.storage.listing import list_objects, parse_page
 from forbear.transfer.wire.pool import Pool
 from forbear.transfer.wire.rate import RateLimit
@@ -49,9 +58,6 @@ CONNECTIONS = 64
 STALL_TIMEOUT = 60.0
 _ANY = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 _NOT_ENTERED = "a Storage must be entered before it is used: `async with Storage() as storage:`"
-_MOST_LOOKUPS = 16
-"""The number of targets in a row that must be absent before uploads guess again. At most about one file in forty is
-then sent twice, however many of the targets exist."""
 
 
 class Storage:
@@ -223,16 +229,7 @@ class Storage:
         From now on, no text of forbear shows the key, even if a server repeats it. TransferError if the endpoint is
         plain http on another machine.
         """
-        if key is None:
-            return {}
-        if not is_private(self.endpoint):
-            text = f"an encryption key must not be sent to {self.endpoint}: over plain http anybody could read it"
-            raise TransferError(text, "use https")
-        headers = key.headers(of_source=of_source)
-        for name, value in headers.items():
-            if name.endswith("-key"):
-                conceal(value)
-        return headers
+        return {} if key is None else concealed(key.headers(of_source=of_source), self.endpoint)
 
     async def stat(self, url: Url, keys: Sequence[EncryptionKey] = ()) -> Object | None:
         """Return the object at an address, by its metadata; None if it does not exist (404).
@@ -340,36 +337,6 @@ class Settings:
     def storage(self) -> Storage:
         """Return a new Storage, which must be entered."""
         return Storage(**{each.name: getattr(self, each.name) for each in fields(self)})
-
-
-class Expectation:
-    """Decides whether an upload in one request first looks up its target; all uploads of a Storage share it.
-
-    An upload that guesses that its target is absent takes one request, but sends its data twice if the guess is wrong.
-    The first upload guesses. Uploads that begin before its result is known look up their targets, so that a wrong guess
-    costs at most one upload. After a correct guess, all further uploads guess as well. After a target that exists, they
-    look up theirs until 16 in a row were absent.
-    """
-
-    __slots__ = ("_first", "_is_allowed", "_lookups")
-
-    def __init__(self) -> None:
-        self._first = True
-        self._is_allowed = True
-        self._lookups = 1
-
-    def asks(self) -> bool:
-        """Return whether an upload that begins now looks up its target first; the first upload does not."""
-        first, self._first = self._first, False
-        return self._is_allowed and self._lookups > 0 and not first
-
-    def met(self, *, there: bool) -> None:
-        """Record whether a target exists (`there`): if so, uploads look up theirs until 16 in a row were absent."""
-        self._lookups = _MOST_LOOKUPS if there else max(self._lookups - 1, 0)
-
-    def forbid(self) -> None:
-        """Record that this user may not look up objects, so uploads never do: some may only create them."""
-        self._is_allowed = False
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from forbear.core.redact import conceal
+from forbear.transfer.errors import TransferError
 from forbear.transfer.wire.pool import PORTS, Origin
 
 ENDPOINT = "https://storage.googleapis.com"
@@ -55,6 +57,20 @@ def checked_headers(headers: Mapping[str, str], endpoint: str) -> dict[str, str]
             raise ValueError(f"`headers` must not send {name} to {endpoint} over plain http; use https")
         checked[lower] = value
     return checked
+
+
+def concealed(headers: dict[str, str], endpoint: str) -> dict[str, str]:
+    """Return the headers with an encryption key, and hide the key in every text of forbear from now on.
+
+    TransferError if the endpoint is plain http on another machine.
+    """
+    if not is_private(endpoint):
+        text = f"an encryption key must not be sent to {endpoint}: over plain http anybody could read it"
+        raise TransferError(text, "use https")
+    for name, value in headers.items():
+        if name.endswith("-key"):
+            conceal(value)
+    return headers
 
 
 def is_private(endpoint: str) -> bool:

@@ -156,10 +156,11 @@ class ResumableUpload:
         self._session.started()
         return None
 
-    async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], RequestBody]]:
+    async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], RequestBody] | None]:
         """Return the headers of the next chunk, and a function that makes its body.
 
-        The headers of the last chunk have the checksum of all bytes. Raise SourceChanged if a file has changed by then.
+        The headers of the last chunk have the checksum of all bytes. If the server has all bytes of a stream that an
+        earlier process has sent, return a query instead. Raise SourceChanged if a file has changed by then.
         """
         source, session = self._source, self._session
         first = session.stored
@@ -167,6 +168,10 @@ class ResumableUpload:
         if session.size is None and source.size is not None:
             session.size = source.size
             self._progress.sized(source.size)
+            if first == source.size:
+                self._hash = {"x-goog-hash": f"crc32c={await source.crc32c()}"}
+                session.step = Step.ASK
+                return self._query(), None
         end = chunk_end(first, source.size, self._chunk_size)
         headers = {"Content-Range": f"bytes {first}-{end - 1}/{_total(source.size)}", **self._key}
         if end == source.size:
@@ -246,13 +251,12 @@ class ResumableUpload:
         """Return size and checksum of the object that this upload may have made; None if it cannot have made one.
 
         It may have if the last chunk was sent and no usable response came (lost, or a transient error), or if the
-        session is a resumed one. None also while the size is unknown.
+        session is a resumed one.
         """
-        size = self._source.size
-        return (size, await self._source.crc32c()) if self._session.in_doubt and size is not None else None
+        return await self._source.measured() if self._session.in_doubt else None
 
     async def _verified(self, made: Object) -> Object:
-        sent = self._source.size or 0, await self._source.crc32c()
+        sent = await self._source.measured()
         refused, unsure = self._session.refused, self._session.unsure
         return await self._condition.verified(made, sent, self._source.name, refused=refused, unsure=unsure)
 

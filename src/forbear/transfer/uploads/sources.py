@@ -14,6 +14,8 @@ from forbear.transfer.threads import in_steps, in_thread, to_the_end
 
 _INLINE = 1024 * 1024
 _LEVEL, _WITH_HEADER = 6, 31
+COMPRESSION = f"zlib {zlib.ZLIB_RUNTIME_VERSION}, level {_LEVEL}"
+"""The identity of the compression: with another one, the same file may become other bytes."""
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
 _HINTS = {
     "a folder": "upload it with recursive=True (-r)",
@@ -106,6 +108,10 @@ class FileSource(AbstractContextManager["FileSource", None]):
                 pass
         return self._crc.text
 
+    async def measured(self) -> tuple[int, str]:
+        """Return size and CRC32C of the file."""
+        return self.stat.st_size, await self.crc32c()
+
     def check(self) -> None:
         """Raise SourceChanged if size or modification time of the file are not those it had when it was opened."""
         now = os.fstat(self._descriptor)
@@ -125,11 +131,11 @@ class FileSource(AbstractContextManager["FileSource", None]):
 class StreamSource:
     """A stream of bytes, read once with `read`; the bytes from the last confirmed one on are kept in memory.
 
-    `read` is awaited and returns some bytes, none at the end. `seek` goes back to an offset of the stream; it is None
-    if the stream cannot do that.
+    `read` is awaited and returns some bytes, none at the end. `seek` goes back to an offset of the stream, or to one
+    before it, and returns the offset; it is None if the stream cannot do that.
     """
 
-    def __init__(self, name: str, read: Callable[[], Any], seek: Callable[[int], Any] | None = None) -> None:
+    def __init__(self, name: str, read: Callable[[], Any], seek: Callable[[int], int] | None = None) -> None:
         self.name = name
         self.size: int | None = None
         self.rewindable = seek is not None
@@ -143,18 +149,28 @@ class StreamSource:
         """Drop the bytes before `first`, and read until the buffer has over `count` bytes or the stream ends.
 
         One byte more than `count` shows whether these are the last. At the end, `size` is set. Raise TransferError if
-        `first` was dropped before and the stream cannot go back to it.
+        `first` was dropped before and the stream cannot go back to it, and SourceChanged if the stream ends before it.
         """
-        if first < self._start or first > self._start + len(self._buffer):
+        if first < self._start:
             await self._rewind(first)
-        del self._buffer[: first - self._start]
-        self._start = first
+        while self._start + len(self._buffer) < first and self.size is None:
+            await self._read_on()
+            self._drop(first)
+        self._drop(first)
+        if self._start < first:
+            raise SourceChanged(f"{self.name} ends before byte {first}, which was uploaded already")
         while len(self._buffer) <= count and self.size is None:
-            piece = await self.read()
-            if not piece:
-                self.size = self._start + len(self._buffer)
-            self._hash(piece)
-            self._buffer += piece
+            await self._read_on()
+
+    async def measured(self) -> tuple[int, str]:
+        """Return the size and CRC32C of the stream, which is read to its end if it can be read again.
+
+        If it cannot, and its end was not read yet, return 0 and the CRC32C of what was read so far.
+        """
+        while self.size is None and self.rewindable:
+            await self._read_on()
+            self._drop(self._start + len(self._buffer))
+        return self.size or 0, self._crc.text
 
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
         """Yield the bytes from `first` up to `end` (not included) in pieces; they must be in the buffer."""
@@ -168,6 +184,19 @@ class StreamSource:
     def check(self) -> None:
         """Do nothing: the bytes that were read cannot change."""
 
+    async def _read_on(self) -> None:
+        piece = await self.read()
+        if not piece:
+            self.size = self._start + len(self._buffer)
+        self._hash(piece)
+        self._buffer += piece
+
+    def _drop(self, first: int) -> None:
+        """Drop those bytes of the buffer that are before `first`."""
+        count = min(max(first - self._start, 0), len(self._buffer))
+        del self._buffer[:count]
+        self._start += count
+
     def _hash(self, piece: bytes) -> None:
         hashed = self._crc.size - self._start - len(self._buffer)  # of this piece, before a rewind
         if hashed < len(piece):
@@ -179,9 +208,8 @@ class StreamSource:
                 f"the server has lost bytes of {self.name} that it had acknowledged, and a stream cannot be read again",
                 "upload it again, from a file if you can",
             )
-        await in_thread(self._seek, first)
+        self._start = await in_thread(self._seek, first)
         self._buffer.clear()
-        self._start = first
         self.size = None
 
 
@@ -211,8 +239,9 @@ def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
             raise TransferError("the source has nothing to read yet", "open it in blocking mode")
         return _checked_bytes(piece)
 
-    def seek(offset: int) -> None:
+    def seek(offset: int) -> int:
         source.seek((origin or 0) + offset)
+        return offset
 
     return StreamSource(name if isinstance(name, str) else "the stream", read, None if origin is None else seek)
 
@@ -220,11 +249,17 @@ def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
 def gzip_source(source: FileSource | StreamSource) -> StreamSource:
     """Return a stream of what a file or a stream becomes by gzip; equal bytes become equal bytes.
 
-    It cannot be read again. Reading it raises SourceChanged if a file has changed meanwhile.
+    That of a file can be read again: the file is compressed again from its beginning. Reading it raises SourceChanged
+    if the file has changed meanwhile.
     """
-    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WITH_HEADER)  # it states no time
-    plain = source.read if isinstance(source, StreamSource) else _reader(source)
+    compressor, plain = _compressor(), source.read if isinstance(source, StreamSource) else _reader(source)
     is_over = False
+
+    def restart(_: int) -> int:
+        nonlocal compressor, plain, is_over
+        assert isinstance(source, FileSource)  # noqa: S101
+        compressor, plain, is_over = _compressor(), _reader(source), False
+        return 0
 
     async def read() -> bytes:
         nonlocal is_over
@@ -235,7 +270,11 @@ def gzip_source(source: FileSource | StreamSource) -> StreamSource:
                 return data
         return b""
 
-    return StreamSource(source.name, read)
+    return StreamSource(source.name, read, restart if isinstance(source, FileSource) else None)
+
+
+def _compressor() -> "zlib._Compress":
+    return zlib.compressobj(_LEVEL, zlib.DEFLATED, _WITH_HEADER)  # it states no time
 
 
 def _reader(file: FileSource) -> Callable[[], Awaitable[bytes]]:

@@ -26,7 +26,7 @@ from forbear.transfer.storage.bodies import RequestBody
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.resumable import ResumableUpload, cancel, ends_session
 from forbear.transfer.uploads.session import GRAIN, LAST
-from forbear.transfer.uploads.sources import FileSource, Source, StreamSource, gzip_source, stream_source
+from forbear.transfer.uploads.sources import COMPRESSION, FileSource, Source, StreamSource, gzip_source, stream_source
 from forbear.transfer.wire.response import WireError
 
 CHUNK_SIZE = 64 * 1024 * 1024
@@ -61,7 +61,8 @@ async def upload(
 
     - `generation` is the version of the target that may be replaced: 0 for none (else TargetExists), a number for that
       version (else TargetChanged), None for any.
-    - `gzip` compresses the data on the way, and sets the content encoding. Such an upload keeps no state.
+    - `gzip` compresses the data on the way, and sets the content encoding. To continue, a later process compresses the
+      file again from its beginning, and sends only the rest.
     - `chunk_size` is the size in bytes of the chunks of a large upload (64 MiB; a multiple of 256 KiB). Uploads of more
       than a chunk or 8 MiB are large. Chunks of a stream have at most 8 MiB, and stay in memory until the server has
       them.
@@ -85,10 +86,13 @@ async def upload(
         with FileSource(source) as file:
             resource = _resource(chosen, file.name, {MTIME: str(int(file.stat.st_mtime))})
             if gzip:
-                return await _upload_stream(storage, gzip_source(file), condition, resource, chunk_size)
+                chunk_size, packed = min(chunk_size, LAST), gzip_source(file)
+                if not await _fits(packed, chunk_size):
+                    return await _upload_large(storage, file, packed, condition, resource, chunk_size, state)
+                return await _insert(storage, packed, packed.size or 0, condition, resource)
             if file.stat.st_size <= min(SMALL, chunk_size):
                 return await _insert(storage, file, file.stat.st_size, condition, resource)
-            return await _upload_large(storage, file, condition, resource, chunk_size, state)
+            return await _upload_large(storage, file, file, condition, resource, chunk_size, state)
     stream = stream_source(source)
     resource = _resource(chosen, target.name, {})
     return await _upload_stream(storage, gzip_source(stream) if gzip else stream, condition, resource, chunk_size)
@@ -99,11 +103,17 @@ async def _upload_stream(
 ) -> Object:
     """Upload a stream, in one request if it ends within the first chunk, and return the object."""
     chunk_size = min(chunk_size, LAST)
+    if await _fits(stream, chunk_size):
+        return await _insert(storage, stream, stream.size or 0, condition, resource)
+    return await ResumableUpload(storage, stream, condition, resource, chunk_size).run()
+
+
+async def _fits(stream: StreamSource, chunk_size: int) -> bool:
+    """Return whether a stream ends within the first chunk; its size is known then, and reported as progress."""
     await stream.ready(0, chunk_size)
     if stream.size is not None:
         current_progress.get().sized(stream.size)
-        return await _insert(storage, stream, stream.size, condition, resource)
-    return await ResumableUpload(storage, stream, condition, resource, chunk_size).run()
+    return stream.size is not None
 
 
 async def _insert(
@@ -155,6 +165,7 @@ async def _insert(
 async def _upload_large(
     storage: Storage,
     file: FileSource,
+    source: Source,
     condition: Precondition,
     resource: Mapping[str, Any],
     chunk_size: int,
@@ -162,13 +173,17 @@ async def _upload_large(
 ) -> Object:
     """Upload a file through a session whose URL is saved in `directory` until the upload is over; return the object.
 
+    `source` is the file itself, or a stream of what it becomes by gzip.
+
     Continue a saved session if it is of the same file, metadata, precondition and keys; otherwise cancel it. But raise
     TransferError if only the key is another one. Upload again if the continued session was complete, and its object was
     replaced or deleted since.
     """
     with State(directory, "upload", storage.endpoint, str(condition.target), file.path, warn=warner()) as state:
         # States of earlier versions have these names, too.
-        identity = {"source": file.identity, "resource": resource, "asked": condition.required}
+        identity: dict[str, Any] = {"source": file.identity, "resource": resource, "asked": condition.required}
+        if source is not file:
+            identity["gzip"] = COMPRESSION
         keys = condition.encryption.identity
 
         def save(session: str) -> bool:
@@ -186,14 +201,14 @@ async def _upload_large(
                 raise another_key(f"upload {file.name}", before["key_sha256"], state.path)
             else:
                 await cancel(storage, session)
-        work = ResumableUpload(storage, file, condition, resource, chunk_size, save, resumed)
+        work = ResumableUpload(storage, source, condition, resource, chunk_size, save, resumed)
         try:
             made = await work.run()
             if not work.has_sent and not await _is_current(storage, made):
                 state.forget()  # another process has finished the session, and died before it could forget it
                 current_progress.get().moved(-made.size)
                 condition = Precondition(storage, condition.target, condition.required, condition.encryption)
-                made = await ResumableUpload(storage, file, condition, resource, chunk_size, save).run()
+                made = await ResumableUpload(storage, source, condition, resource, chunk_size, save).run()
         except Exception as error:
             if ends_session(storage, error):
                 state.forget()
