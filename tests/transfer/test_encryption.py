@@ -104,6 +104,7 @@ def test_a_key_is_a_value(tmp_path: Path) -> None:
     for text in (repr(item), repr(asdict(item[0])), f"{A} {A!r}"):
         assert A.sha256 in text
         assert not any(secret in text for secret in SECRETS)
+    assert pickle.loads(pickle.dumps(item)) == item
     file.write_text(SECRETS[0][:-4])
     with pytest.raises(ValueError, match="got 30 bytes") as caught:
         EncryptionKey.from_file(file)

@@ -176,7 +176,7 @@ class Object:
                 storage_class=_optional(resource.get("storageClass")),
                 custom_time=_optional(resource.get("customTime")),
                 md5=_optional(resource.get("md5Hash")),
-                key_sha256=_optional((resource.get("customerEncryption") or {}).get("keySha256")),
+                key_sha256=_optional(_texts(resource.get("customerEncryption") or {}).get("keySha256")),
                 kms_key=_optional(resource.get("kmsKeyName")),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:

@@ -74,8 +74,7 @@ async def copy(
     if version is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
     key_of(version, encryption.keys)
-    if version.crc32c is None:  # as in listings, of an object with a key
-        version = await storage.stat(version.url, encryption.keys) or version
+    version = await storage.completed(version, encryption.keys)
     if not encryption.encrypts or encryption.is_of(version):
         await _check_differs(storage, version, target)
     elif (version.bucket, version.name) == (target.bucket, target.name) and generation is None:

@@ -13,7 +13,9 @@ from forbear.testing.cloud.operations import SENDS
 from forbear.testing.cloud.routing import Route, guarded, resolve
 from forbear.testing.cloud.storage.sessions import CHUNK
 
-_SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
+_SECRET = frozenset({
+    "authorization", "cookie", "proxy-authorization", "x-goog-encryption-key", "x-goog-copy-source-encryption-key",
+})  # fmt: skip
 
 
 class CloudApp:

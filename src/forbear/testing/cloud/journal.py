@@ -42,7 +42,7 @@ class LoggedRequest:
 
     `status` is that of the response, None if none was sent or the body of the request broke off. `fault` is the name of
     the fault, None without one. `size` is how many bytes of the body arrived. `headers` lacks Authorization,
-    Proxy-Authorization and Cookie; `authorized` is true if there was an Authorization header.
+    Proxy-Authorization, Cookie and encryption keys; `authorized` is true if there was an Authorization header.
     """
 
     number: int

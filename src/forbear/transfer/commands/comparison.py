@@ -160,8 +160,6 @@ async def _compared(
 
 async def _crc32c(storage: Storage, entry: FileOrObject, keys: Sequence[EncryptionKey]) -> str | None:
     if isinstance(entry, Object):
-        if entry.crc32c is None:  # listings lack it for objects that have a key
-            entry = await storage.stat(entry.url, keys) or entry
-        return entry.crc32c
+        return (await storage.completed(entry, keys)).crc32c
     with FileSource(entry.path) as file:
         return await file.crc32c()

@@ -119,8 +119,7 @@ async def _of_objects(storage: Storage, address: str, keys: Sequence[EncryptionK
         if there is None:
             raise TransferError(match.problem, match.hint)
         nothing = False
-        if there.crc32c is None:  # listings lack the hashes of objects that have a key
-            there = await storage.stat(there.url, keys) or there
+        there = await storage.completed(there, keys)
         yield FileHashes(str(Url(there.bucket, there.name)), there.size, there.crc32c, there.md5, there.generation)
     if nothing:
         raise TransferError(f"only folders match {address}", "use a pattern with ** for what lies in them")

@@ -124,8 +124,7 @@ def cat_addresses(addresses: str | Sequence[str], byte_range: str | None) -> tup
 async def _write_range(
     storage: Storage, version: Object, stream: BinaryIO, part: ByteRange, keys: Sequence[EncryptionKey]
 ) -> None:
-    if version.crc32c is None:  # as in listings, of an object with a key
-        version = await storage.stat(version.url, keys) or version
+    version = await storage.completed(version, keys)
     first, end = part.within(version)
     if first == end:
         return

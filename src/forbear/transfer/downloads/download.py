@@ -87,6 +87,7 @@ class _Download:
         self._keys = keys
         self._url = source if isinstance(source, Url) else Url(source.bucket, source.name)
         self._version = source if isinstance(source, Object) and source.crc32c is not None else None
+        self._listed = source if isinstance(source, Object) else None
         self._target = target
         self._options = options
         self._key = (storage.endpoint, str(self._url))
@@ -140,7 +141,7 @@ class _Download:
     async def _to_file(self, target: TargetPath) -> tuple[Object, bool]:
         resumes = target.has_file(target.resumable_part_name(*self._key))
         if resumes and self._version is None:
-            self._version = await self._storage.stat(self._url, self._keys)
+            await self._look_up()
         async with AsyncExitStack() as stack:
             fetch, response = await self._open(stack)
             if resumes or fetch.version.size > SMALL:
@@ -198,11 +199,20 @@ class _Download:
         """
         response = None
         if self._version is None and self._keys:
-            self._version = await self._storage.stat(self._url, self._keys)
+            await self._look_up()
         if self._version is None:
             response, self._version = await self._request(stack)
         current_progress.get().sized(self._version.size)
         return Fetch(self._storage, self._version, decode=self._options.decode, keys=self._keys), response
+
+    async def _look_up(self) -> None:
+        """Look up the version, with its checksum if the keys can read it: the listed one, else the present one."""
+        listed, self._listed = self._listed, None
+        if listed is not None:
+            version = await self._storage.completed(listed, self._keys)
+            self._version = version if version.crc32c is not None else None
+        if self._version is None:
+            self._version = await self._storage.stat(self._url, self._keys)
 
     async def _request(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
         """Request the whole object, with retries; return the response, and the version that its headers describe.

@@ -194,7 +194,7 @@ class RsyncPlan:
             return None
         if isinstance(source, Object) and isinstance(target, Object):
             if source.size == target.size:
-                source, target = await self._with_crc32c(source), await self._with_crc32c(target)
+                source, target = await self._completed(source), await self._completed(target)
             same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
             return None if same else item
         if isinstance(source, Object):
@@ -204,6 +204,9 @@ class RsyncPlan:
             return item
         decoded = target.content_encoding == "gzip" and self._arguments.gzip
         return await self._file_difference(item, source, target, decoded=decoded)
+
+    async def _completed(self, listed: Object) -> Object:
+        return await self._storage.completed(listed, self._arguments.encryption.keys)
 
     async def _file_difference(self, item: Item, file: FileOrObject, there: Object, *, decoded: bool) -> Item | None:
         """Return `item` if a file and the object `there` differ, and None if they are the same.
@@ -217,22 +220,13 @@ class RsyncPlan:
         same_time = there.mtime is not None and int(file.mtime) == int(there.mtime)
         if same_time and not self._arguments.checksum:
             return None
-        there = there if decoded else await self._with_crc32c(there)
+        there = there if decoded else await self._completed(there)
         if decoded or there.crc32c is None or await _crc32c(file.path) != there.crc32c:
             return item
         if same_time or there.mtime is None:
             return None
         mtime = there.mtime if isinstance(item.source, Url) else file.mtime
         return replace(item, action=Action.TOUCH, size=0, object=there, mtime=mtime)
-
-    async def _with_crc32c(self, listed: Object) -> Object:
-        """Return a listed object with its CRC32C, which listings lack for objects that have a key.
-
-        Without the right customer-supplied key, or if it was replaced meanwhile, return it as it is.
-        """
-        if listed.crc32c is not None:
-            return listed
-        return await self._storage.stat(listed.url, self._arguments.encryption.keys) or listed
 
 
 def _time(version: FileOrObject) -> float:

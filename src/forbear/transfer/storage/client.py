@@ -242,6 +242,16 @@ class Storage:
             return there
         return await self._look(there.url, key) or there  # it may be gone by now, which the caller will find out
 
+    async def completed(self, listed: Object, keys: Sequence[EncryptionKey]) -> Object:
+        """Return an object of a listing with its checksums, which listings lack for objects that have a key.
+
+        Return it as it is if its customer-supplied key is not among `keys`, or if that version is gone meanwhile.
+        """
+        key = matching(listed, keys)
+        if listed.crc32c is not None or (listed.key_sha256 is not None and key is None):
+            return listed
+        return await self._look(listed.url, key) or listed
+
     async def _look(self, url: Url, key: EncryptionKey | None) -> Object | None:
         query = {"generation": url.generation, "fields": FIELDS}
         headers = self.key_headers(key)

@@ -25,6 +25,7 @@ from forbear.transfer.errors import (
 )
 from forbear.transfer.files import OpenFolder, folder_below, real_below
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
+from forbear.transfer.metadata import MetadataOptions
 from forbear.transfer.objects import MTIME, Object, Url
 from forbear.transfer.progress import Progress
 from forbear.transfer.rewrite import copy
@@ -126,7 +127,8 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
     source, target = item.source, item.target
     generation = 0 if item.no_clobber else item.generation
     encryption = item.encryption or DEFAULT_ENCRYPTION
-    options = NewObjectOptions(**(item.metadata.options() if item.metadata else {}), **encryption.options())
+    metadata = item.metadata.options() if item.metadata is not None else MetadataOptions()
+    options: NewObjectOptions = {**metadata, **encryption.options()}
     if not isinstance(source, Url):
         if not isinstance(target, Url):
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
