@@ -135,6 +135,15 @@ unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
 .PHONY: soak
 soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated examples
 	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o faulthandler_timeout=7200
+	@$(MAKE) sdist-test
+
+.PHONY: dist
+dist: $(DEV) ## build the sdist and the wheel into dist/, check both, try the wheel in an environment of its own
+	@$(PY) -m tools.dist
+
+.PHONY: sdist-test
+sdist-test: $(DEV) ## the same, and `make test` in the unpacked sdist
+	@$(PY) -m tools.dist --tests
 
 .PHONY: waits
 waits: $(DEV) ## measure how long the export targets wait, and write the tables in docs/export.md

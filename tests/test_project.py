@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from hatchling.builders.sdist import SdistBuilder
 
 import forbear
 
@@ -97,16 +98,30 @@ def test_no_class_name_stands_twice() -> None:
     assert {name for name, count in names.items() if count > 1} <= ADAPTERS
 
 
+def tracked() -> list[Path]:
+    """The files of the project: those that git tracks, or where git is not, those of the source distribution."""
+    if (ROOT / ".git").exists():
+        listing = subprocess.run(
+            ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.split("\0")
+        files = [ROOT / name for name in listing if name]
+    else:
+        files = [ROOT / file.distribution_path for file in SdistBuilder(str(ROOT)).recurse_included_files()]
+    return [path for path in files if path.is_file()]
+
+
 def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
-    """What is committed works on any machine and any mirror, so it names none."""
-    tracked = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.split("\0")
+    """The project works on any machine and any mirror, so no file of it names one."""
     leaks = [
-        f"{name}:{number}: {line.strip()[:120]}"
-        for name in tracked
-        if name and (path := ROOT / name).is_file()
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}"
+        for path in tracked()
         for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
         if LEAKS.search(line)
     ]
     assert leaks == []
+
+
+def test_the_source_distribution_has_every_tracked_file() -> None:
+    """The source distribution can build, check and test itself: it lacks no tracked file."""
+    packed = {Path(file.path) for file in SdistBuilder(str(ROOT)).recurse_included_files()}
+    assert set(tracked()) - packed == set()

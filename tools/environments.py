@@ -1,0 +1,34 @@
+"""Fresh virtual environments for the checks of what users install, and the Pythons of this machine."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+UV = Path(sys.executable).parent / "uv"
+
+
+def run(*command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None) -> None:
+    """Run `command` in `cwd` with `env` added to the environment; a failure ends this program with its exit code."""
+    done = subprocess.run([str(word) for word in command], cwd=cwd, env=surroundings(env), check=False)
+    if done.returncode:
+        print(f"error: exit code {done.returncode} from: {' '.join(map(str, command))}", file=sys.stderr)
+        sys.exit(done.returncode if done.returncode > 0 else 1)
+
+
+def surroundings(more: dict[str, str] | None = None) -> dict[str, str]:
+    """Return the environment with `more`, without what leads a program to this repository or to this environment."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", "MAKEFLAGS")}
+    return {**kept, **(more or {})}
+
+
+def fresh(folder: Path, python: str | Path = sys.executable) -> Path:
+    """Make an empty virtual environment for `python` in `folder`, and return the path of its interpreter."""
+    run(UV, "venv", "--quiet", "--no-project", "--no-python-downloads", "--clear", "--python", python, folder)
+    return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def install(python: Path, *arguments: str | Path, cwd: Path = ROOT) -> None:
+    """Install what `arguments` of `uv pip install` name into the environment of `python`."""
+    run(UV, "pip", "install", "--quiet", "--python", python, *arguments, cwd=cwd)
