@@ -136,6 +136,8 @@ unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
 soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated examples
 	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o faulthandler_timeout=7200
 	@$(MAKE) sdist-test
+	@$(MAKE) lowest
+	@$(MAKE) pythons
 
 .PHONY: dist
 dist: $(DEV) ## build the sdist and the wheel into dist/, check both, try the wheel in an environment of its own
@@ -144,6 +146,14 @@ dist: $(DEV) ## build the sdist and the wheel into dist/, check both, try the wh
 .PHONY: sdist-test
 sdist-test: $(DEV) ## the same, and `make test` in the unpacked sdist
 	@$(PY) -m tools.dist --tests
+
+.PHONY: lowest
+lowest: $(DEV) ## the tests of every extra at the lowest versions it allows; of some: .venv/bin/python -m tools.lowest redis
+	@$(PY) -m tools.lowest
+
+.PHONY: pythons
+pythons: $(DEV) ## a sample of the tests on every Python of this machine, 3.11 to 3.14, with and without the global lock
+	@$(PY) -m tools.pythons
 
 .PHONY: waits
 waits: $(DEV) ## measure how long the export targets wait, and write the tables in docs/export.md

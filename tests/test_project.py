@@ -12,6 +12,7 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 
 import forbear
+from tools.lowest import EXTRAS, TESTS
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
@@ -125,3 +126,12 @@ def test_the_source_distribution_has_every_tracked_file() -> None:
     """The source distribution can build, check and test itself: it lacks no tracked file."""
     packed = {Path(file.path) for file in SdistBuilder(str(ROOT)).recurse_included_files()}
     assert set(tracked()) - packed == set()
+
+
+def test_every_extra_is_tested_at_its_lowest_versions() -> None:
+    """`make lowest` has tests for each extra, and each requirement of an extra has a lower bound."""
+    assert set(EXTRAS) == set(TESTS)
+    unbounded = [text for requirements in EXTRAS.values() for text in requirements if not re.search(r"[\]=]", text)]
+    assert unbounded == []
+    paths = {argument for tests in TESTS.values() for argument in tests if not argument.startswith("-")}
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []

@@ -50,7 +50,7 @@ def test_its_entry_and_its_packages_are_those_of_the_project() -> None:
     assert program in project["scripts"]
     extras = project["optional-dependencies"]
     (needed,) = (text.partition(">")[0] for text in extras["audit"])
-    assert "click" in extras["cli"]
+    assert "click" in {text.partition(">")[0] for text in extras["cli"]}
     assert hook()["additional_dependencies"] == ["click", needed]
 
 
