@@ -51,6 +51,9 @@ TESTS = {
     "valkey": ("tests/clients/redis", "tests/shared_budget/test_budget.py"),
 }  # fmt: skip
 
+# What Google's libraries say of older companions; elsewhere a warning is an error.
+QUIET = ("-W", "ignore::FutureWarning")
+
 
 def names(extra: str) -> set[str]:
     """Return the names of the packages that `extra` requires itself or by the other extras that it includes."""
@@ -85,7 +88,7 @@ def check(extra: str, python: Path) -> None:
     install(python, "--only-binary", ":all:", *pins)
     # Programs that the tests start are those of this environment.
     path = f"{python.parent}:{surroundings()['PATH']}"
-    words = ("-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider")
+    words = ("-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider", *QUIET)
     run(python, *words, *TESTS[extra], env={"PATH": path})
 
 

@@ -343,5 +343,5 @@ def test_a_missing_library_is_said_with_its_cure() -> None:
     script = "import sys; sys.modules['aiohttp'] = None; import forbear; import forbear.clients.aiohttp"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.stderr.rstrip().endswith(
-        'forbear.clients.aiohttp needs aiohttp>=3.12.7; install it with: pip install "forbear[aiohttp]"'
+        'forbear.clients.aiohttp needs aiohttp>=3.12.15; install it with: pip install "forbear[aiohttp]"'
     )

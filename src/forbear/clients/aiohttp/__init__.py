@@ -6,7 +6,7 @@ try:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 except ImportError as error:
     raise ImportError(
-        'forbear.clients.aiohttp needs aiohttp>=3.12.7; install it with: pip install "forbear[aiohttp]"'
+        'forbear.clients.aiohttp needs aiohttp>=3.12.15; install it with: pip install "forbear[aiohttp]"'
     ) from error
 
 from forbear.clients.aiohttp.port import AiohttpPort, is_sent_again
