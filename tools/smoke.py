@@ -19,6 +19,7 @@ STARTED_BY_OTHERS = (
     "forbear.audit.fixes.write",
     "forbear.cli.",
     "forbear.testing.pytest_plugin",
+    "forbear.testing.storm.options",
     "forbear.testing.storm.plugin",
     "forbear.testing.storm.wire.",
 )
