@@ -6,9 +6,7 @@ import io
 import pickle
 import subprocess
 import sys
-import weakref
 from collections.abc import Callable, Iterator
-from functools import partial
 from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any
@@ -27,6 +25,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.support.clients.secure import untrusted
 from tests.support.clients.wire import Answer, Wire, reply
+from tests.support.garbage import loops_through_forbear
 
 WHOLE = b"one,two,three"
 MEDIA = "/storage/v1/b/bkt/o/thing?alt=media"
@@ -159,28 +158,19 @@ def test_a_part_of_chunks_is_not_handed_out_for_more(session: requests.Session) 
             raw.read(1000)
 
 
-def _mark(mark: object, response: requests.Response, **_: object) -> None:
-    vars(response)["mark"] = mark
+def test_an_error_leaves_no_loop_behind(session: requests.Session) -> None:
+    """Nothing of forbear needs the garbage collector after a broken body."""
 
-
-def test_no_error_keeps_anything_alive(session: requests.Session) -> None:
-    """With the garbage collector off, a broken body leaves nothing behind."""
-
-    class Mark:
-        pass
-
-    def fetch() -> "weakref.ref[Mark]":
-        mark = Mark()
-        session.hooks["response"] = [partial(_mark, mark)]
+    def fetch() -> None:
         with pytest.raises(requests.exceptions.ChunkedEncodingError):
             assert session.get(wire.url, stream=True).content
-        session.hooks["response"] = []
-        return weakref.ref(mark)
 
+    gc.collect()
     gc.disable()
     try:
         with Wire(reply(200, b"abc", 'ETag: "e"', length=9, end="close"), reply(404)) as wire:
-            assert fetch()() is None
+            fetch()
+            assert loops_through_forbear() == []
     finally:
         gc.enable()
 

@@ -155,6 +155,7 @@ def test_a_condition_that_no_longer_holds(cloud: Cloud, client: Any) -> None:
     cloud.store.put("bkt", "a", b"of somebody else")
     with virtual_time(seed=3) as time, pytest.raises(InvalidResponse) as caught:
         file.close()
+    file.terminate()  # else its finalizer tries to close it again
     assert (caught.value.response.status_code, time.slept) == (412, [])
     assert client.bucket("bkt").blob("a").download_as_bytes() == b"of somebody else"
 
