@@ -311,10 +311,10 @@ def _shown(parameter: inspect.Parameter) -> str:
 
 def _short(annotation: str) -> str:
     """Return a type or a parameter without the modules of its names and without quotes around annotations."""
-    bare = re.sub(r"(?<=[:>] )'([^']*)'", r"\1", re.sub(r"<class '([^']*)'>", r"\1", annotation))
+    bare = re.sub(r"\*<class '([^']*)'>", r"Unpack[\1]", annotation)  # as Python 3.11 writes it
+    bare = re.sub(r"(?<=[:>] )'([^']*)'", r"\1", re.sub(r"<class '([^']*)'>", r"\1", bare))
     bare = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", re.sub(r"^'([^']*)'$", r"\1", bare))
     bare = re.sub(r"frozenset\(\{(.*?)\}\)", lambda match: f"frozenset({{{_sorted(match[1])}}})", bare)
-    bare = re.sub(r"\*<class '([^']*)'>", r"Unpack[\1]", bare)
     bare = re.sub(r"Optional\[((?:[^][]|\[[^][]*\])*)\]", r"\1 | None", bare)  # as Python 3.14 writes it
     return _MODULE_NAME.sub("", bare.replace("~", ""))
 
