@@ -51,6 +51,9 @@ TESTS = {
     "valkey": ("tests/clients/redis", "tests/shared_budget/test_budget.py"),
 }  # fmt: skip
 
+# What the tests use beside an extra, in the version that its lowest versions need: each SDK works with one API only.
+BESIDE = {"opentelemetry": ("opentelemetry-sdk",)}
+
 # What Google's libraries say of older companions; elsewhere a warning is an error.
 QUIET = ("-W", "ignore::FutureWarning")
 
@@ -85,7 +88,7 @@ def check(extra: str, python: Path) -> None:
     install(python, "--no-deps", "--no-build-isolation", "--editable", ROOT)
     pins = lowest(extra)
     print(f"== {extra}: {', '.join(pins)}", flush=True)
-    install(python, "--only-binary", ":all:", *pins)
+    install(python, "--only-binary", ":all:", *pins, *BESIDE.get(extra, ()))
     # Programs that the tests start are those of this environment.
     path = f"{python.parent}:{surroundings()['PATH']}"
     words = ("-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider", *QUIET)
