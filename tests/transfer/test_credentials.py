@@ -218,7 +218,7 @@ async def test_no_credentials_at_all(cloud: Cloud, tmp_path: Path, monkeypatch: 
     """The cure is to log in."""
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
-    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    monkeypatch.setattr("google.auth.compute_engine._metadata.ping", lambda *_, **__: False)  # no virtual machine
     with pytest.raises(NoCredentials, match="no credentials were found") as caught:
         async with Storage(endpoint=cloud.url, credentials=Credentials()):
             pass

@@ -55,7 +55,8 @@ def untrusted(path: Path) -> Generator[tuple[str, list[int]]]:
 
     def shake_hands(connection: socket.socket) -> None:
         handshakes.append(1)
-        context.wrap_socket(connection, server_side=True).close()
+        with context.wrap_socket(connection, server_side=True) as secured:
+            secured.recv(65_536)  # to close with a request unread would reset the connection
 
     with listening(shake_hands) as port:
         yield f"https://127.0.0.1:{port}", handshakes
