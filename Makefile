@@ -152,7 +152,7 @@ lowest: $(DEV) ## the tests of every extra at the lowest versions it allows; of 
 	@$(PY) -m tools.lowest
 
 .PHONY: pythons
-pythons: $(DEV) ## a sample of the tests on every Python of this machine, 3.11 to 3.14, with and without the global lock
+pythons: $(DEV) ## the tests on every Python of this machine, 3.11 to 3.14; without the global lock a sample of them
 	@$(PY) -m tools.pythons
 
 .PHONY: waits

@@ -24,8 +24,8 @@ def surroundings(more: dict[str, str] | None = None) -> dict[str, str]:
 
 
 def fresh(folder: Path, python: str | Path = sys.executable) -> Path:
-    """Make an empty virtual environment for `python` in `folder`, and return the path of its interpreter."""
-    run(UV, "venv", "--quiet", "--no-project", "--no-python-downloads", "--clear", "--python", python, folder)
+    """Make a virtual environment with nothing but pip for `python` in `folder`, and return its interpreter's path."""
+    run(UV, "venv", "--quiet", "--no-project", "--no-python-downloads", "--clear", "--seed", "--python", python, folder)
     return folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 

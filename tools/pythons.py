@@ -1,9 +1,11 @@
-"""Run a sample of the tests on every supported Python of this machine, with and without the global lock.
+"""Run the tests on every supported Python of this machine, with and without the global lock.
 
-`python -m tools.pythons` looks for them by uv, on PATH, among those of pyenv and in `PYTHONS`, which may list paths of
-interpreters. It downloads none: a Python that is not here is named and left out. The packages are the locked ones.
+`python -m tools.pythons` looks for them in `PYTHONS`, which may list paths of interpreters, on PATH, among those of
+pyenv and by uv. `python -m tools.pythons 3.13` tries these versions only. It downloads no Python, and ends with the
+names of those that are not here. The packages are the locked ones.
 """
 
+import argparse
 import os
 import subprocess
 import tempfile
@@ -16,15 +18,9 @@ from tools.environments import ROOT, UV, fresh, install, run, surroundings
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t")
 """The supported versions; `t` is the build without the global lock."""
 
-SAMPLE = ("tests/core", "tests/http", "tests/run")
-ADAPTERS = (
-    "tests/clients/test_httpx_clients.py",
-    "tests/clients/test_httpx_faults.py",
-    "tests/clients/test_urllib3.py",
-)
-
-# For a build without the lock many libraries have no wheels: there the sample needs no more than these.
+# For a build without the lock many libraries have no wheels: there a sample of the tests needs no more than these.
 FEW = ("anyio", "hatchling", "editables", "hypothesis", "pytest", "pytest-xdist", "trio")
+SAMPLE = ("tests/core", "tests/http", "tests/run")
 UNTRIED = tuple(f"tests/run/test_{name}.py" for name in ("budgets_of_others", "budget_rules", "first_attempts"))
 
 SAYS_VERSION = (
@@ -40,17 +36,8 @@ def candidates(version: str) -> Iterator[str | Path]:
         yield program
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     yield from sorted(root.glob(f"versions/{version.removesuffix('t')}*/bin/python"), reverse=True)
-    command: list[str | Path] = [
-        UV,
-        "python",
-        "find",
-        "--quiet",
-        "--no-project",
-        "--no-python-downloads",
-        "--system",
-        version,
-    ]
-    command += ["--no-python-downloads", version]
+    command: list[str | Path] = [UV, "python", "find", "--quiet", "--no-project", "--no-python-downloads", "--system"]
+    command.append(version)
     done = subprocess.run(command, env=surroundings(), capture_output=True, text=True, check=False)
     if done.returncode == 0:
         yield done.stdout.strip()
@@ -69,29 +56,40 @@ def interpreter(version: str) -> str | Path | None:
 
 
 def check(version: str, python: Path) -> None:
-    """Install what is locked into the environment of `python`, and run the sample there."""
-    words = ["-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider"]
-    if not version.endswith("t"):
+    """Install what is locked into the environment of `python`, and run the tests, or without the lock a sample."""
+    few = version.endswith("t")
+    if few:
+        install(python, "--constraint", "requirements/dev.txt", *FEW)
+    else:
         install(python, "--require-hashes", "-r", "requirements/dev.txt")
-        install(python, "--no-deps", "--no-build-isolation", "--editable", ROOT)
-        run(python, *words, *SAMPLE, *ADAPTERS)
-        return
-    install(python, "--constraint", "requirements/dev.txt", *FEW)
     install(python, "--no-deps", "--no-build-isolation", "--editable", ROOT)
-    without = [f"--ignore={path}" for path in UNTRIED]
-    run(python, *words, *SAMPLE, *without, env={"FORBEAR_FEW_LIBRARIES": "1"})
+    # Programs that the tests start are those of this environment.
+    env = {"PATH": f"{python.parent}{os.pathsep}{surroundings()['PATH']}"}
+    words = ["-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider"]
+    if few:
+        env["FORBEAR_FEW_LIBRARIES"] = "1"
+        words += [*SAMPLE, *(f"--ignore={path}" for path in UNTRIED)]
+    run(python, *words, env=env)
 
 
 def main() -> None:
-    """Check every version that is here; fail at the first that does not pass."""
+    """Check the versions that the command line names, or all; fail at the first that does not pass."""
+    parser = argparse.ArgumentParser(description="Run the tests on every supported Python of this machine.")
+    parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"one of {', '.join(VERSIONS)}; default: all")
+    chosen: list[str] = parser.parse_args().versions or list(VERSIONS)
+    if unknown := set(chosen) - set(VERSIONS):
+        parser.error(f"VERSION must be one of {', '.join(VERSIONS)}, got {', '.join(sorted(unknown))}")
+    missing = list[str]()
     with tempfile.TemporaryDirectory(prefix="forbear-pythons-") as name:
-        for version in VERSIONS:
+        for version in chosen:
             program = interpreter(version)
             if program is None:
-                print(f"== Python {version}: not on this machine, left out", flush=True)
+                missing.append(version)
                 continue
             print(f"== Python {version}: {program}", flush=True)
             check(version, fresh(Path(name) / version, program))
+    passed = [version for version in chosen if version not in missing]
+    print(f"passed on Python {', '.join(passed) or 'none'}; not on this machine: {', '.join(missing) or 'none'}")
 
 
 if __name__ == "__main__":
