@@ -64,6 +64,7 @@ MODULES: dict[str, tuple[str, ...] | None] = {
 """The public modules with their public names; None stands for those of `__all__`."""
 
 _MODULE_NAME = re.compile(r"\b(?:[a-z_][a-z_0-9]*\.)+(?=[A-Za-z_])")
+_CHOICE = re.compile(r", (?![^\[]*\])")  # the commas of a Union, not those within its members
 _LONGEST = 100
 _MADE = "`make reference` generates this page from the docstrings of forbear. Do not edit it by hand."
 
@@ -316,6 +317,7 @@ def _short(annotation: str) -> str:
     bare = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", re.sub(r"^'([^']*)'$", r"\1", bare))
     bare = re.sub(r"frozenset\(\{(.*?)\}\)", lambda match: f"frozenset({{{_sorted(match[1])}}})", bare)
     bare = re.sub(r"Optional\[((?:[^][]|\[[^][]*\])*)\]", r"\1 | None", bare)  # as Python 3.14 writes it
+    bare = re.sub(r"Union\[((?:[^][]|\[[^][]*\])*)\]", lambda match: _CHOICE.sub(" | ", match[1]), bare)  # and this
     return _MODULE_NAME.sub("", bare.replace("~", ""))
 
 

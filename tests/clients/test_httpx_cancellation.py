@@ -59,7 +59,8 @@ async def _cancelled(
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <async_generator object:pytest.PytestUnraisableExceptionWarning"
+    "ignore:Exception ignored (in.|while finalizing generator) <async_generator object"
+    ":pytest.PytestUnraisableExceptionWarning"
 )
 def test_cancelling_passes_through(flavour: Flavour, script: list[Answer], requests: int, expected: bytes) -> None:
     """Whatever a request waits for, cancelling it ends it at once, with no further attempt and no open connection."""

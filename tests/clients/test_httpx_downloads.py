@@ -21,7 +21,8 @@ MEDIA = "/storage/v1/b/bkt/o/thing?alt=media"
 
 # Both libraries drop their own async generators where a body is left before its end, and trio reports that.
 LEFT_BEFORE_ITS_END = pytest.mark.filterwarnings(
-    "ignore:Exception ignored in. <async_generator object:pytest.PytestUnraisableExceptionWarning"
+    "ignore:Exception ignored (in.|while finalizing generator) <async_generator object"
+    ":pytest.PytestUnraisableExceptionWarning"
 )
 
 

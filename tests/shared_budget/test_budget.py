@@ -55,7 +55,11 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"url_or_client": None}, TypeError, "`url_or_client` must be a URL such as redis://"),
     ({"url_or_client": redis.Redis}, TypeError, "`url_or_client` must be a URL such as redis://"),
     ({"url_or_client": redis.asyncio.Redis()}, TypeError, "`url_or_client` must be a sync client"),
-    ({"url_or_client": redis.Redis()}, ValueError, r"with (3|10) retries; make it with retry=Retry\(NoBackoff\(\), 0\)"),
+    (
+        {"url_or_client": redis.Redis()},
+        ValueError,
+        r"with (3|10) retries; make it with retry=Retry\(NoBackoff\(\), 0\)",
+    ),
     ({"url_or_client": "http://h"}, ValueError, "`url_or_client` must be a URL such as redis://"),
     ({"name": 7}, TypeError, "`name` must be a str, got 7"),
     ({"name": ""}, ValueError, "`name` must have 1 to 200 printable characters without braces, got ''"),
