@@ -13,6 +13,7 @@ from hatchling.builders.sdist import SdistBuilder
 
 import forbear
 from tools.lowest import EXTRAS, TESTS
+from tools.pythons import SAMPLE, UNTRIED
 
 ROOT = Path(__file__).parent.parent
 SRC = ROOT / "src"
@@ -134,4 +135,10 @@ def test_every_extra_is_tested_at_its_lowest_versions() -> None:
     unbounded = [text for requirements in EXTRAS.values() for text in requirements if not re.search(r"[\]=]", text)]
     assert unbounded == []
     paths = {argument for tests in TESTS.values() for argument in tests if not argument.startswith("-")}
+    assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+def test_the_sample_of_every_python_exists() -> None:
+    """Without the global lock, `make pythons` runs and leaves out tests that exist."""
+    paths = {re.sub(r"^--[a-z]+=|::.*", "", argument) for argument in (*SAMPLE, *UNTRIED)}
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
