@@ -34,7 +34,7 @@ HAR = {
         ]
     }
 }
-EXACT = ["--engine", "exact", "--set", "duration=20s", "--set", "windows=[]"]
+SHORT = ["--set", "duration=20s", "--set", "windows=[]", "--set", "clients.policy.attempts=1"]
 
 LOOP = """
 import time
@@ -65,8 +65,9 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("schedule", ["schedule", "default", "--attempts", "none", "--jitter", "decorrelated"]),
     ("simulate", ["simulate"]),
     ("simulate", ["simulate", "--set", "budget=brooker"]),
-    ("simulate-compare", ["simulate", "--compare", "budget=brooker"]),
+    ("simulate-compare", ["simulate", "--verdict", "--compare", "budget=brooker", *SHORT]),
     ("simulate-find", ["simulate", "--find", "attempts", "--such-that", "recovery < 60 s"]),
+    ("simulate-find", ["simulate", "--find", "jitter", "--such-that", "recovery < 60 s", *SHORT]),
     ("simulate-sweep", ["simulate", "--sweep", "clients.rate=40..80"]),
     ("simulate-gallery", ["simulate", "--gallery", "no-hysteresis"]),
     ("audit", ["audit", "code"]),
@@ -124,6 +125,27 @@ def test_a_schema_is_one(name: str) -> None:
     assert schema(name)["title"].startswith("forbear ")
     page = (FOLDER.parent / "schemas.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\(schemas/([\w-]+)\.json\)", page)) == set(NAMES)
+
+
+def fields(part: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the path and the schema of each field below a part of a schema."""
+    if isinstance(part, list):
+        for each in part:
+            yield from fields(each, path)
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            if key == "properties":
+                for name, field in value.items():
+                    yield f"{path}.{name}", field
+                    yield from fields(field, f"{path}.{name}")
+            else:
+                yield from fields(value, path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_is_described(name: str) -> None:
+    """A schema says of each field what it means."""
+    assert [path for path, field in fields(schema(name)) if not field.get("description")] == []
 
 
 @pytest.mark.parametrize(
