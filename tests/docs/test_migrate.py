@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import backoff
+import httpx
 import pytest
 import redis
 import requests
@@ -31,7 +32,8 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.proxy import Proxy
 from tests.clients.google.conftest import ANONYMOUS
 from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.docs.pairs import SECTIONS, A, B, event
+from tests.support.docs.pair import A, B, event
+from tests.support.docs.pairs import SECTIONS
 from tests.support.docs.side_by_side import one_clock, our_clock, trace
 
 PAGE = (Path(__file__).parents[2] / "docs" / "migrate.md").read_text(encoding="utf-8")
@@ -70,7 +72,7 @@ def is_pending(value: object) -> bool:
 NAMES: dict[str, Any] = {
     "A": A, "B": B, "forbear": forbear, "asyncio": asyncio, "judge": judge, "predicate": judge, "event": event,
     "is_none": is_none, "is_fatal": is_fatal,
-    "is_pending": is_pending, "requests": requests,
+    "is_pending": is_pending, "requests": requests, "httpx": httpx,
 }  # fmt: skip
 LIBRARIES: dict[str, dict[str, Any]] = {
     "tenacity": {name: getattr(tenacity, name) for name in dir(tenacity)},
@@ -93,6 +95,9 @@ def rows(section: str) -> list[tuple[str, str]]:
 
 _FUNCTIONS = {"stop=function": _is_over, "wait_exception": _three, "wait=function": _three}
 """What `function` is in a row of tenacity."""
+
+MISTAKES = {"NameError", "AttributeError", "TypeError", "ImportError", "ModuleNotFoundError", "SyntaxError"}
+"""Errors of a row that is wrong; both sides could have the same."""
 
 CASES = [(section, number) for section, pairs in SECTIONS.items() for number in range(len(pairs))]
 
@@ -177,14 +182,18 @@ def fresh() -> Iterator[None]:
 @pytest.mark.parametrize(
     ("section", "number"), CASES, ids=[f"{one}: {SECTIONS[one][which].key}" for one, which in CASES]
 )
-def test_both_sides_do_the_same(section: str, number: int, request: pytest.FixtureRequest) -> None:
+def test_both_sides_do_the_same(
+    section: str, number: int, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
     """The code of both sides has the same outcome, calls and waits, as far as the page says that they agree."""
     pair, (left, right) = SECTIONS[section][number], rows(section)[number]
-    names = NAMES | LIBRARIES[section] | {"function": _FUNCTIONS.get(pair.key)}
+    names = LIBRARIES[section] | NAMES | {"function": _FUNCTIONS.get(pair.key)}
+    names["logged"] = lambda logger: [record for record in caplog.records if record.name == logger]
     with server(section, pair.script, request) as new_names:
         old = trace(filled(pair.old, left, right), pair.script, names | new_names(), one_clock)
         event.clear()
         new = trace(filled(pair.new, right, left), pair.script, names | new_names(), our_clock)
+    assert not {type(each.outcome) is tuple and each.outcome[0] for each in (old, new)} & MISTAKES, (old, new)
     for letter, field in (("o", "outcome"), ("c", "calls"), ("w", "waits")):
         if letter in pair.same:
             assert getattr(new, field) == getattr(old, field), (old, new)

@@ -1,42 +1,9 @@
-"""The code around the snippets of each row of docs/migrate.md, and the script of failures that both sides meet."""
+"""The code around the snippets of each row of docs/migrate.md."""
 
-from threading import Event
-from typing import Any, NamedTuple
+import httpx
 
-import redis
-
-A, B = ConnectionError, TimeoutError
-event = Event()
-
-
-class Limited(ConnectionError):
-    """An error that says how long to wait."""
-
-    wait = 3
-
-
-def set_and_fail() -> Exception:
-    """Set the event, as another thread would, and return the error of the attempt."""
-    event.set()
-    return A("lost")
-
-
-Lasting = [A("lost")]
-Twice = [A("lost"), A("lost"), "done"]
-
-
-class Pair(NamedTuple):
-    """The code around the snippets of one row: `{0}` is the first snippet of its side, `{1}` the second.
-
-    `same` says what both have in common: the outcome (o), the number of calls (c), the waits (w).
-    """
-
-    key: str
-    old: str
-    new: str
-    script: list[Any]
-    same: str = "oc"
-
+from tests.support.docs.pair import A, B, Lasting, Limited, Pair, Twice, set_and_fail
+from tests.support.docs.pairs_of_clients import GOOGLE, REDIS, URLLIB3
 
 _T = "return retry(reraise=True, {0})(work)()"
 _F = "return forbear.retry(A, backoff=forbear.Constant(0), {0})(work)()"
@@ -59,6 +26,18 @@ TENACITY = [
         "return retry(retry={0}, reraise=True)(work)()",
         "return forbear.retry({0}, backoff=forbear.Constant(0))(work)()",
         [A("lost"), ValueError("wrong")],
+    ),
+    Pair(
+        "retry_if_not_exception_type",
+        "return retry(reraise=True, retry={0})(work)()",
+        "return forbear.retry({0}, backoff=forbear.Constant(0))(work)()",
+        [A("lost"), B("late"), "done"],
+    ),
+    Pair(
+        "retry_if_exception_message",
+        "return retry(reraise=True, retry={0})(work)()",
+        "return forbear.retry({0}, backoff=forbear.Constant(0))(work)()",
+        [A("lost"), A("refused"), "done"],
     ),
     Pair("retry_if_result", "return retry(retry={0})(work)()", _F, [None, None, "done"]),
     Pair("stop_after_attempt(3)`", _T, _F, Lasting),
@@ -93,7 +72,16 @@ TENACITY = [
     Pair("stop=function", _T, _F, Lasting),
     Pair("wait_fixed(2)", _T_WAIT, _F_WAIT, Lasting, "ocw"),
     Pair("wait_fixed(3) +", _T_WAIT, _F_WAIT, Lasting, "ocw"),
-    Pair("wait_exponential", _T_WAIT, _F_WAIT, Lasting, "ocw"),
+    Pair("wait_random(", _T_WAIT, _F_WAIT, Lasting, "ocw"),
+    Pair(
+        "min=4",
+        _T_WAIT.replace("(4)", "(7)"),
+        _F_WAIT.replace("=4", "=7"),
+        Lasting,
+        "ocw",
+    ),
+    Pair("wait_exponential_jitter", _T_WAIT, _F_WAIT, Lasting, "ocw"),
+    Pair("wait_exponential(multiplier=1, max", _T_WAIT, _F_WAIT, Lasting, "ocw"),
     Pair("wait_random_exponential", _T_WAIT, _F_WAIT, Lasting, "ocw"),
     Pair("wait_chain", _T_WAIT, _F_WAIT, Lasting, "ocw"),
     Pair("wait_exception", _T_WAIT.replace("{0}", "{0}"), _F_WAIT, Lasting, "ocw"),
@@ -130,6 +118,27 @@ TENACITY = [
         "seen = []\nretry({0}seen.append)(work)()\nreturn len(seen)",
         "seen = []\nforbear.retry(A, backoff=forbear.Constant(0), {0}seen.append)(work)()\n"
         "return sum(isinstance(event, forbear.Scheduled) for event in seen)",
+        Twice,
+    ),
+    Pair(
+        "before_sleep_log",
+        "import logging\nlogger = logging.getLogger('mine')\nretry(reraise=True, {0})(work)()\n"
+        "return len(logged('mine'))",
+        "forbear.retry(A, backoff=forbear.Constant(0))(work)()\n"
+        "return len([line for line in logged('forbear') if line.levelname == 'WARNING'])",
+        Twice,
+    ),
+    Pair(
+        "Retrying(reraise",
+        "fetch = work\nreturn {0}",
+        "policy = forbear.retry(A, backoff=forbear.Constant(0))\nfetch = work\nreturn {0}",
+        Twice,
+    ),
+    Pair(
+        "attempt_number",
+        "for attempt in Retrying(reraise=True):\n    with attempt:\n        work()\n        return {0}",
+        "for attempt in forbear.retry(A, backoff=forbear.Constant(0)):\n    with attempt:\n        work()\n"
+        "        return {0}",
         Twice,
     ),
     Pair(
@@ -200,7 +209,21 @@ BACKOFF = [
         "ocw",
     ),
     Pair(
-        "backoff.constant, interval",
+        "with its default jitter",
+        "return backoff.on_exception(exception=A, max_tries=4, wait_gen={0})(work)()",
+        _F_WAIT,
+        Lasting,
+        "ocw",
+    ),
+    Pair(
+        "backoff.fibo",
+        "return backoff.on_exception(exception=A, max_tries=8, wait_gen={0})(work)()",
+        _F_WAIT.replace("=4", "=8"),
+        Lasting,
+        "ocw",
+    ),
+    Pair(
+        "backoff.constant, interval=1, jitter",
         "return backoff.on_exception(exception=A, max_tries=4, wait_gen={0})(work)()",
         _F_WAIT,
         Lasting,
@@ -246,7 +269,7 @@ STAMINA = [
         "on=httpx.HTTPError",
         "{0}\ndef f(): return work()\nreturn f()",
         "{0}\ndef f(): return work()\nreturn f()",
-        ["httpx", "done"],
+        [httpx.ConnectError("refused"), "done"],
     ),
     Pair(
         "on=judge",
@@ -297,98 +320,6 @@ STAMINA = [
         "finally:\n    forbear.observe.listen(forbear.observe.logging.Logging())\n"
         "return sum(isinstance(event, forbear.Scheduled) for event in seen)",
         Twice,
-    ),
-]
-
-_R = "session.mount(url, {0})\nreturn session.get(url).status_code"
-_R_BARE = "session.mount(url, HTTPAdapter(max_retries={0}))\nreturn session.get(url).status_code"
-_R_NEW = "session.mount(url, RetryAdapter({0}))\nreturn session.get(url).status_code"
-URLLIB3 = [
-    Pair("max_retries=Retry(total=3", _R, _R, [503, 503, 200], "ocw"),
-    Pair("backoff_factor", _R_BARE, _R_NEW, [503, 503, 503, 200], "ocw"),
-    Pair(
-        "allowed_methods",
-        "session.mount(url, HTTPAdapter(max_retries={0}))\nreturn session.post(url).status_code",
-        "session.mount(url, RetryAdapter({1}))\nreturn session.post(url).status_code",
-        [503, 503, 200],
-    ),
-    Pair(
-        "raise_on_status",
-        _R_BARE,
-        "session.mount(url, RetryAdapter(rfc9110.policy.with_attempts(4)))\nreturn session.get(url).status_code",
-        [503],
-    ),
-    Pair(
-        "respect_retry_after",
-        "session.mount(url, HTTPAdapter(max_retries=Retry(total=3, status_forcelist=[503], {0})))\n"
-        "return session.get(url).status_code",
-        "session.mount(url, RetryAdapter(rfc9110.policy.with_backoff(forbear.Constant(0))))\n"
-        "return session.get(url).status_code",
-        ["after", 200],
-        "oc",
-    ),
-    Pair(
-        "total=False",
-        "session.mount(url, HTTPAdapter(max_retries={1}))\nreturn session.get(url).status_code",
-        _R_NEW,
-        [503],
-    ),
-]
-
-_G = "return {0}(work)()"
-GOOGLE = [
-    Pair("A, B", _G, _G, [A(), B(), A(), "done"], "ocw"),
-    Pair(
-        "timeout=20",
-        "try:\n    {0}(work)()\nexcept Exception as error:\n    return str(error.__cause__)",
-        "try:\n    {0}(work)()\nexcept A as error:\n    return str(error)",
-        Lasting,
-        "ocw",
-    ),
-    Pair(
-        "Retry(predicate)", "return {0}(work)()", "return forbear.retry({0})(work)()", [A("lost"), ValueError("wrong")]
-    ),
-    Pair(
-        "on_error",
-        "seen = []\nlog = seen.append\nRetry(if_exception_type(A), {0})(work)()\nreturn len(seen)",
-        "seen = []\nlog = seen.append\nforbear.retry(A, {0})(work)()\n"
-        "return sum(isinstance(event, forbear.Failed) for event in seen)",
-        Twice,
-    ),
-    Pair(
-        "DEFAULT_RETRY",
-        "from google.cloud.storage.retry import DEFAULT_RETRY\nbucket.reload(retry=DEFAULT_RETRY)\nreturn bucket.name",
-        "{0}\nbucket.reload(retry=DEFAULT_RETRY)\nreturn bucket.name",
-        [],
-    ),
-    Pair(
-        "AsyncRetry",
-        "async def f(): return work()\nreturn asyncio.run({0}(f)())",
-        "async def f(): return work()\nreturn asyncio.run({0}(f)())",
-        ["done"],
-    ),
-]
-
-_RR = "return {0}.call_with_retry(work, lambda error: None)"
-_RF = "return forbear.retry(redis.ConnectionError, timeout=None, {0})(work)()"
-Down = [redis.ConnectionError("down")]
-REDIS = [
-    Pair("NoBackoff", _RR, _RF, Down, "ocw"),
-    Pair("ConstantBackoff", _RR, _RF, Down, "ocw"),
-    Pair("Retry(ExponentialBackoff", _RR, _RF, Down, "ocw"),
-    Pair("FullJitter", _RR, _RF, Down, "ocw"),
-    Pair("EqualJitter", _RR, _RF, Down, "ocw"),
-    Pair(
-        "redis.Redis(",
-        "with redis.Redis(port=port(), retry=Retry(NoBackoff(), 1)) as client:\n    return client.get('a')",
-        "with forbear.clients.redis.Redis(port=port(), policy=redis_policy) as client:\n    return client.get('a')",
-        [],
-    ),
-    Pair(
-        "retry_on_error",
-        "return Retry(NoBackoff(), 1, (redis.BusyLoadingError,)).call_with_retry(work, lambda _: None)",
-        "return redis_policy.call(work)",
-        [redis.BusyLoadingError("loading"), "done"],
     ),
 ]
 
