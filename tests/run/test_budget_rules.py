@@ -215,8 +215,10 @@ class Earlier:
 
 
 def test_rules_of_the_earlier_contract_work() -> None:
-    """`put` and a `take` without a verdict are called as before."""
-    budget = Budget(Earlier())
+    """`put` and a `take` without a verdict are called as before; a warning names the methods to write instead."""
+    with pytest.warns(DeprecationWarning, match="deprecated: use succeeded") as warned:
+        budget = Budget(Earlier())
+    assert warned[0].filename == __file__
     policy = BUSY.with_budget(budget)
     with virtual_time():
         for _ in range(3):

@@ -68,7 +68,10 @@ class _Adapted:
 
 
 def adapted(rule: "Any") -> "BudgetRule":
-    """Return `rule` as a `BudgetRule`; raise TypeError for what is no rule, with the names of the missing methods."""
+    """Return `rule` as a `BudgetRule`; raise TypeError for what is no rule, with the names of the missing methods.
+
+    An `EarlierRule` issues a DeprecationWarning at the line that makes the budget.
+    """
     if isinstance(rule, type) or not callable(getattr(rule, "take", None)):
         raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
     if callable(getattr(rule, "succeeded", None)) and callable(getattr(rule, "start", None)):
@@ -80,6 +83,13 @@ def adapted(rule: "Any") -> "BudgetRule":
             )
         return rule  # type: ignore[no-any-return]
     if callable(getattr(rule, "put", None)) and callable(getattr(rule, "start", None)):
+        import warnings
+
+        text = (
+            "a budget's rule with put(state, now, *, retried) and take(state, now) is deprecated: "
+            "use succeeded(state, now, cost) and take(state, now, verdict)"
+        )
+        warnings.warn(text, DeprecationWarning, stacklevel=3)
         return _Adapted(rule)
     raise TypeError(
         "`rule` must have the methods start(), take(state, now, verdict) and succeeded(state, now, cost), "
