@@ -87,14 +87,18 @@ def test_pages_show_the_commands_of_the_demo(page: str, parts: list[str]) -> Non
     assert places == sorted(places)
 
 
-def test_the_readme_shows_the_output_of_the_demo(parts: list[str]) -> None:
-    """Each line below a command of the README is a line of its output, in this order; "..." stands for anything."""
-    text = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```console\n(\$ forbear audit before.*?)^```", text, re.MULTILINE | re.DOTALL)
-    examples = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
-    assert len(examples) == 4
+@pytest.mark.parametrize(("page", "count"), [("README.md", 4), ("docs/storm.md", 3)])
+def test_pages_show_the_output_of_the_demo(page: str, count: int, parts: list[str]) -> None:
+    """Each line below a command of a page is a line of its output, in this order; "..." stands for anything.
+
+    A storm without a plan reports what the one with the plan reports, and more.
+    """
+    text = (FOLDER.parent / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    examples = [found for block in blocks for found in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
+    assert len(examples) == count
     for command, expected in examples:
-        (output,) = (part for part in parts if part.startswith(f"{command}\n"))
+        (output,) = (part for part in parts if part.startswith((f"{command}\n", f"{command} --forbear-storm-plan")))
         assert re.search(".*?".join(map(re.escape, expected.split("..."))), output, re.DOTALL), output
 
 
