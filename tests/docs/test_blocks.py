@@ -7,17 +7,24 @@ import shlex
 import tomllib
 from itertools import takewhile
 from pathlib import Path
+from textwrap import dedent
 
 import click
+import httpx
 import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
 from benchmarks.transfers import __main__ as transfers
+from forbear.audit.settings import read_settings
 from forbear.cli.app import app
+from forbear.clients.httpx import RetryTransport
+from forbear.services import cloud_storage
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud, Fault
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").rglob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
 BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(page, kind, block) for page, text in TEXTS.items() for kind, block in BLOCK.findall(text)]
@@ -27,11 +34,13 @@ OF_THEIR_OWN = {
     "docs/simulate.md": "tests/cli/test_simulate.py",
     "docs/tools.md": "tests/docs/test_tools.py",
     "docs/transfer.md": "tests/cli/test_cp_docs.py",
+    "examples/shop/README.md": "tests/examples/test_shop.py",
 }
 """Pages whose commands another module runs."""
 SAMPLES = {("docs/google.md", "text"), ("docs/support.md", "text"), ("docs/export.md", "js"), ("docs/curl.md", "json")}
 """Blocks that show what is seen elsewhere. That of docs/curl.md is checked below, the others are beside their code."""
 
+FILES = ("fleet.toml", "docs/fleet/budget.toml", "report.csv", "photos/a.jpg", "docs/a.md")
 TYPED = [
     (page, line)
     for page, kind, block in BLOCKS
@@ -44,9 +53,35 @@ TYPED = [
 ]
 """The lines that a reader types, in blocks and in indented text."""
 
+INDENTED = [
+    (page, block)
+    for page, text in TEXTS.items()
+    for block in re.findall(r"(?<=\n\n)((?: {4}.*\n)+)", BLOCK.sub("", text))
+    if not re.match(r" +(?:[-*]|\d+\.) ", block)
+]
+BY_HAND = {
+    ("docs/audit.md", "response ="): "tests/audit",
+    ("docs/audit.md", "[tool.forbear.audit"): "below",
+    ("docs/audit.md", "repos:"): "tests/audit/test_hook.py",
+    ("docs/cli.md", "eval "): "tests/cli/test_completion.py",
+    ("docs/observe.md", "WARNING:forbear:"): "below",
+    ("docs/shared-budget.md", "deposit"): "a formula",
+}
+"""Indented text that is no command by the page and its beginning, and where it is tested."""
+
 
 def test_every_kind_of_block_is_checked() -> None:
-    """Python and its output are run by test_examples.py, commands by a module named here or by this one."""
+    """Python and its output are run by test_examples.py, commands by a module named here or by this one.
+
+    Every fence has a kind, and indented text is a command or listed here.
+    """
+    for text in TEXTS.values():
+        assert len(re.findall(r"^ *(?:```|~~~)", text, re.MULTILINE)) == 2 * len(BLOCK.findall(text))
+    for page, block in INDENTED:
+        first = block.strip()
+        assert first.startswith(("forbear ", "pip ")) or any(
+            page == where and first.startswith(start) for where, start in BY_HAND
+        ), block
     unknown = {
         (page, kind)
         for page, kind, _ in BLOCKS
@@ -60,7 +95,7 @@ def test_every_kind_of_block_is_checked() -> None:
 
 @pytest.mark.parametrize(("page", "line"), TYPED, ids=[f"{page}: {line}" for page, line in TYPED])
 def test_what_a_reader_types_is_right(page: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Extras, targets of make, and options exist; a command of forbear takes its line. Nothing is sent."""
+    """Extras, targets of make, and options exist; a command of forbear takes its line. Some are run."""
     words = shlex.split(line.replace("\\\n", " "), comments=True)
     if words[0] == "pip":
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
@@ -74,10 +109,55 @@ def test_what_a_reader_types_is_right(page: str, line: str, tmp_path: Path, monk
             assert [word for word in words[4:] if word.startswith("--") and f'"{word}"' not in source] == []
     else:
         monkeypatch.chdir(tmp_path)
-        for name in ("fleet.toml", "docs/fleet/budget.toml", "report.csv", "photos/a.jpg", "docs/a.md"):
+        for name in (*FILES, "before/a.py", "after/a.py", "src/a.py"):
             Path(name).parent.mkdir(parents=True, exist_ok=True)
             Path(name).write_text("")
-        assert _takes([*takewhile(lambda word: word != ">", words[1:])]), page
+        arguments = [*takewhile(lambda word: word != ">", words[1:])]
+        assert _takes(arguments), page
+        if words[1] in {"audit", "explain", "export", "schedule"}:
+            assert CliRunner().invoke(app, arguments, prog_name="forbear", catch_exceptions=False).exit_code == 0
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("line", sorted({line for _, line in TYPED if line.startswith("forbear simulate ")}))
+def test_a_simulation_on_a_page_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each `forbear simulate` in the text works; that takes seconds."""
+    monkeypatch.chdir(tmp_path)
+    scenario = re.findall(r"^```toml\n(.*?)^```", TEXTS["docs/simulate.md"], re.MULTILINE | re.DOTALL)[0]
+    Path("docs/fleet").mkdir(parents=True)
+    Path("docs/fleet/budget.toml").write_text((ROOT / "docs/fleet/budget.toml").read_text(encoding="utf-8"))
+    Path("fleet.toml").write_text(scenario)
+    done = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="forbear", catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert done.stdout
+
+
+def test_the_settings_on_the_page_of_the_audit_are_right(tmp_path: Path) -> None:
+    """The table for pyproject.toml has all keys, and each is understood."""
+    (table,) = (block for page, block in INDENTED if page == "docs/audit.md" and "[tool.forbear.audit]" in block)
+    (rest,) = (block for page, block in INDENTED if page == "docs/audit.md" and "per-file-ignores]" in block)
+    (tmp_path / "pyproject.toml").write_text(dedent(table) + (dedent(rest) if rest is not table else ""))
+    settings = read_settings(tmp_path)
+    assert settings.per_file_ignores == {"tests/**/*.py": ("FIXED",)}
+    assert (settings.exclude, settings.fail_on, settings.ignore) == (("vendored",), "error", ("LAST-SLEEP",))
+
+
+def test_the_lines_of_the_log_look_so(caplog: pytest.LogCaptureFixture) -> None:
+    """The two lines in docs/observe.md are those of a read that is retried, and of a deletion that is not."""
+    (block,) = (block for _, block in INDENTED if "WARNING:forbear:" in block)
+    with Cloud() as cloud, virtual_time(seed=1), httpx.Client(transport=RetryTransport(cloud_storage.policy)) as client:
+        cloud.store.create_bucket("b")
+        cloud.store.put("b", "a", b"1", {})
+        cloud.fault(Fault.status(503))
+        client.get(f"{cloud.url}/storage/v1/b/b/o/a")
+        cloud.fault(Fault.reset(when="after"))
+        with pytest.raises(httpx.ReadError):
+            client.delete(f"{cloud.url}/storage/v1/b/b/o/a")
+    lines = [f"{line.levelname}:{line.name}:{line.getMessage()}" for line in caplog.records if line.levelno >= 30]
+    expected = [re.sub(r"[\d.]+(?= s\b)", "...", line.strip()) for line in block.splitlines()]
+    expected[1] = expected[1].partition("ReadTimeout")[0] + "..."
+    for shown, got in zip(expected, lines, strict=True):
+        assert doctest.OutputChecker().check_output(shown, got, doctest.ELLIPSIS), got
 
 
 def _takes(words: list[str]) -> bool:
