@@ -9,6 +9,7 @@ from functools import cache, partial
 from importlib import import_module
 from itertools import pairwise
 from pkgutil import iter_modules
+from textwrap import dedent
 from types import ModuleType
 from typing import Any, get_origin
 
@@ -186,7 +187,8 @@ def _class(name: str, value: type[Any]) -> Iterator[str]:
         for member, raw in vars(each).items():
             if member.startswith("_") or member in seen or (issubclass(value, Enum) and member in value.__members__):
                 continue
-            seen.add(member)
+            if type(raw) in {classmethod, staticmethod} or isinstance(raw, property) or inspect.isfunction(raw):
+                seen.add(member)
             yield from _member(name, member, raw, value)
     fields = _fields(own, {*seen, *_parameters(value)})
     if fields:
@@ -225,23 +227,26 @@ def _member(owner: str, name: str, raw: Any, value: type[Any]) -> Iterator[str]:
 
 
 def _fields(own: list[type[Any]], seen: set[str]) -> list[str]:
-    """Return a line for each annotated attribute of classes, the most general class first."""
+    """Return a line for each annotated attribute of classes, the most general class first.
+
+    An attribute with a value in its class needs a text, too: without one it is no part of the interface.
+    """
     collected: dict[str, str] = {}
+    said: dict[str, str] = {}
+    valued = {name for each in own for name in vars(each)}
     for each in reversed(own):
-        said = _attribute_docs(each)
+        said |= _attribute_docs(each)
         for name, kind in inspect.get_annotations(each).items():
-            if not name.startswith("_") and name not in seen:
-                doc = f": {said[name]}" if name in said else ""
-                collected[name] = (
-                    f"`{name}: {_short(kind if isinstance(kind, str) else inspect.formatannotation(kind))}`{doc}"
-                )
+            if not name.startswith("_") and name not in seen and (name in said or name not in valued):
+                shown = _short(kind if isinstance(kind, str) else inspect.formatannotation(kind))
+                collected[name] = f"`{name}: {shown}`" + (f": {' '.join(said[name].split())}" if name in said else "")
     return [*collected.values()]
 
 
 @cache
 def _attribute_docs(owner: type[Any]) -> dict[str, str]:
     try:
-        body = ast.parse(inspect.cleandoc(inspect.getsource(owner))).body[0]
+        body = ast.parse(dedent(inspect.getsource(owner))).body[0]
     except (OSError, TypeError, SyntaxError):  # made by a function, not written as a class
         return {}
     return _said_below(body.body) if isinstance(body, ast.ClassDef) else {}

@@ -76,6 +76,19 @@ def test_every_reason_is_explained() -> None:
     assert all(f"`Reason.{reason.name}`" in entry for reason in forbear.Reason)
 
 
+@pytest.mark.parametrize(
+    ("module", "name", "line"),
+    [
+        ("forbear", "Throttled", "- `verdict: Verdict`: The verdict on the attempt: it was not executed."),
+        ("forbear.simulate", "FleetOutcome", "- `figures: Figures`: The means over the runs."),
+        ("forbear.transfer", "Action", "- `Action.SKIP`: Do nothing, for the reason in the item's note."),
+    ],
+)
+def test_a_text_below_an_attribute_is_in_its_entry(module: str, name: str, line: str) -> None:
+    """So it is for attributes with a value in the class, for slots, and for the members of an Enum."""
+    assert line in entries(module)[name].splitlines()
+
+
 def test_no_page_shows_what_differs_between_runs() -> None:
     """No address, no class as Python writes it and no broken quote is on a page."""
     for name in api.PAGES:

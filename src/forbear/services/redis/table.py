@@ -55,6 +55,9 @@ class CommandJudgement(Judgement):
       of error responses (in lower case) that may then mean that an earlier attempt worked.
     - `depends` names the data that the outcome of a write depends on: "nothing", "existence", "key", "keys" or
       "server". It is "" for anything but a write, and for a write that is never repeated.
+    - `conditions` are those of which any one makes the command repeatable. `met` is the one that this command meets,
+      None if it meets none. `repeatable` says whether this very command may be executed twice.
+    - `mutation` is true for a write, and `vouched` if only the user's word makes the command repeatable.
     - `refused` says why a command must not be repeated together with the others of its batch, None if there is no
       reason.
     - `scripted` marks a command that runs the caller's code, or that is unknown. Its error response may come after a
