@@ -83,11 +83,11 @@ def index() -> Iterator[str]:
         _MADE,
         """Every public name of forbear has an entry. What is not listed here may change in any release
         ([stability](../../stability.md)).""",
-        """Most programs need few of them: [`retry`](forbear.md#retry) makes a [`Policy`](forbear.md#policy), with waits by
-        [`Exponential`](forbear.md#exponential), [`report`](forbear.md#report-1) says why a run ended, and a client takes a
-        policy as its first argument or as `policy=`.""",
-        """Objects that only hold values, such as a `Policy` or a `Report`, cannot be changed; `value.replace(field=...)` returns a
-        changed copy.""",
+        """Most programs need few of them: [`retry`](forbear.md#retry) makes a [`Policy`](forbear.md#policy), with waits
+        by [`Exponential`](forbear.md#exponential), and [`report`](forbear.md#report-1) says why a run ended. A client
+        takes a policy as its first argument or as `policy=`.""",
+        """Objects that only hold values, such as a `Policy` or a `Report`, cannot be changed;
+        `value.replace(field=...)` returns a changed copy.""",
         """In signatures, `Seconds` is a number of seconds or a `timedelta`. `On` is what the parameter `on` takes, and
         `Answer` is what a function given to it may return: a bool, a number, a `timedelta` or a `Verdict`.
         A default of `...` is longer than a line, and the text says what it is.""",

@@ -37,7 +37,7 @@ OF_THEIR_OWN = {
     "examples/shop/README.md": "tests/examples/test_shop.py",
 }
 """Pages whose commands another module runs."""
-SAMPLES = {("docs/google.md", "text"), ("docs/support.md", "text"), ("docs/export.md", "js"), ("docs/curl.md", "json")}
+SAMPLES = {("docs/google.md", "text"), ("docs/export.md", "js"), ("docs/curl.md", "json")}
 """Blocks that show what is seen elsewhere. That of docs/curl.md is checked below, the others are beside their code."""
 
 FILES = ("fleet.toml", "docs/fleet/budget.toml", "report.csv", "photos/a.jpg", "docs/a.md")
