@@ -186,18 +186,19 @@ def _class(name: str, value: type[Any]) -> Iterator[str]:
         else:
             yield from _signature("class", name, value)
         yield from _docstring(inspect.getdoc(value))
-    seen = set[str]()
+    members: dict[str, Any] = {}
     for each in own:
         for member, raw in vars(each).items():
-            if member.startswith("_") or member in seen or (issubclass(value, Enum) and member in value.__members__):
-                continue
-            if type(raw) in {classmethod, staticmethod} or isinstance(raw, property) or inspect.isfunction(raw):
-                seen.add(member)
-            yield from _member(name, member, raw, value)
-    fields = _fields(own, {*seen, *_parameters(value)})
+            if not member.startswith("_") and (
+                type(raw) in {classmethod, staticmethod} or isinstance(raw, property) or inspect.isfunction(raw)
+            ):
+                members.setdefault(member, raw)
+    fields = _fields(own, {*members, *_parameters(value)})
     if fields:
         yield from text("Attributes:")
         yield from bullets(fields)
+    for member, raw in members.items():
+        yield from _member(name, member, raw, value)
 
 
 def _parameters(value: type[Any]) -> Iterator[str]:
