@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from importlib import import_module
@@ -254,7 +255,25 @@ def _attribute_docs(owner: type[Any]) -> dict[str, str]:
         body = ast.parse(dedent(inspect.getsource(owner))).body[0]
     except (OSError, TypeError, SyntaxError):  # made by a function, not written as a class
         return {}
-    return _said_below(body.body) if isinstance(body, ast.ClassDef) else {}
+    said = _said_below(body.body) if isinstance(body, ast.ClassDef) else {}
+    return {name: _ruled(rule) for name, rule in _rules(owner).items()} | said
+
+
+def _rules(owner: type[Any]) -> dict[str, Any]:
+    """Return the rules of the fields of a class of forbear.simulate by their names, {} for other classes."""
+    return (
+        {each.name: each.metadata["rule"] for each in fields(owner) if "rule" in each.metadata}
+        if is_dataclass(owner)
+        else {}
+    )
+
+
+def _ruled(rule: Any) -> str:
+    """Return the text of a rule with the words that it allows, or with its unit of time or rate."""
+    allowed = ", ".join(f'"{word}"' for word in getattr(rule, "words", ())) or (
+        rule.unit if "second" in rule.unit else ""
+    )
+    return f"{rule.text[0].upper()}{rule.text[1:]}" + (f" ({allowed})." if allowed else ".")
 
 
 def _said_below(statements: list[ast.stmt]) -> dict[str, str]:
