@@ -42,8 +42,8 @@ class Policy(Derivable):
     """A frozen policy: which errors to retry, how long to wait and when to stop.
 
     It is picklable (if its functions are) and may be shared between threads and tasks. Make one with `forbear.retry()`,
-    and derive others with the `with_…` methods. The state of a run lives in the call; calls share nothing but the
-    budget.
+    which describes the options, and derive others with the `with_…` methods. The state of a run lives in the call;
+    calls share nothing but the budget.
     """
 
     __slots__ = (

@@ -8,20 +8,26 @@ import tomllib
 from itertools import takewhile
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import click
 import httpx
 import pytest
+import requests
 from click.testing import CliRunner
+from google.api_core.exceptions import RetryError
+from google.cloud import storage
 from jsonschema import Draft202012Validator
 
 from benchmarks.transfers import __main__ as transfers
 from forbear.audit.settings import read_settings
 from forbear.cli.app import app
+from forbear.clients.google_storage import DEFAULT_RETRY, install
 from forbear.clients.httpx import RetryTransport
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
+from tests.clients.google.conftest import ANONYMOUS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").rglob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -38,7 +44,7 @@ OF_THEIR_OWN = {
 }
 """Pages whose commands another module runs."""
 SAMPLES = {("docs/google.md", "text"), ("docs/export.md", "js"), ("docs/curl.md", "json")}
-"""Blocks that show what is seen elsewhere. That of docs/curl.md is checked below, the others are beside their code."""
+"""Samples. Those of docs/curl.md and docs/google.md are checked below, the other one needs Node.js."""
 
 FILES = ("fleet.toml", "docs/fleet/budget.toml", "report.csv", "photos/a.jpg", "docs/a.md")
 TYPED = [
@@ -188,3 +194,20 @@ def test_the_report_in_the_page_of_curl_agrees_with_its_schema() -> None:
     samples = [block for page, kind, block in BLOCKS if (page, kind) == ("docs/curl.md", "json")]
     assert len(samples) == 1
     assert [error.message for error in Draft202012Validator(schema).iter_errors(json.loads(samples[0]))] == []
+
+
+@pytest.mark.parametrize(("installed", "length"), [(False, None), (True, -1)])
+def test_the_note_on_the_page_of_google_is_right(installed: bool, length: int | None) -> None:
+    """The sample is the note on an update that is not repeated; with `install` it has the first cure alone."""
+    (sample,) = (block for page, kind, block in BLOCKS if (page, kind) == ("docs/google.md", "text"))
+    with Cloud() as cloud:
+        cloud.store.create_bucket("b")
+        client: Any = storage.Client("p", ANONYMOUS, client_options={"api_endpoint": cloud.url})
+        bucket = (install(client) if installed else client).get_bucket("b")
+        bucket.labels = {"team": "blue"}
+        cloud.fault(Fault.reset(when="after"))
+        with pytest.raises((requests.ConnectionError, RetryError)) as caught:
+            bucket.update(retry=DEFAULT_RETRY)
+        client.close()
+    cures = " ".join(sample.split()).split(", or ")[:length]
+    assert caught.value.__notes__[0].endswith(": " + ", or ".join(cures))

@@ -43,6 +43,7 @@ class Failed(Record):
 
     `error` is its exception, None if a value was refused (`on_result=`) or a response arrived. `name` is the type of
     the failure ("ConnectionError", "HTTP 503") and `text` its message without secrets; `error` itself may contain some.
+    `verdict` says what the failure means.
     """
 
     __slots__ = ("operation", "attempt", "elapsed", "error", "text", "verdict", "name")

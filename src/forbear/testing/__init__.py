@@ -1,4 +1,8 @@
-"""Tools to test code that retries: virtual time, scripted callables, fixtures for pytest, and an embedded cloud."""
+"""Tools to test code that retries: virtual time, scripted callables, fixtures for pytest, and an embedded cloud.
+
+pytest knows two fixtures once forbear is installed. A test with the argument `virtual_time` runs in virtual time and
+gets its `VirtualTime`. In a test with the argument `no_retries`, each call makes one attempt.
+"""
 
 from forbear.testing.script import AsyncScript, Call, Script, ScriptEnded
 from forbear.testing.virtual_time import VirtualTime, virtual_time
