@@ -65,13 +65,20 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("schedule", ["schedule", "default", "--attempts", "none", "--jitter", "decorrelated"]),
     ("simulate", ["simulate"]),
     ("simulate", ["simulate", "--set", "budget=brooker"]),
-    ("simulate-compare", ["simulate", "--verdict", "--compare", "budget=brooker", *SHORT]),
+    ("simulate-compare", ["simulate", "--compare", "budget=brooker", *SHORT]),
     ("simulate-find", ["simulate", "--find", "attempts", "--such-that", "recovery < 60 s"]),
     ("simulate-find", ["simulate", "--find", "jitter", "--such-that", "recovery < 60 s", *SHORT]),
     ("simulate-sweep", ["simulate", "--sweep", "clients.rate=40..80"]),
     ("simulate-gallery", ["simulate", "--gallery", "no-hysteresis"]),
     ("audit", ["audit", "code"]),
 ]
+
+SLOW: list[tuple[str, list[str]]] = [
+    ("simulate-map", ["simulate", "--map"]),
+    ("simulate", ["simulate", "--verdict"]),
+    ("simulate-compare", ["simulate", "--verdict", "--compare", "budget=brooker"]),
+]
+"""What takes seconds."""
 
 STORAGE_COMMANDS: list[tuple[str, list[str]]] = [
     ("ls", ["ls", "gs://bkt"]),
@@ -152,7 +159,7 @@ def test_every_field_is_described(name: str) -> None:
     ("name", "arguments"),
     [
         *(pytest.param(name, arguments, id=" ".join(arguments[:4])) for name, arguments in COMMANDS),
-        pytest.param("simulate-map", ["simulate", "--map"], id="simulate --map", marks=pytest.mark.soak),  # takes 3 s
+        *(pytest.param(name, arguments, id=" ".join(arguments), marks=pytest.mark.soak) for name, arguments in SLOW),
     ],
 )
 def test_the_output_agrees(name: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
