@@ -1,5 +1,6 @@
 """`forbear cp` as a program: Ctrl-C, a terminal to draw on, and a reader who has seen enough."""
 
+import fcntl
 import json
 import os
 import pty
@@ -7,6 +8,8 @@ import re
 import shlex
 import signal
 import subprocess
+import sys
+import termios
 import threading
 from pathlib import Path
 
@@ -95,6 +98,35 @@ def test_a_terminal_that_is_closed(tmp_path: Path, cloud: Cloud, env: dict[str, 
         process.send_signal(signal.SIGHUP)  # as the system does where it is the terminal of a session
         assert process.wait(timeout=20) == 129
     assert list((tmp_path / "down").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "signum"),
+    [
+        (("ls", "--json", "gs://bkt/x/"), signal.SIGTERM),
+        (("cp", "-r", "--dry-run", "gs://bkt/x", "y/"), signal.SIGINT),
+    ],
+    ids=["ls", "cp"],
+)
+def test_a_reader_that_does_not_read(
+    command: tuple[str, ...], signum: signal.Signals, cloud: Cloud, start: Start
+) -> None:
+    """One signal ends a command that waits for room in a pipe."""
+    for number in range(100):
+        cloud.store.put("bkt", f"x/{number:060}", b"")
+    process = start(command[0], "--endpoint", cloud.url, *command[1:])
+    assert process.stdout is not None
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    pause = threading.Event()
+    for _ in range(2_000):
+        waiting = fcntl.ioctl(process.stdout, termios.FIONREAD, b"\0" * 4)
+        if int.from_bytes(waiting, sys.byteorder) > 3_000:
+            break
+        pause.wait(0.01)
+    process.send_signal(signum)
+    assert process.wait(timeout=20) == 128 + signum
+    assert process.stderr is not None
+    assert process.stderr.read() == "interrupted\n"
 
 
 def test_what_nohup_ignores_stays_ignored(big: Path, cloud: Cloud, env: dict[str, str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from forbear.cli.output import EXIT_CODES, BadInput, Problem, report
+from forbear.cli.output import EXIT_CODES, BadInput, Problem, leave_full_pipes, report
 
 COMMANDS = {
     "run": "Run a program, and run it again if it fails.",
@@ -103,6 +103,7 @@ class App(click.Group):
             problem.show()
             sys.exit(problem.exit_code)
         except click.Abort:  # Ctrl-C
+            leave_full_pipes()  # or Python would wait at exit until somebody reads them
             sys.exit(130)
         except ModuleNotFoundError as error:
             package = (error.name or "").partition(".")[0]

@@ -6,6 +6,7 @@ terminal commands.
 
 import os
 import re
+import select
 import shutil
 import sys
 import textwrap
@@ -86,6 +87,27 @@ def warn(message: str) -> None:
 def tell(message: str) -> None:
     """Print a remark to stderr."""
     click.echo(redact(message), err=True, color=_color())
+
+
+def leave_full_pipes() -> None:
+    """Redirect stdout and stderr to nowhere where a write would block, since the reader does not read.
+
+    A write that a signal has interrupted then ends, and the process can. Windows is left as it is.
+    """
+    if sys.platform == "win32":
+        return
+    for descriptor in (1, 2):
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
+        if not poll.poll(0):
+            redirect_to_nowhere(descriptor)
+
+
+def redirect_to_nowhere(descriptor: int) -> None:
+    """Make a file descriptor one of the null device, which takes everything."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
 
 
 def line_width() -> int | None:

@@ -8,13 +8,14 @@ import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
+from types import FrameType
 from typing import NoReturn, TextIO, TypeVar
 
 import click
 
 from forbear.cli.events import EventPrinter
 from forbear.cli.options import apply_options
-from forbear.cli.output import BadInput, tell
+from forbear.cli.output import BadInput, leave_full_pipes, redirect_to_nowhere, tell
 from forbear.cli.profiles import named_policy
 from forbear.cli.shared_budget import shared_budget
 from forbear.cli.transfers.options import TransferOptions, headers_of
@@ -92,7 +93,8 @@ def run_transfers(
         if summary is not None:
             reporter.summary(summary)
     if summary is None:
-        tell(_interrupted(statistics, continues=not options["embedded"] and STREAM not in names))
+        continues = not options["embedded"] and STREAM not in names
+        tell("interrupted" if dry_run else _interrupted(statistics, continues=continues))
         code = 128 + cancelled[-1]
         if STREAM in names:
             _leave(code)
@@ -110,32 +112,42 @@ async def _run(
 
 @contextmanager
 def cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
-    """Cancel this task when SIGTERM or SIGHUP arrives, and append the signal to `cancelled`; the same again kills.
+    """Cancel this task when SIGINT, SIGTERM or SIGHUP arrives, and append it to `cancelled`; the same again kills.
 
-    A signal that is ignored, as by nohup, or has a handler keeps that. Outside the main thread and on Windows, the
-    block runs without this.
+    What is being printed then to a reader that does not read is dropped: it would block the event loop for ever. A
+    signal that is ignored, as by nohup, or has a handler of the caller keeps that. Outside the main thread and on
+    Windows, the block runs without this.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
 
-    def cancel(signum: signal.Signals) -> None:
-        cancelled.append(signum)
-        loop.remove_signal_handler(signum)
+    def cancel(number: int, _: FrameType | None) -> None:  # no callback of the loop, which may be blocked by a write
+        cancelled.append(signal.Signals(number))
+        signal.signal(number, before[number])
         _leave_lost_terminals(terminals)
+        leave_full_pipes()
         if task is not None:
-            task.cancel()
+            loop.call_soon_threadsafe(task.cancel)
 
     if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
         yield
         return
-    handled = [signum for signum in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(signum) is signal.SIG_DFL]
-    for signum in handled:
-        loop.add_signal_handler(signum, cancel, signum)
+    before = {
+        number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL or (number == signal.SIGINT and _is_of_runner(number))
+    }
+    handlers = {number: signal.signal(number, cancel) for number in before}
     try:
         yield
     finally:
-        for signum in handled:
-            loop.remove_signal_handler(signum)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _is_of_runner(number: signal.Signals) -> bool:
+    """Return whether asyncio.run handles a signal, as it does with SIGINT, unless that is ignored."""
+    return isinstance(getattr(getattr(signal.getsignal(number), "func", None), "__self__", None), asyncio.Runner)
 
 
 def _leave_lost_terminals(terminals: Sequence[int]) -> None:
@@ -145,9 +157,7 @@ def _leave_lost_terminals(terminals: Sequence[int]) -> None:
     """
     for descriptor in terminals:
         if not os.isatty(descriptor):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, descriptor)
-            os.close(nowhere)
+            redirect_to_nowhere(descriptor)
 
 
 def _leave(code: int) -> NoReturn:
