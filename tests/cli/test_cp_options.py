@@ -28,6 +28,7 @@ BAD = [
         "error: `--header` must be a name, a colon and a value, got 'X-Test'\nhint: ",
     ),
     (("cp", "--header", "Content-Range: x", *HERE), "error: `--header` must not set Content-Range, which transfers"),
+    (("cp", "--header", "X: 1", "--header", "x: 2", *HERE), "error: `--header` sets x twice\nhint: leave one of them"),
     (("cp", "--header", "a b: x", *HERE), "error: `--header` must have names of letters, digits and dashes, got 'a b'"),
     (("cp", "--header", "X: a\nY: b", *HERE), "error: `--header`: the value of X must be visible ASCII characters"),
     (
@@ -73,11 +74,11 @@ BAD = [
     (("rsync", "a"), "error: missing argument 'TARGET'"),
     (("rsync", "a", "b", "gs://bkt/"), "error: got unexpected extra argument (gs://bkt/)"),
     (("rsync", "-d", "a", "b", "gs://bkt/"), "error: got unexpected extra argument (gs://bkt/)"),
-    (("cp", "a", "b"), "error: the source or the target must begin with gs://: to copy a here, use cp\n"),
+    (("cp", "a", "b"), "the source or the target must begin with gs://, got a and b\nhint: copy files with cp -r\n"),
     (("cp", "a", "gs://BKT/"), "error: an address must name a bucket"),
     (("cp", "--embedded", "gs://BKT/a", "."), "error: an address must name a bucket"),
     (("cp", "--endpoint", "ftp://localhost", *UP), "error: `--endpoint` must be an http or https URL"),
-    (("rsync", "a", "b"), "error: the source or the target must begin with gs://: to mirror a here, use rsync\n"),
+    (("rsync", "a", "b"), "must begin with gs://, got a and b\nhint: copy files with rsync\n"),
     (("rsync", "-", "gs://bkt/"), "error: `-` is no folder\nhint: `forbear cp` copies streams\n"),
 ]
 

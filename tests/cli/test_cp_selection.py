@@ -95,6 +95,44 @@ def test_a_missing_line_stops_everything(invoke: Invoke, cloud: Cloud) -> None:
     assert done.stderr == "error: d/none.txt does not exist\nhint: check the name\n"
 
 
+def test_several_lists(invoke: Invoke, cloud: Cloud) -> None:
+    """The sources of all of them are copied."""
+    Path("one").write_text("d/a.txt")
+    Path("other").write_text("d/b.log")
+    done = invoke("cp", "--files-from", "one", "--files-from", "other", "gs://bkt/x/")
+    assert (done.exit_code, stored(cloud)) == (0, {"x/a.txt", "x/b.log"})
+
+
+def test_a_dry_run_fails_where_the_copy_would(invoke: Invoke, cloud: Cloud) -> None:
+    """For an object that does not exist, and for a version that is not at the target; with 1, also if work is left."""
+    generation = cloud.store.put("bkt", "x/a", b"").generation
+    rows: tuple[tuple[tuple[str, ...], int, str], ...] = (
+        (("gs://bkt/none", "."), 1, "error: gs://bkt/none does not exist\nhint: check the name\n"),
+        (
+            ("gs://bkt/x", "."),
+            1,
+            "error: gs://bkt/x does not exist\nhint: there are objects below it: use `--recursive`",
+        ),
+        (("gs://bkt/x/a", "."), 3, "dry run"),
+        (
+            ("d/a.txt", "gs://bkt/x/a", "--if-generation-match", "5"),
+            1,
+            "error: d/a.txt: gs://bkt/x/a is not generation 5",
+        ),
+        (
+            ("d/a.txt", "gs://bkt/x/a", "--if-generation-match", "0"),
+            1,
+            "error: d/a.txt: gs://bkt/x/a is not generation 0",
+        ),
+        (("d/a.txt", "gs://bkt/x/a", "--if-generation-match", str(generation)), 3, "dry run"),
+        (("d/a.txt", "gs://bkt/x/b", "--if-generation-match", "0"), 3, "dry run"),
+    )
+    for arguments, code, text in rows:
+        done = invoke("cp", "--dry-run", "--exit-code", *arguments)
+        assert (done.exit_code, done.stderr[: len(text)]) == (code, text)
+    assert stored(cloud) == {"x/a"}
+
+
 def test_rsync_options(invoke: Invoke, cloud: Cloud) -> None:
     """`--size-only`, `--update` and `--max-delete` reach the plan, and a hint names the options."""
     cloud.store.put("bkt", "x/a.txt", b"D/A.TXT")

@@ -63,6 +63,11 @@ MISSING_INPUT: Cases = {
     "cp second": (("cp", "--embedded", "here", "missing", "gs://bkt/"), "missing does not exist"),
     "cp key": (("cp", "--credentials", "missing", "here", "gs://bkt/"), "'missing' does not exist"),
     "rsync": (("rsync", "--embedded", "missing", "gs://bkt/"), "the folder missing does not exist"),
+    "hash": (("hash", "missing"), "missing does not exist\nhint: check the name"),
+    "hash second": (("hash", "here", "missing"), "missing does not exist"),
+    "hash -": (("hash", "-"), "- does not exist"),
+    "check": (("check", "missing", "gs://bkt"), "the folder missing does not exist"),
+    "check right": (("check", "gs://bkt", "missing"), "the folder missing does not exist"),
     "rsync key": (("rsync", "--credentials", "missing", ".", "gs://bkt/"), "'missing' does not exist"),
     **{name: ((name, "--credentials", "missing", *rest), "'missing' does not exist") for name, rest in STORAGE.items()},
 }
@@ -71,6 +76,7 @@ WRONG_KIND_OF_INPUT: Cases = {
     "explain har": (("explain", "here.har"), "here.har"),
     "simulate": (("simulate", "here.har"), "here.har"),
     "rsync": (("rsync", "--embedded", "here", "gs://bkt/"), "here is no folder\nhint: `forbear cp` copies files"),
+    "check": (("check", "here", "gs://bkt"), "here is no folder\nhint: `forbear hash` hashes files"),
 }
 
 OTHER_SCHEME: Cases = {
@@ -127,6 +133,30 @@ WRONG_VALUE: Cases = {
     "cat --range": (("cat", "--range", "5-2", "gs://bkt/x"), "`--range` must be FIRST-LAST (FIRST <= LAST)"),
 }  # fmt: skip
 
+NO_VALUE: Cases = {
+    f"{name} {option}": (
+        (name, option, "", *rest),
+        f"`{option}` must not be empty\nhint: leave it out",
+    )
+    for option in ("--impersonate", "--endpoint", "--user-project", "--shared-budget")
+    for name, rest in {"cp": ("here", "gs://bkt/"), "rsync": (".", "gs://bkt/"), "rm": STORAGE["rm"]}.items()
+}
+"""Without the check, an unset variable of a shell would mean the user's own account, or the real service."""
+
+NO_ENDPOINT: Cases = {
+    endpoint: (("ls", "--endpoint", endpoint, "gs://bkt"), f"`--endpoint` must be an http or https URL{rest}")
+    for endpoint, rest in {
+        "ftp://127.0.0.1": " without user, query and fragment, got 'ftp://127.0.0.1'\nhint: such as https://storage.goo",
+        "http://": "", "http://127.0.0.1:99999": "", "http://127.0.0.1:x": "", "http://a b": "",
+        "http://user@127.0.0.1": "", "http://127.0.0.1?x=1": "", "http://127.0.0.1#x": "",
+    }.items()
+}  # fmt: skip
+
+WRONG_NUMBER: Cases = {
+    name: ((name, *rest[:-1], f"gs://bkt/a#{2**63}"), "must have a generation below 2**63 after #, got")
+    for name, rest in {**STORAGE, "cp": ("here", "gs://bkt/")}.items()
+}
+
 NO_END: Cases = {
     name: ((name, "--attempts", "none", "--timeout", "none", *rest), "`--attempts` and `--timeout` must not both be")
     for name, rest in {
@@ -155,6 +185,9 @@ TABLE: dict[str, tuple[int, Cases]] = {
     "an address without a bucket": (USAGE, NO_BUCKET),
     "a name that is in no list": (USAGE, WRONG_NAME),
     "a value out of range": (USAGE, WRONG_VALUE),
+    "an option with nothing as its value": (USAGE, NO_VALUE),
+    "an endpoint that is no URL": (USAGE, NO_ENDPOINT),
+    "a generation that does not exist": (USAGE, WRONG_NUMBER),
     "limits without an end": (USAGE, NO_END),
     "a file that cannot be written": (USAGE, UNWRITABLE),
     "an object that does not exist": (FAILED, NOT_THERE),

@@ -2,6 +2,7 @@
 
 import json
 
+import click
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
@@ -70,6 +71,27 @@ def test_on_a_terminal_it_asks(
     done = invoke("rm", "-r", "gs://bkt/x")
     assert done.exit_code == code
     assert left(filled) == names
+
+
+def test_ctrl_c_at_the_question(invoke: Invoke, filled: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends the line, says that nothing was deleted, and exits with 130."""
+
+    def confirm(text: str, *, err: bool) -> bool:
+        raise click.Abort
+
+    monkeypatch.setattr("click.confirm", confirm)
+    monkeypatch.setattr("forbear.cli.rm.is_terminal", lambda: True)
+    done = invoke("rm", "-r", "gs://bkt/x")
+    assert (done.exit_code, done.stdout, done.stderr) == (130, "", "\ninterrupted: nothing was deleted\n")
+    assert left(filled) == ["a", "x/b", "x/c"]
+
+
+def test_json_has_the_sizes(invoke: Invoke, filled: Cloud) -> None:
+    """Of what is deleted; no bytes are moved for it."""
+    for more in ("--dry-run", "--yes"):
+        lines = [json.loads(line) for line in invoke("rm", "--json", "-r", more, "gs://bkt/x").stdout.splitlines()]
+        assert [line["size"] for line in lines[:2]] == [3, 3]
+        assert [line["bytes"] for line in lines[:2]] == [0, 0]
 
 
 def test_a_dry_run(invoke: Invoke, filled: Cloud) -> None:

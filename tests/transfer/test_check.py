@@ -1,5 +1,6 @@
 """check and hashes: what is the same and what is not, by the bytes."""
 
+import asyncio
 import base64
 import hashlib
 import os
@@ -9,7 +10,7 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault, random_faults
-from forbear.transfer import CheckStatus, FileHashes, Settings, TransferError, check, hashes
+from forbear.transfer import CheckStatus, FileHashes, Settings, TransferError, ahashes, check, hashes
 from forbear.transfer.checksum import Crc32c, crc32c_of
 from forbear.transfer.errors import SourceChanged
 from tests.transfer.test_cp import here
@@ -162,6 +163,22 @@ def test_what_has_no_hash(name: str, text: str, here: Path, cloud: Cloud) -> Non
     with pytest.raises(TransferError) as caught:
         hashes(name, settings=Settings(endpoint=cloud.url))
     assert str(caught.value) == text
+
+
+def test_a_pipe_that_nobody_writes_to_can_be_left(here: Path, cloud: Cloud) -> None:
+    """A cancelled hash does not wait for the rest of a file, which may be endless."""
+    os.mkfifo("pipe")
+
+    async def cancelled() -> bool:
+        async with Settings(endpoint=cloud.url).storage() as storage:
+            task = asyncio.ensure_future(anext(ahashes(storage, "pipe")))
+            await asyncio.wait({task}, timeout=0.05)
+            task.cancel()
+            await asyncio.wait({task}, timeout=5)
+            os.close(os.open("pipe", os.O_RDWR))  # ends the thread
+            return task.cancelled()
+
+    assert asyncio.run(cancelled())
 
 
 def test_a_file_that_changes_has_no_hash(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

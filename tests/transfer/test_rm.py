@@ -68,7 +68,11 @@ def test_an_empty_bucket(filled: Cloud) -> None:
         ("gs://bkt/dir/", "gs://bkt/dir/ is a folder", "use `recursive`"),
         ("gs://bkt", "gs://bkt/ is a bucket", "use `recursive`"),
         ("gs://bkt/x*", "nothing matches gs://bkt/x*", "quote the pattern if the shell may have read it"),
-        ("gs://bkt/a#5", "gs://bkt/a#5 does not exist", "check the name"),
+        (
+            "gs://bkt/a#5",
+            "gs://bkt/a#5 does not exist",
+            "check the number; for an object with # in its name write gs://bkt/a[#]5",
+        ),
         ("gs://nowhere/a*", "list gs://nowhere/a: 404 Not Found: ", "check the names of the bucket and the object"),
     ],
 )
@@ -86,7 +90,7 @@ def test_what_is_not_deleted(address: str, problem: str, hint: str, filled: Clou
     [
         ([], "`addresses` must name at least one object"),
         (["local"], "`addresses` must begin with gs://, got 'local'"),
-        (["gs://bkt/a*#5"], "only one object has a generation"),
+        (["gs://bkt/a*#5"], "`addresses` must be an object if it has a generation"),
         (["gs://B/x"], "must name a bucket"),
     ],
 )

@@ -231,7 +231,7 @@ def test_a_manifest_notes_what_was_done_but_decides_nothing(here: Path, cloud: C
 @pytest.mark.parametrize(
     ("source", "target", "says"),
     [
-        ("a", "b", "to mirror a here, use rsync"),
+        ("a", "b", "got a and b; copy files with rsync"),
         ("", "gs://bkt", "must each name a folder"),
         ("gs://bkt/a#7", "b", "`source` must be a folder, which has no generations"),
         ("gs://bkt/a", "gs://bkt/a/b", "must not lie in each other"),

@@ -37,6 +37,7 @@ def command(
     """
     complete = completed(options)
     keys = decryption_keys_of(complete)
+    from forbear.cli.transfers.local import check_folders
     from forbear.cli.transfers.records import check_line, check_record
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.transfer.commands.comparison import CheckStatus, acheck, check_arguments
@@ -52,7 +53,11 @@ def command(
             record = check_record(one)
             click.echo(json.dumps(record) if complete["as_json"] else check_line(one, left, right))
 
-    run_command(ctx, complete, work, check=lambda: check_arguments(left, right, exclude, include))
+    def check() -> None:
+        check_arguments(left, right, exclude, include)
+        check_folders([left, right], "`forbear hash` hashes files")
+
+    run_command(ctx, complete, work, check=check)
     if complete["as_json"]:
         click.echo(json.dumps({"summary": {status.value: counts[status] for status in CheckStatus}}))
     if not complete["quiet"]:

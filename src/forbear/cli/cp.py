@@ -38,6 +38,7 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Print what would be copied, and change nothing.")
 @click.option(
     "--files-from",
+    multiple=True,
     type=click.Path(exists=True, dir_okay=False, allow_dash=True),
     metavar="FILE",
     help="Also copy the sources in FILE, one on each line; - for stdin.",
@@ -52,7 +53,7 @@ def command(
     no_clobber: bool,
     generation: int | None,
     dry_run: bool,
-    files_from: str | None,
+    files_from: tuple[str, ...],
     **options: Unpack[TransferOptions],
 ) -> None:
     """Copy files to and from Cloud Storage; interrupted copies resume.
@@ -65,12 +66,12 @@ def command(
     them.
     """
     check(options, dry_run=dry_run)
-    if files_from is not None:
-        sources = (*sources, *_listed(files_from))
-    elif not sources:
+    sources = (*sources, *(source for file in files_from for source in _listed(file)))
+    if not sources:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, options)
+    from forbear.cli.transfers.local import check_names
     from forbear.cli.transfers.run import run_transfers  # needs httptools
     from forbear.transfer.functions import run_cp
     from forbear.transfer.plans.arguments import CpArguments
@@ -93,9 +94,10 @@ def command(
             **keys_of(options),
         )
 
-    run_transfers(
-        ctx, options, (*sources, target), parse, run_cp, check=lambda: _check_sources(sources), dry_run=dry_run
-    )
+    def check_sources() -> None:
+        check_names(sources, streams=True)
+
+    run_transfers(ctx, options, (*sources, target), parse, run_cp, check=check_sources, dry_run=dry_run)
 
 
 def _listed(file: str) -> tuple[str, ...]:
@@ -108,16 +110,6 @@ def _listed(file: str) -> tuple[str, ...]:
     if not lines:
         raise BadInput(f"`--files-from` needs at least one source, and {file} has none", "write one on each line")
     return lines
-
-
-def _check_sources(sources: tuple[str, ...]) -> None:
-    """Raise BadInput for a local source that does not exist, before anything is copied; patterns are not checked."""
-    from forbear.transfer.objects import is_cloud
-    from forbear.transfer.plans.matches import is_wild
-
-    for source in sources:
-        if not (source == _STREAM or is_cloud(source) or is_wild(source) or os.path.lexists(source)):
-            raise BadInput(f"{source} does not exist", "check the name")
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, options: TransferOptions) -> None:

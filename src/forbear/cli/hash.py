@@ -30,6 +30,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     """
     complete = completed(options)
     keys = decryption_keys_of(complete)
+    from forbear.cli.transfers.local import check_names
     from forbear.cli.transfers.records import hashes_record
     from forbear.cli.transfers.session import run_command  # needs httptools
     from forbear.core.redact import printable
@@ -47,4 +48,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
             else:
                 click.echo(f"{one.crc32c or 'no crc32c':9}  {one.md5 or 'no md5':24}  {printable(one.name)}")
 
-    run_command(ctx, complete, work, check=lambda: checked_names(names))
+    def check() -> None:
+        check_names(checked_names(names), streams=False)
+
+    run_command(ctx, complete, work, check=check)

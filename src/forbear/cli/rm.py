@@ -58,11 +58,21 @@ def command(
         what = f"{of_count(len(objects), 'object')}, {of_bytes(sum(objects))}"
         if objects and not is_terminal():
             raise BadInput(f"`--yes` is needed to delete {what} where no terminal can ask", "look first with --dry-run")
-        if objects and not click.confirm(f"delete {what}?", err=True):
+        if objects and not _confirmed(f"delete {what}?"):
             tell("nothing was deleted")
             ctx.exit(1)
         arguments = replace(arguments, items=items)
     run_transfers(ctx, complete, addresses, lambda: arguments, run_rm, dry_run=dry_run)
+
+
+def _confirmed(question: str) -> bool:
+    """Return the answer to a question on the terminal; raise click.Abort, after a line end, for Ctrl-C and Ctrl-D."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        tell("interrupted: nothing was deleted")
+        raise
 
 
 def is_terminal() -> bool:

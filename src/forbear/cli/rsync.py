@@ -1,7 +1,5 @@
 """`forbear rsync`: make a folder hold what another folder holds."""
 
-import os
-from pathlib import Path
 from typing import Unpack
 
 import click
@@ -56,6 +54,7 @@ def command(
     check(options, dry_run=dry_run)
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
+    from forbear.cli.transfers.local import check_folders
     from forbear.cli.transfers.run import run_transfers  # needs httptools
     from forbear.transfer.functions import run_rsync
     from forbear.transfer.plans.arguments import RsyncArguments
@@ -81,16 +80,8 @@ def command(
             **keys_of(options),
         )
 
+    def check_source() -> None:
+        check_folders([source], "`forbear cp` copies files")
+
     names = (source, target)
-    run_transfers(ctx, options, names, parse, run_rsync, check=lambda: _check_source(source), dry_run=dry_run)
-
-
-def _check_source(source: str) -> None:
-    """Raise BadInput for a local source that is no folder, before anything is copied or deleted."""
-    from forbear.transfer.objects import is_cloud
-
-    if is_cloud(source) or Path(source).is_dir():
-        return
-    if os.path.lexists(source):
-        raise BadInput(f"{source} is no folder", "`forbear cp` copies files")
-    raise BadInput(f"the folder {source} does not exist", "check the name")
+    run_transfers(ctx, options, names, parse, run_rsync, check=check_source, dry_run=dry_run)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from forbear.run.runtime import current
-from forbear.transfer.errors import StrPath, TransferError
+from forbear.transfer.errors import StrPath, TargetChanged, TransferError
 from forbear.transfer.items import Action, Item, Outcome, Status, Summary
 from forbear.transfer.metadata import check_keywords, with_keywords
 from forbear.transfer.objects import Url, is_cloud
@@ -26,6 +26,7 @@ from forbear.transfer.progress import Finished, Progress, tracked
 from forbear.transfer.state import State
 from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.workers.manifest import Manifest
+from forbear.transfer.workers.versions import not_there
 from forbear.transfer.workers.worker_pool import WorkerPool
 
 _WEEK = 7 * 24 * 60 * 60.0
@@ -96,7 +97,7 @@ async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
         if arguments.dry_run:
             if kept is not None and not kept.load():
                 kept.forget()
-            return await _dry_run([_unclobbered(storage, plan_cp(storage, arguments, target))], progress)
+            return await _dry_run([_looked_up(storage, plan_cp(storage, arguments, target))], progress)
         pool = _worker_pool(storage, arguments, progress, stack)
         await pool.run(plan_cp(storage, arguments, target))
         if kept is not None and pool.summary.ok:
@@ -206,13 +207,25 @@ async def _deletions(plan: RsyncPlan, arguments: RsyncArguments) -> AsyncGenerat
         yield item
 
 
-async def _unclobbered(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
-    """Yield the items of a dry run; one with `no_clobber` whose target exists is skipped."""
+async def _looked_up(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
+    """Yield the items of a dry run, with the skips and failures that the copy would have.
+
+    An item fails if its source does not exist, or its target is not the version that the user has named. One with
+    `no_clobber` whose target exists is skipped.
+    """
     async for item in items:
-        target = item.target
-        if item.action is Action.COPY and item.no_clobber:
+        source, target = item.source, item.target
+        if item.action is not Action.COPY:
+            yield item
+        elif isinstance(source, Url) and item.object is None and await storage.stat(source) is None:
+            yield item.refused(await not_there(storage, source))
+        elif item.no_clobber:
             exists = await storage.stat(target) if isinstance(target, Url) else os.path.lexists(target)  # noqa: ASYNC240
             yield item.skipped(f"{target} exists already") if exists else item
+        elif item.is_required and isinstance(target, Url):
+            there = await storage.stat(target)
+            wrong = (0 if there is None else there.generation) != item.generation
+            yield item.refused(TargetChanged(f"{target} is not generation {item.generation}")) if wrong else item
         else:
             yield item
 

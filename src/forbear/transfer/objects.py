@@ -27,6 +27,7 @@ MTIME = "goog-reserved-file-mtime"
 
 _END_OF_TIME = 2.0**62
 _LARGEST = 2**63 - 1
+_DIGITS = 19
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class Url:
     def parse(cls, text: str) -> Self:
         """Return the Url of "gs://bucket", "gs://bucket/name" or "gs://bucket/name#generation" (digits).
 
-        ValueError if the text does not begin with gs://, the bucket's name is not valid, or the rest has more than 1024
-        bytes.
+        ValueError if the text does not begin with gs://, the bucket's name is not valid, the generation has more than
+        63 bits, or the rest has more than 1024 bytes.
         """
         if not is_cloud(text):
             raise ValueError(f"an address must begin with {SCHEME}, got {text!r}")
@@ -58,7 +59,13 @@ class Url:
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
             raise ValueError(f"an address names an object of more than {_LONGEST_NAME} bytes, the longest name")
         match = _GENERATION.fullmatch(name)
-        return cls(bucket, name) if match is None else cls(bucket, match[1], int(match[2]))
+        if match is None:
+            return cls(bucket, name)
+        if len(match[2]) > _DIGITS or int(match[2]) > _LARGEST:
+            raise ValueError(
+                f"an address must have a generation below 2**63 after #, got {text!r}; for a # in the name write [#]"
+            )
+        return cls(bucket, match[1], int(match[2]))
 
     def __str__(self) -> str:
         version = "" if self.generation is None else f"#{self.generation}"

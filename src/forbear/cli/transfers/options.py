@@ -94,6 +94,10 @@ _OPTIONS = (
 )
 
 
+_NOT_EMPTY = ("impersonate", "endpoint", "user_project", "shared_budget")
+"""Options that mean the user's own account, the real service and so on when they are absent."""
+
+
 class TransferOptions(PolicyOptions):
     """The values of the shared options; None and False mean that an option is absent."""
 
@@ -148,6 +152,9 @@ def check(options: TransferOptions, *, dry_run: bool = False) -> None:
         if options["faults"] is None:
             options["faults"] = options["storm"]
     by_name: dict[str, object] = dict(options)
+    for name in _NOT_EMPTY:
+        if by_name[name] == "":  # of a variable that is not set, for example
+            raise BadInput(f"`--{name.replace('_', '-')}` must not be empty", "leave it out, or write a value")
     for first, second in (
         ("verbose", "quiet"),
         ("anonymous", "credentials"),
@@ -172,6 +179,8 @@ def headers_of(options: TransferOptions) -> dict[str, str] | None:
         name, colon, value = line.partition(":")
         if not colon:
             raise BadInput(f"`--header` must be a name, a colon and a value, got {name!r}", "such as 'X-Test: 1'")
+        if name.strip().lower() in (known.lower() for known in headers):
+            raise BadInput(f"`--header` sets {name.strip()} twice", "leave one of them out")
         headers[name.strip()] = value.strip()
     return headers or None
 

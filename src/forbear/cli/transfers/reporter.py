@@ -204,7 +204,7 @@ def _record(outcome: Outcome) -> Record:
         "target": str(item.target),
         "action": item.action.value if item.action in (Action.DELETE, Action.MOVE, Action.TOUCH) else "copy",
         "status": outcome.status.value,
-        "size": item.size,
+        "size": item.object.size if item.action is Action.DELETE and item.object is not None else item.size,
         "bytes": outcome.bytes,
         "seconds": round(outcome.seconds, 3),
         "retries": outcome.retries,

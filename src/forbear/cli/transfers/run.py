@@ -122,8 +122,9 @@ def cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
     terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
 
     def cancel(number: int, _: FrameType | None) -> None:  # no callback of the loop, which may be blocked by a write
-        cancelled.append(signal.Signals(number))
-        signal.signal(number, before[number])
+        signum = signal.Signals(number)
+        cancelled.append(signum)
+        signal.signal(signum, before[signum])
         _leave_lost_terminals(terminals)
         leave_full_pipes()
         if task is not None:
@@ -133,21 +134,21 @@ def cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
         yield
         return
     before = {
-        number: signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(number) is signal.SIG_DFL or (number == signal.SIGINT and _is_of_runner(number))
+        signum: signal.default_int_handler if signum is signal.SIGINT else signal.SIG_DFL
+        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(signum) is signal.SIG_DFL or _is_of_runner(signum)
     }
-    handlers = {number: signal.signal(number, cancel) for number in before}
+    handlers = {signum: signal.signal(signum, cancel) for signum in before}
     try:
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for signum, handler in handlers.items():
+            signal.signal(signum, handler)
 
 
-def _is_of_runner(number: signal.Signals) -> bool:
+def _is_of_runner(signum: signal.Signals) -> bool:
     """Return whether asyncio.run handles a signal, as it does with SIGINT, unless that is ignored."""
-    return isinstance(getattr(getattr(signal.getsignal(number), "func", None), "__self__", None), asyncio.Runner)
+    return isinstance(getattr(getattr(signal.getsignal(signum), "func", None), "__self__", None), asyncio.Runner)
 
 
 def _leave_lost_terminals(terminals: Sequence[int]) -> None:

@@ -104,13 +104,13 @@ def check_arguments(
 def _folder(folder: StrPath, parameter: str) -> Url | str:
     name = os.fspath(folder)
     if not name:
-        raise ValueError(f"`{parameter}` must name a folder, got nothing")
+        raise ValueError(f"`{parameter}` must name a folder, got nothing; for this folder write .")
     check_scheme(parameter, name)
     if not is_cloud(name):
         return name
     url = Url.parse(name)
     if url.generation is not None:
-        raise ValueError(f"`{parameter}` must be a folder, which has no generations, got {name}")
+        raise ValueError(f"`{parameter}` must be a folder, which has no generations, got {name}; leave the number out")
     return url
 
 

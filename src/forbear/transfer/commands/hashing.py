@@ -16,7 +16,7 @@ from forbear.transfer.objects import Url, check_scheme, is_cloud
 from forbear.transfer.plans.matches import expand, is_wild
 from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.storage.credentials import ANONYMOUS
-from forbear.transfer.threads import to_the_end
+from forbear.transfer.threads import in_thread
 
 _FOLDER = "name a file or an object in it"
 
@@ -67,14 +67,14 @@ async def ahashes(
                 yield one
         else:
             for path in _paths(name):
-                yield await to_the_end(hash_file, path)
+                yield await in_thread(hash_file, path)  # which may be endless, such as a pipe
 
 
 def checked_names(names: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
     """Return the names as a tuple of texts; ValueError if there is none, one is empty, or an address is not valid."""
     texts = tuple(os.fspath(name) for name in ((names,) if isinstance(names, str | os.PathLike) else names))
     if not texts or not all(texts):
-        raise ValueError("`names` must name at least one file or object, and none may be empty")
+        raise ValueError("`names` must name at least one file or object, and none may be empty; name one")
     for text in texts:
         check_scheme("names", text)
         if is_cloud(text):

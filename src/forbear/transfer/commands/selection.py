@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from forbear.transfer.errors import TransferError, describe, hint_of
 from forbear.transfer.objects import Object, Url, is_cloud
+from forbear.transfer.plans.arguments import check_generation
 from forbear.transfer.plans.cp import LISTING_FAILURES
-from forbear.transfer.plans.matches import Match, is_wild, matches
+from forbear.transfer.plans.matches import Match, matches
 from forbear.transfer.storage.client import Storage
-
-_BELOW = "there are objects below it: "
+from forbear.transfer.workers.versions import not_there
 
 
 def checked_addresses(addresses: str | Sequence[str], parameter: str = "addresses") -> tuple[str, ...]:
@@ -22,9 +22,7 @@ def checked_addresses(addresses: str | Sequence[str], parameter: str = "addresse
             raise ValueError(
                 f"`{parameter}` must begin with gs://, got {name!r}; write gs://bucket or gs://bucket/name"
             )
-        url = Url.parse(name)
-        if url.generation is not None and (is_wild(url.name) or url.name.endswith("/")):
-            raise ValueError(f"`{parameter}`: only one object has a generation, a pattern or a folder has none: {name}")
+        check_generation(parameter, name)
     return names
 
 
@@ -72,8 +70,8 @@ async def _looked_up(storage: Storage, url: Url, cure: str) -> Match:
     there = await storage.stat(url)
     if there is not None:
         return replace(_listed(there), source=url)
-    below = url.generation is None and await storage.is_folder(url)
-    return Match(url, url.name, problem=f"{url} does not exist", hint=f"{_BELOW}{cure}" if below else "check the name")
+    error = await not_there(storage, url, cure)
+    return Match(url, url.name, problem=str(error), hint=error.hint)
 
 
 def _listed(there: Object) -> Match:

@@ -122,9 +122,11 @@ class CpArguments(_Arguments):
 
     def _check(self) -> None:
         if not self.sources or not all(self.sources):
-            raise ValueError("`sources` must name at least one file, folder or object, and none may be empty")
+            raise ValueError("`sources` must name at least one file, folder or object, and none may be empty; name one")
         if not self.target:
-            raise ValueError("`target` must name a file, a folder or an address in the cloud, got nothing")
+            raise ValueError(
+                "`target` must name a file, a folder or an address in the cloud, got nothing; for this folder write ."
+            )
         if self.dry_run and self.manifest is not None:
             raise ValueError("`manifest` does not go with `dry_run`, which records nothing; leave one of them out")
         if self.generation is not None:
@@ -137,10 +139,13 @@ class CpArguments(_Arguments):
         check_scheme("target", self.target)
         local = [source for source in self.sources if not _is_valid_cloud(source)]
         for source in self.sources:
-            _check_generation(source)
+            check_generation("sources", source)
         if not _is_cloud_target(self.target):
             if local:
-                raise ValueError(f"the source or the target must begin with gs://: to copy {local[0]} here, use cp")
+                raise ValueError(
+                    f"the source or the target must begin with gs://, got {local[0]} and {self.target}; "
+                    "copy files with cp -r"
+                )
             if self.target == STREAM and (self.several or self.recursive):
                 raise ValueError("standard output (-) as `target` takes a single object")
         if STREAM in self.sources and (len(self.sources) > 1 or names_folder(self.target)):
@@ -208,7 +213,7 @@ class RsyncArguments(_Arguments):
         source, target = os.fspath(source), os.fspath(target)
         arguments = cls(source=source, target=target, **_checked("rsync", RsyncOptions, options))
         if not source or not target:
-            raise ValueError("`source` and `target` must each name a folder, got nothing")
+            raise ValueError("`source` and `target` must each name a folder, got nothing; for this folder write .")
         check_scheme("source", source)
         check_scheme("target", target)
         if arguments.checksum and arguments.size_only:
@@ -221,13 +226,17 @@ class RsyncArguments(_Arguments):
         _check_packing(arguments, source, target)
         both = _is_valid_cloud(source), _is_cloud_target(target)
         if both[0] and Url.parse(source).generation is not None:
-            raise ValueError(f"`source` must be a folder, which has no generations, got {source}")
+            raise ValueError(f"`source` must be a folder, which has no generations, got {source}; leave the number out")
         if not any(both):
-            raise ValueError(f"the source or the target must begin with gs://: to mirror {source} here, use rsync")
+            raise ValueError(
+                f"the source or the target must begin with gs://, got {source} and {target}; copy files with rsync"
+            )
         if all(both):
             one, other = Url.parse(source), Url.parse(target)
             if one.bucket == other.bucket and _overlap(one.prefix, other.prefix):
-                raise ValueError(f"`source` and `target` must not lie in each other, got {source} and {target}")
+                raise ValueError(
+                    f"`source` and `target` must not lie in each other, got {source} and {target}; name another target"
+                )
         return arguments
 
 
@@ -253,8 +262,11 @@ def compiled_patterns(name: str, texts: str | Sequence[str] | None) -> Patterns:
     for text in (texts,) if isinstance(texts, str) else texts or ():
         try:
             patterns.append(re.compile(text))
-        except re.error as error:
-            raise ValueError(f"`{name}` must be a regular expression, got {text!r}: {error}") from error
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(
+                f"`{name}` must be a regular expression, got {text!r}: {error}; write a backslash before a character "
+                "that stands for itself"
+            ) from error
     return tuple(patterns)
 
 
@@ -300,14 +312,17 @@ def _is_valid_cloud(source: str) -> bool:
 
 def _is_cloud_target(target: str) -> bool:
     if is_cloud(target) and Url.parse(target).generation is not None:
-        raise ValueError(f"`target` cannot name a generation, for each write makes a new one, got {target}")
+        raise ValueError(
+            f"`target` cannot name a generation, for each write makes a new one, got {target}; leave the number out"
+        )
     return is_cloud(target)
 
 
-def _check_generation(source: str) -> None:
-    url = Url.parse(source) if is_cloud(source) else None
+def check_generation(parameter: str, address: str) -> None:
+    """Raise ValueError, which names `parameter`, for a pattern or a folder in the cloud with a generation."""
+    url = Url.parse(address) if is_cloud(address) else None
     if url is not None and url.generation is not None and (is_wild(url.name) or url.name.endswith("/")):
-        raise ValueError(f"`sources`: only one object has a generation, a pattern or a folder has none, got {source}")
+        raise ValueError(f"`{parameter}` must be an object if it has a generation, got {address}; leave the number out")
 
 
 def _exists_here(source: str) -> bool:

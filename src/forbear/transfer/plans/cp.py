@@ -42,7 +42,9 @@ async def find_target(storage: Storage, arguments: CpArguments) -> CopyTarget:
         if not folder and (arguments.several or arguments.recursive):
             folder = await storage.is_folder(at)
     if arguments.several and not folder:
-        raise ValueError(f"`target` must be a folder for several sources: {arguments.target}/ would name one")
+        raise ValueError(
+            f"`target` must be a folder for several sources, got {arguments.target}; {arguments.target}/ would name one"
+        )
     return CopyTarget(at, folder, encryption=arguments.encryption)
 
 

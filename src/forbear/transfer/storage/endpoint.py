@@ -32,11 +32,13 @@ def checked(endpoint: str) -> str:
 
     Raise ValueError for another scheme than http and https.
     """
-    url = endpoint.rstrip("/")
-    url = url if "://" in url else f"http://{url}"
-    if not url.startswith(("http://", "https://")):
-        raise ValueError(f"`endpoint` must be an http or https URL, such as {ENDPOINT}, got {endpoint!r}")
-    return url
+    url = endpoint if "://" in endpoint else f"http://{endpoint}"
+    if _origin(url) is None or "?" in url or "#" in url:
+        raise ValueError(
+            f"`endpoint` must be an http or https URL without user, query and fragment, got {endpoint!r}; "
+            f"such as {ENDPOINT}"
+        )
+    return url.rstrip("/")
 
 
 def checked_headers(headers: Mapping[str, str], endpoint: str) -> dict[str, str]:
@@ -48,9 +50,9 @@ def checked_headers(headers: Mapping[str, str], endpoint: str) -> dict[str, str]
     for name, value in headers.items():
         lower = name.lower()
         if not _TOKEN.fullmatch(name):
-            raise ValueError(f"`headers` must have names of letters, digits and dashes, got {name!r}")
+            raise ValueError(f"`headers` must have names of letters, digits and dashes, got {name!r}; such as X-Test")
         if not _VALUE.fullmatch(value):
-            raise ValueError(f"`headers`: the value of {name} must be visible ASCII characters on one line")
+            raise ValueError(f"`headers`: the value of {name} must be visible ASCII characters on one line; encode it")
         if lower in _OWN or lower.startswith(_OWN_PREFIXES):
             raise ValueError(f"`headers` must not set {name}, which transfers set themselves; leave it out")
         if lower in _SECRET and not is_private(endpoint):

@@ -9,6 +9,18 @@ from forbear.transfer.rewrite import copy
 from forbear.transfer.storage.client import Storage
 
 
+async def not_there(storage: Storage, url: Url, cure: str = "use `recursive`") -> TransferError:
+    """Return the error for an object that does not exist; `cure` is for the case that there are objects below it."""
+    if url.generation is not None:
+        literal = f"{Url(url.bucket, url.name)}[#]{url.generation}"
+        hint = f"check the number; for an object with # in its name write {literal}"
+    elif await storage.is_folder(url):
+        hint = f"there are objects below it: {cure}"
+    else:
+        hint = "check the name"
+    return TransferError(f"{url} does not exist", hint)
+
+
 async def delete_version(storage: Storage, url: Url, generation: int) -> None:
     """Delete the object at `url` while `generation` is its live version.
 
@@ -47,9 +59,7 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
         )
     version = item.object or await storage.stat(source)
     if version is None:
-        below = source.generation is None and await storage.is_folder(source)
-        hint = "there are objects below it: use `recursive`" if below else "check the name"
-        raise TransferError(f"{source} does not exist", hint)
+        raise await not_there(storage, source)
     try:
         keys = item.encryption or DEFAULT_ENCRYPTION
         made = await copy(

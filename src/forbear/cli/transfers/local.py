@@ -1,0 +1,30 @@
+"""The local paths that commands get, checked before anything is sent."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from forbear.cli.output import BadInput
+from forbear.transfer.items import STREAM
+from forbear.transfer.objects import is_cloud
+from forbear.transfer.plans.matches import is_wild
+
+
+def check_names(names: Iterable[str], *, streams: bool) -> None:
+    """Raise BadInput for a local name that does not exist; patterns are not checked.
+
+    With `streams`, "-" is stdin or stdout, and not the name of a file.
+    """
+    for name in names:
+        if not (is_cloud(name) or is_wild(name) or (streams and name == STREAM) or os.path.lexists(name)):
+            raise BadInput(f"{name} does not exist", "check the name")
+
+
+def check_folders(names: Iterable[str], cure: str) -> None:
+    """Raise BadInput for a local name that is no folder; `cure` is the hint if it is a file."""
+    for name in names:
+        if is_cloud(name) or Path(name).is_dir():
+            continue
+        if os.path.lexists(name):
+            raise BadInput(f"{name} is no folder", cure)
+        raise BadInput(f"the folder {name} does not exist", "check the name")
