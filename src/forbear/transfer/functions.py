@@ -97,7 +97,7 @@ async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
         if arguments.dry_run:
             if kept is not None and not kept.load():
                 kept.forget()
-            return await _dry_run([_looked_up(storage, plan_cp(storage, arguments, target))], progress)
+            return await dry_run([_looked_up(storage, plan_cp(storage, arguments, target))], progress)
         pool = _worker_pool(storage, arguments, progress, stack)
         await pool.run(plan_cp(storage, arguments, target))
         if kept is not None and pool.summary.ok:
@@ -163,7 +163,7 @@ async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
         if arguments.dry_run:
-            return await _dry_run([plan.copies(), _deletions(plan, arguments)], progress)
+            return await dry_run([plan.copies(), _deletions(plan, arguments)], progress)
         pool = _worker_pool(storage, arguments, progress, stack, skips=False)
         await pool.run(plan.copies(), complete=not arguments.delete)
         if arguments.delete:
@@ -230,7 +230,7 @@ async def _looked_up(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGene
             yield item
 
 
-async def _dry_run(parts: Sequence[AsyncGenerator[Item]], progress: Progress) -> Summary:
+async def dry_run(parts: Sequence[AsyncGenerator[Item]], progress: Progress) -> Summary:
     """Report every item as skipped, or as failed if the plan refuses it, and return the summary. Nothing is done.
 
     If an item is refused, the parts after its own are left out.

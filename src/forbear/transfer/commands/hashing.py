@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from forbear.transfer.checksum import Crc32c
-from forbear.transfer.commands.selection import checked_addresses, select
+from forbear.transfer.commands.selection import checked_addresses, objects_at
 from forbear.transfer.encryption import EncryptionKey, Keys, checked_keys
 from forbear.transfer.errors import SourceChanged, StrPath, TransferError, unreadable
 from forbear.transfer.files import PIECE
@@ -111,15 +111,6 @@ def _paths(name: str) -> list[str]:
 
 
 async def _of_objects(storage: Storage, address: str, keys: Sequence[EncryptionKey]) -> AsyncGenerator[FileHashes]:
-    nothing = True
-    async for match in select(storage, [address], recursive=False, cure=_FOLDER):
-        if match.left_out:
-            continue
-        there = match.object
-        if there is None:
-            raise TransferError(match.problem, match.hint)
-        nothing = False
-        there = await storage.completed(there, keys)
+    async for _, listed in objects_at(storage, [address], cure=_FOLDER):
+        there = await storage.completed(listed, keys)
         yield FileHashes(str(Url(there.bucket, there.name)), there.size, there.crc32c, there.md5, there.generation)
-    if nothing:
-        raise TransferError(f"only folders match {address}", "use a pattern with ** for what lies in them")

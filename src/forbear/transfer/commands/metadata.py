@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from forbear.core.report import text_of
-from forbear.transfer.commands.selection import checked_addresses, only_folders, select
+from forbear.transfer.commands.selection import checked_addresses, objects_at
 from forbear.transfer.encryption import Keys, checked_keys, matching
 from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.functions import blocking
@@ -75,14 +75,8 @@ async def astat(
 ) -> AsyncGenerator[ObjectDetails]:
     """Yield over an open Storage what `stat` returns, one object after the other."""
     keys = checked_keys(decryption_keys)
-    names, nothing = checked_addresses(addresses), True
-    async for match in select(storage, names, recursive=False, cure=_FOLDER):
-        if match.left_out:
-            continue
-        nothing = False
-        if match.object is None:
-            raise TransferError(match.problem, match.hint)
-        url, key = match.object.url, storage.key_headers(matching(match.object, keys))
+    async for _, listed in objects_at(storage, checked_addresses(addresses), cure=_FOLDER):
+        url, key = listed.url, storage.key_headers(matching(listed, keys))
         try:
             response = await storage.call(
                 f"look at {url}", "GET", url.path, {"generation": url.generation}, headers=key
@@ -92,8 +86,6 @@ async def astat(
                 raise
             raise TransferError(f"{url} was replaced or deleted meanwhile", "run it again") from error
         yield ObjectDetails.of(response.json())
-    if nothing:
-        raise only_folders(names)
 
 
 def _text(resource: Mapping[str, Any], name: str) -> str | None:

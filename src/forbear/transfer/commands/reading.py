@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Self
 
-from forbear.transfer.commands.selection import checked_addresses, only_folders, select
+from forbear.transfer.commands.selection import checked_addresses, objects_at
 from forbear.transfer.downloads.download import download
 from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.sinks import StreamSink
 from forbear.transfer.encryption import EncryptionKey, Keys, checked_keys
 from forbear.transfer.errors import SourceChanged, TransferError
 from forbear.transfer.functions import blocking
-from forbear.transfer.objects import Object, Url
+from forbear.transfer.objects import Object
 from forbear.transfer.storage.client import Settings, Storage
 
 _RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})?|-([0-9]{1,18})")
@@ -97,20 +97,13 @@ async def acat(
     names = cat_addresses(addresses, byte_range)
     part, keys = None if byte_range is None else ByteRange.parse(byte_range), checked_keys(decryption_keys)
     read: list[Object] = []
-    async for match in select(storage, names, recursive=False, cure=_FOLDER):
-        if match.left_out:
-            continue
-        if match.object is None or not isinstance(match.source, Url):
-            raise TransferError(match.problem, match.hint)
+    async for address, there in objects_at(storage, names, cure=_FOLDER):
         if part is None:
-            pinned = match.source.generation is not None
-            version = match.source if pinned else match.object
+            version = there if address.generation is None else address
             read.append(await download(storage, version, stream, decryption_keys=keys))
         else:
-            await _write_range(storage, match.object, stream, part, keys)
-            read.append(match.object)
-    if not read:
-        raise only_folders(names)
+            await _write_range(storage, there, stream, part, keys)
+            read.append(there)
     return read
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from forbear.transfer.commands.selection import checked_addresses, select
-from forbear.transfer.functions import blocking
-from forbear.transfer.items import Action, Item, Outcome, Status, Summary
+from forbear.transfer.functions import blocking, dry_run
+from forbear.transfer.items import Action, Item, Summary
 from forbear.transfer.objects import Url
-from forbear.transfer.progress import Finished, Listener, Progress, tracked
+from forbear.transfer.progress import Listener, Progress, tracked
 from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.workers.worker_pool import WorkerPool
 
@@ -82,7 +82,7 @@ async def run_rm(storage: Storage, arguments: RmArguments) -> Summary:
     progress = Progress(arguments.on_event, warnings=set())
     with tracked(progress):
         if arguments.dry_run:
-            return await _reported(plan_rm(storage, arguments), progress)
+            return await dry_run([plan_rm(storage, arguments)], progress)
         pool = WorkerPool(storage, progress, parallel=arguments.parallel)
         await pool.run(plan_rm(storage, arguments))
         return pool.summary
@@ -116,16 +116,3 @@ async def _items(storage: Storage, arguments: RmArguments) -> AsyncGenerator[Ite
             action = Action.SKIP if match.left_out else Action.REFUSE
             item = replace(item, action=action, note=match.problem, hint=match.hint)
         yield item
-
-
-async def _reported(items: AsyncGenerator[Item], progress: Progress) -> Summary:
-    """Report every item as skipped, or as failed if it is refused, and return the summary; delete nothing."""
-    summary = Summary()
-    async for item in items:
-        if item.action is Action.REFUSE:
-            outcome = Outcome(item, Status.FAILED, error=item.note, hint=item.hint)
-        else:
-            outcome = Outcome(item, Status.SKIPPED, error=item.note or f"would {item.action.value}")
-        summary.add(outcome)
-        progress.emit(Finished(outcome))
-    return summary

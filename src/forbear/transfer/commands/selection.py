@@ -43,9 +43,23 @@ async def select(
             yield Match(address, address, problem=describe(error), hint=hint_of(error))
 
 
-def only_folders(addresses: Sequence[str]) -> TransferError:
-    """Return the error for patterns that match nothing but folders."""
-    return TransferError(f"only folders match {' '.join(addresses)}", "use a pattern with ** for what lies in them")
+async def objects_at(storage: Storage, addresses: Sequence[str], *, cure: str) -> AsyncGenerator[tuple[Url, Object]]:
+    """Yield the address and the object for each object that the addresses name; folders that match are left out.
+
+    The address has a generation only if the user has named one. TransferError for an address that names no object, and
+    if only folders match; `cure` is the hint for a folder.
+    """
+    nothing = True
+    async for match in select(storage, addresses, recursive=False, cure=cure):
+        if match.left_out:
+            continue
+        if match.object is None or not isinstance(match.source, Url):
+            raise TransferError(match.problem, match.hint)
+        nothing = False
+        yield match.source, match.object
+    if nothing:
+        what = f"only folders match {' '.join(addresses)}"
+        raise TransferError(what, "use a pattern with ** for what lies in them")
 
 
 async def _select(storage: Storage, address: str, recursive: bool, cure: str) -> AsyncGenerator[Match]:
