@@ -138,7 +138,7 @@ def test_explain_several(invoke: Invoke) -> None:
         (("--fix", "--write-baseline"), "`--write-baseline` does not go with `--fix`"),
         (
             ("--fix", "--fix-deadline", "0"),
-            "invalid value for '--fix-deadline': a duration must be more than zero, such as 90, 1m30s or 500ms",
+            "invalid value for `--fix-deadline`: a duration must be more than zero, such as 90, 1m30s or 500ms",
         ),
         (("--json", "--sarif"), "`--json` does not go with `--sarif`"),
         (("--write-baseline",), "`--write-baseline` needs `--baseline`"),

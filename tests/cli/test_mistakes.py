@@ -69,7 +69,10 @@ MISSING_INPUT: Cases = {
     "check": (("check", "missing", "gs://bkt"), "the folder missing does not exist"),
     "check right": (("check", "gs://bkt", "missing"), "the folder missing does not exist"),
     "rsync key": (("rsync", "--credentials", "missing", ".", "gs://bkt/"), "'missing' does not exist"),
-    **{name: ((name, "--credentials", "missing", *rest), "'missing' does not exist") for name, rest in STORAGE.items()},
+    **{
+        name: ((name, "--credentials", "missing", *rest), "`--credentials`: File 'missing' does not exist")
+        for name, rest in STORAGE.items()
+    },
 }
 
 WRONG_KIND_OF_INPUT: Cases = {

@@ -55,6 +55,18 @@ def test_what_cannot_be_copied_comes_with_a_reason(tmp_path: Path) -> None:
     }
 
 
+def test_folders_that_are_not_walked_say_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that a link to one above leads into again, and the one with the states of transfers."""
+    make(tmp_path, "a/b", "states/c")
+    (tmp_path / "a" / "up").symlink_to("..")
+    monkeypatch.setenv("FORBEAR_STATE_DIR", str(tmp_path / "states"))
+    assert {entry.name: entry.note for entry in walk(str(tmp_path / "a"))} == {
+        "b": "",
+        "up/a": "a folder that it lies in, by a symbolic link",
+        "up/states": "the states of transfers under way",
+    }
+
+
 def test_links_to_folders_may_be_left_alone_and_folders_not_entered(tmp_path: Path) -> None:
     """Where things are deleted no link is followed; what is not recursive takes only what is right there."""
     make(tmp_path, "a", "sub/b")

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -122,7 +123,7 @@ def usage_error(error: click.ClickException) -> BadInput:
     """Convert an error of click into a BadInput, with a hint: similar names, else the command's help if it is known."""
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"see `{ctx.command_path} --help`" if ctx is not None else None
-    message = error.format_message()
+    message = re.sub(r"(?<=value for )'(--[\w-]+)'", r"`\1`", error.format_message())  # in quotes it may be redacted
     close = getattr(error, "possibilities", None)
     if close:
         message = error.message

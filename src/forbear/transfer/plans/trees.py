@@ -84,11 +84,20 @@ def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bo
         elif recursive and not follow and os.path.islink(path):
             yield Entry(path, prefix + name, note="a symbolic link to a folder")
         elif recursive and _identity(status) in closed:
-            linked = os.path.islink(path)
-            yield Entry(path, prefix + name, note="a symbolic link to a folder that it lies in" if linked else _STATES)
+            yield Entry(path, prefix + name, note=_why_closed(path, status))
         elif recursive:
             inside = [*closed, _identity(status)]
             yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive)
+
+
+def _why_closed(path: str, status: os.stat_result) -> str:
+    """Return a text that says why a folder is not walked: a link leads into it from below, or it holds states."""
+    if os.path.islink(path):
+        return "a symbolic link to a folder that it lies in"
+    with suppress(OSError):
+        if os.path.samestat(status, os.stat(default_directory())):
+            return _STATES
+    return "a folder that it lies in, by a symbolic link"
 
 
 def _stat(path: str) -> os.stat_result:
