@@ -212,7 +212,7 @@ def _stacked(table: "Table", cells: Sequence[Sequence[Any]], room: int) -> "list
 
 def styled(text: str, *, bold: bool = False) -> str:
     """Return a text with a style for stdout if that is a terminal, unless NO_COLOR is set."""
-    return click.style(text, bold=bold) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+    return click.style(text, bold=bold) if sys.stdout.isatty() and _color() is None else text
 
 
 def _labelled(label: str, color: str, text: str) -> None:
@@ -220,5 +220,5 @@ def _labelled(label: str, color: str, text: str) -> None:
 
 
 def _color() -> bool | None:
-    """Return False if the user wants no colours (no-color.org), else None: click colours terminals only."""
-    return False if os.environ.get("NO_COLOR") else None
+    """Return False for no colours (no-color.org, or a dumb terminal), else None: click colours terminals only."""
+    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None

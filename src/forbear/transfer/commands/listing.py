@@ -10,6 +10,7 @@ from forbear.transfer.functions import blocking
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.plans.matches import is_wild, matches
 from forbear.transfer.storage.client import Settings, Storage
+from forbear.transfer.workers.versions import not_there
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,10 @@ async def als(
             nothing = False
             yield entry
         url = Url.parse(address)
+        if nothing and is_wild(url.name):
+            raise TransferError(f"nothing matches {address}", "check the name")
         if nothing and url.name:
-            what = f"nothing matches {address}" if is_wild(url.name) else f"{address} does not exist"
-            raise TransferError(what, "check the name")
+            raise await not_there(storage, url)
 
 
 async def _listed(storage: Storage, address: str, recursive: bool) -> AsyncGenerator[Object | Url]:
