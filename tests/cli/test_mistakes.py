@@ -171,6 +171,11 @@ NO_END: Cases = {
 UNWRITABLE: Cases = {
     "schedule": (("schedule", "--plot", "no/plot.png"), "cannot write no/plot.png"),
     "simulate": (("simulate", "--plot", "no/plot.png"), "cannot write no/plot.png"),
+    "cp": (
+        ("cp", "--manifest", "no/list", "here", "gs://bkt/"),
+        "cannot write the manifest no/list: there is no",
+    ),
+    "rsync": (("rsync", "--manifest", "", ".", "gs://bkt/"), "`--manifest` must not be empty"),
 }
 
 NOT_THERE: Cases = {

@@ -6,7 +6,7 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault, random_faults
-from forbear.transfer import Settings, Storage, Summary, amv, mv
+from forbear.transfer import Finished, Settings, Storage, Summary, TransferEvent, amv, mv
 from forbear.transfer.commands.moving import MvOptions
 
 COPY, DELETE = "storage.objects.rewrite", "storage.objects.delete"
@@ -56,6 +56,29 @@ def test_what_goes_where(
     assert contents(filled, "other") == names
     assert contents(filled) == {name: data for name, data in before.items() if data not in names.values()}
     assert all(one.fields["metadata"] for one in filled.store.bucket("other").versions())
+
+
+def test_a_dry_run(filled: Cloud) -> None:
+    """It changes nothing, and says which items the move would skip and refuse."""
+    before = contents(filled)
+    lines = list[str]()
+
+    def listen(event: TransferEvent) -> None:
+        if isinstance(event, Finished):
+            lines.append(f"{event.outcome.item.action.value} {event.outcome.item.target}: {event.outcome.error}")
+
+    for source, target in (("a", "bkt/b"), ("none", "bkt/x"), ("dir", "other/")):
+        options = MvOptions(dry_run=True, on_event=listen, no_clobber=True, recursive=source == "dir")
+        moved(filled, f"gs://bkt/{source}", target=f"gs://{target}", **options)
+    assert lines == [
+        "skip gs://bkt/b: gs://bkt/b exists already",
+        "refuse gs://bkt/x: gs://bkt/none does not exist",
+        "move gs://other/dir/: would move",
+        "move gs://other/dir/c: would move",
+        "move gs://other/dir/deep/d: would move",
+    ]
+    assert contents(filled) == before
+    assert contents(filled, "other") == {}
 
 
 @pytest.mark.parametrize("operation", [COPY, DELETE])

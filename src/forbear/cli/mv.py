@@ -22,6 +22,7 @@ Examples:
 @click.argument("target")
 @click.option("-r", "--recursive", is_flag=True, help="Move folders with everything in them.")
 @click.option("-n", "--no-clobber", is_flag=True, help="Skip objects that exist at TARGET.")
+@click.option("--dry-run", is_flag=True, help="Print what would be moved, and change nothing.")
 @connection_options("parallel", "exclude", "include", "encryption_key", "kms_key", reads=True)
 @click.pass_context
 def command(
@@ -31,6 +32,7 @@ def command(
     target: str,
     recursive: bool,
     no_clobber: bool,
+    dry_run: bool,
     **options: Any,
 ) -> None:
     """Move objects within Cloud Storage, also to another bucket.
@@ -50,10 +52,11 @@ def command(
             target,
             recursive=recursive,
             no_clobber=no_clobber,
+            dry_run=dry_run,
             exclude=complete["exclude"],
             include=complete["include"],
             parallel=complete["parallel"],
             **keys_of(complete),
         )
 
-    run_transfers(ctx, complete, (*sources, target), parse, run_mv)
+    run_transfers(ctx, complete, (*sources, target), parse, run_mv, dry_run=dry_run)

@@ -95,9 +95,7 @@ async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
         stack.enter_context(tracked(progress))
         target, kept = await decided_target(storage, arguments, progress, stack)
         if arguments.dry_run:
-            if kept is not None and not kept.load():
-                kept.forget()
-            return await dry_run([_looked_up(storage, plan_cp(storage, arguments, target))], progress)
+            return await report_only([looked_up(storage, plan_cp(storage, arguments, target))], progress)
         pool = _worker_pool(storage, arguments, progress, stack)
         await pool.run(plan_cp(storage, arguments, target))
         if kept is not None and pool.summary.ok:
@@ -122,7 +120,9 @@ async def decided_target(
     now = current.get().now()
     if now - kept.load().get("absent", float("-inf")) < _WEEK:
         return replace(target, folder=False), kept
-    if not target.folder and not arguments.dry_run:
+    if arguments.dry_run:
+        kept.forget()  # the file that was made to look
+    elif not target.folder:
         kept.save({"absent": now})
     return target, kept
 
@@ -163,7 +163,7 @@ async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
         if arguments.dry_run:
-            return await dry_run([plan.copies(), _deletions(plan, arguments)], progress)
+            return await report_only([plan.copies(), _deletions(plan, arguments)], progress)
         pool = _worker_pool(storage, arguments, progress, stack, skips=False)
         await pool.run(plan.copies(), complete=not arguments.delete)
         if arguments.delete:
@@ -207,7 +207,7 @@ async def _deletions(plan: RsyncPlan, arguments: RsyncArguments) -> AsyncGenerat
         yield item
 
 
-async def _looked_up(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
+async def looked_up(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
     """Yield the items of a dry run, with the skips and failures that the copy would have.
 
     An item fails if its source does not exist, or its target is not the version that the user has named. One with
@@ -230,7 +230,7 @@ async def _looked_up(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGene
             yield item
 
 
-async def dry_run(parts: Sequence[AsyncGenerator[Item]], progress: Progress) -> Summary:
+async def report_only(parts: Sequence[AsyncGenerator[Item]], progress: Progress) -> Summary:
     """Report every item as skipped, or as failed if the plan refuses it, and return the summary. Nothing is done.
 
     If an item is refused, the parts after its own are left out.

@@ -20,6 +20,14 @@ def check_names(names: Iterable[str], *, streams: bool) -> None:
             raise BadInput(f"{name} does not exist", "check the name")
 
 
+def check_manifest(file: Path | None) -> None:
+    """Raise BadInput if `file`, the value of `--manifest`, lies in no folder, or is nothing."""
+    if file == Path():
+        raise BadInput("`--manifest` must not be empty", "leave it out, or write a value")
+    if file is not None and not file.parent.is_dir():
+        raise BadInput(f"cannot write the manifest {file}: there is no folder {file.parent}", "make the folder first")
+
+
 def check_folders(names: Iterable[str], cure: str) -> None:
     """Raise BadInput for a local name that is no folder; `cure` is the hint if it is a file."""
     for name in names:

@@ -18,6 +18,7 @@ from forbear.cli.options import apply_options
 from forbear.cli.output import BadInput, leave_full_pipes, redirect_to_nowhere, tell
 from forbear.cli.profiles import named_policy
 from forbear.cli.shared_budget import shared_budget
+from forbear.cli.transfers.local import check_manifest
 from forbear.cli.transfers.options import TransferOptions, headers_of
 from forbear.cli.transfers.problems import expected_errors
 from forbear.cli.transfers.reporter import Reporter, of_bytes, of_count
@@ -83,6 +84,7 @@ def run_transfers(
         settings = settings_of(options, endpoint)
         if check is not None:
             check()
+        check_manifest(options["manifest"])
         _allow_files(settings.connections)
         with _live_lines(reporter, quiet=options["quiet"], streams=streams):
             try:

@@ -8,7 +8,7 @@ from typing import Unpack
 from forbear.transfer.commands.selection import checked_addresses
 from forbear.transfer.encryption import KeyOptions
 from forbear.transfer.errors import StrPath
-from forbear.transfer.functions import blocking, decided_target
+from forbear.transfer.functions import blocking, decided_target, looked_up, report_only
 from forbear.transfer.items import Action, Item, Summary
 from forbear.transfer.objects import is_cloud
 from forbear.transfer.plans.arguments import CpArguments
@@ -23,6 +23,7 @@ class MvOptions(KeyOptions, total=False):
 
     recursive: bool
     no_clobber: bool
+    dry_run: bool
     exclude: str | Sequence[str] | None
     include: str | Sequence[str] | None
     on_event: Listener | None
@@ -36,8 +37,8 @@ def mv(
     """Move objects within Cloud Storage, also between buckets, and return the Summary.
 
     The targets get the names that `cp` would give them, and the options are those of `cp`: `recursive`, `no_clobber`,
-    `exclude`, `include`, `on_event`, `parallel`, `state`, `encryption_key`, `kms_key` and `decryption_keys`. Without a
-    key for new objects, a moved object has the encryption of its new bucket.
+    `dry_run`, `exclude`, `include`, `on_event`, `parallel`, `state`, `encryption_key`, `kms_key` and `decryption_keys`.
+    Without a key for new objects, a moved object has the encryption of its new bucket.
 
     Each object is copied in one version, with a precondition on the target, and the copy is verified. Then that version
     of the source is deleted, and no other one: if another client has written the source meanwhile, its new version
@@ -70,8 +71,11 @@ async def run_mv(storage: Storage, arguments: CpArguments) -> Summary:
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
         target, kept = await decided_target(storage, arguments, progress, stack)
+        items = plan_cp(storage, arguments, target)
+        if arguments.dry_run:
+            return await report_only([_moves(looked_up(storage, items))], progress)
         pool = WorkerPool(storage, progress, parallel=arguments.parallel, state=arguments.state)
-        await pool.run(_moves(plan_cp(storage, arguments, target)))
+        await pool.run(_moves(items))
         if kept is not None and pool.summary.ok:
             kept.forget()
         return pool.summary

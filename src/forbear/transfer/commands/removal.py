@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from forbear.transfer.commands.selection import checked_addresses, select
-from forbear.transfer.functions import blocking, dry_run
+from forbear.transfer.functions import blocking, report_only
 from forbear.transfer.items import Action, Item, Summary
 from forbear.transfer.objects import Url
 from forbear.transfer.progress import Listener, Progress, tracked
@@ -82,7 +82,7 @@ async def run_rm(storage: Storage, arguments: RmArguments) -> Summary:
     progress = Progress(arguments.on_event, warnings=set())
     with tracked(progress):
         if arguments.dry_run:
-            return await dry_run([plan_rm(storage, arguments)], progress)
+            return await report_only([plan_rm(storage, arguments)], progress)
         pool = WorkerPool(storage, progress, parallel=arguments.parallel)
         await pool.run(plan_rm(storage, arguments))
         return pool.summary
