@@ -86,6 +86,13 @@ def test_ctrl_c_at_the_question(invoke: Invoke, filled: Cloud, monkeypatch: pyte
     assert left(filled) == ["a", "x/b", "x/c"]
 
 
+def test_verbose(invoke: Invoke, filled: Cloud) -> None:
+    """A line on stderr for every object that is moved or deleted."""
+    assert invoke("mv", "-v", "gs://bkt/a", "gs://bkt/b").stderr.startswith("moved gs://bkt/a -> gs://bkt/b\n1 file")
+    assert invoke("rm", "-v", "gs://bkt/b").stderr.startswith("deleted gs://bkt/b\n1 deleted")
+    assert left(filled) == ["x/b", "x/c"]
+
+
 def test_json_has_the_sizes(invoke: Invoke, filled: Cloud) -> None:
     """Of what is deleted; no bytes are moved for it."""
     for more in ("--dry-run", "--yes"):

@@ -23,7 +23,7 @@ Examples:
 @click.option("-r", "--recursive", is_flag=True, help="Move folders with everything in them.")
 @click.option("-n", "--no-clobber", is_flag=True, help="Skip objects that exist at TARGET.")
 @click.option("--dry-run", is_flag=True, help="Print what would be moved, and change nothing.")
-@connection_options("parallel", "exclude", "include", "encryption_key", "kms_key", reads=True)
+@connection_options("parallel", "exclude", "include", "verbose", "encryption_key", "kms_key", reads=True)
 @click.pass_context
 def command(
     ctx: click.Context,

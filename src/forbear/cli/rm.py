@@ -23,7 +23,7 @@ Examples:
 @click.option("-r", "--recursive", is_flag=True, help="Delete everything below folders.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Ask no question before a pattern or a folder is deleted.")
-@connection_options("parallel")
+@connection_options("parallel", "verbose")
 @click.pass_context
 def command(
     ctx: click.Context, /, addresses: tuple[str, ...], recursive: bool, dry_run: bool, yes: bool, **options: Any
