@@ -14,7 +14,7 @@ from forbear.transfer.commands.moving import amv, mv
 from forbear.transfer.commands.reading import acat, cat
 from forbear.transfer.commands.removal import arm, rm
 from forbear.transfer.downloads.download import download
-from forbear.transfer.encryption import EncryptionKey, EncryptionOptions
+from forbear.transfer.encryption import EncryptionKey, EncryptionOptions, ObjectEncryption
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
@@ -71,6 +71,7 @@ __all__ = [
     "NoEncryptionKey",
     "Object",
     "ObjectDetails",
+    "ObjectEncryption",
     "ObjectMetadata",
     "Outcome",
     "Planned",
