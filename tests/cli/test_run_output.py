@@ -122,5 +122,5 @@ def test_a_wrong_pattern_is_named(invoke: Invoke) -> None:
     """The error names the option, the rule and the value."""
     done = invoke("run", "--stop-on-output", "(", "true")
     assert done.exit_code == 2
-    assert "'--stop-on-output': a pattern must be a regular expression of Python" in done.stderr
+    assert "`--stop-on-output`: a pattern must be a regular expression of Python" in done.stderr
     assert "got '('" in done.stderr

@@ -125,6 +125,7 @@ def test_an_object_that_is_gone_before_the_first_request_is_a_failure(filled: Cl
     summary = removed(filled, "gs://bkt/a")
     assert (summary.deleted, summary.failed) == (0, 1)
     assert "it is gone already" in (summary.failures[0].error or "")
+    assert summary.failures[0].hint is None
 
 
 @pytest.mark.parametrize("lost", [False, True])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 EXIT_CODES = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted."
 _WIDE = 200  # columns of formatted text without a terminal, so that output for programs is not wrapped
 _GAP = 3  # spaces between the columns of a table
+_GRACE = 100  # milliseconds in which a reader that is only slow makes room
 _INDENT = 4  # spaces before the cells of a row that is too wide for the terminal
 
 
@@ -99,7 +100,7 @@ def leave_full_pipes() -> None:
     for descriptor in (1, 2):
         poll = select.poll()
         poll.register(descriptor, select.POLLOUT)
-        if not poll.poll(0):
+        if not poll.poll(_GRACE):
             redirect_to_nowhere(descriptor)
 
 

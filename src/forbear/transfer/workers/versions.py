@@ -43,7 +43,9 @@ async def delete_version(storage: Storage, url: Url, generation: int) -> None:
                 "look at it, then run it again",
             ) from error
         if not maybe_done(error):
-            raise HttpError(f"delete {name}", 404, "it is gone already", error.headers) from error
+            gone = HttpError(f"delete {name}", 404, "it is gone already", error.headers)
+            gone.hint = None  # nothing is to do, and the names are right
+            raise gone from error
 
 
 async def move_version(storage: Storage, item: Item, state: StrPath | None) -> Object:
