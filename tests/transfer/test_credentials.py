@@ -214,11 +214,16 @@ async def test_files_that_are_no_credentials(cloud: Cloud, tmp_path: Path, text:
     assert caught.value.hint is not None
 
 
+def no_virtual_machine(*_: object, **__: object) -> bool:
+    """Stand for google-auth's question to the metadata server."""
+    return False
+
+
 async def test_no_credentials_at_all(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cure is to log in."""
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
-    monkeypatch.setattr("google.auth.compute_engine._metadata.ping", lambda *_, **__: False)  # no virtual machine
+    monkeypatch.setattr("google.auth.compute_engine._metadata.ping", no_virtual_machine)
     with pytest.raises(NoCredentials, match="no credentials were found") as caught:
         async with Storage(endpoint=cloud.url, credentials=Credentials()):
             pass
