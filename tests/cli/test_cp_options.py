@@ -39,6 +39,7 @@ BAD = [
     (("cp", "--packed", *UP), "error: `--packed` is for downloads, got here.txt to gs://bkt/\nhint: leave it out"),
     (("cp", "--files-from", "none", "gs://bkt/"), "error: invalid value for `--files-from`: File 'none' does not"),
     (("cp", "--files-from", "empty", "gs://bkt/"), "error: `--files-from` needs at least one source, and empty has"),
+    (("cp", "--include", "a{99999999999999999999}", *UP), "error: `--include` must be a regular expression, got 'a{9"),
     (("cp", "--include", "(", *UP), "error: `--include` must be a regular expression, got '('"),
     (("cp", "--metadata", "a", *UP), "error: `--metadata` must be KEY=VALUE, got 'a'\nhint: such as --metadata "),
     (("cp", "--metadata", "a=1", "--metadata", "a=2", *UP), "error: `--metadata` sets a twice"),
