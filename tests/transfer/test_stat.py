@@ -8,6 +8,8 @@ from forbear.testing.cloud.http.messages import Json
 from forbear.transfer import Settings, TransferError, stat
 from forbear.transfer.commands.metadata import ObjectDetails
 from forbear.transfer.errors import WrongResponse
+from forbear.transfer.objects import seconds_of_time
+from tests.support.rows import for_each
 
 
 def test_details(cloud: Cloud) -> None:
@@ -68,8 +70,23 @@ def test_an_object_that_goes_away(cloud: Cloud) -> None:
         stat("gs://bkt/*", settings=Settings(endpoint=cloud.url))
 
 
-@pytest.mark.parametrize("wrong", [{"timeCreated": "yesterday"}, {"timeCreated": 5}, {"componentCount": "many"}])
+@for_each(
+    [
+        {"timeCreated": "yesterday"},
+        {"timeCreated": 5},
+        {"timeCreated": "9999-12-31T23:59:59-23:59"},
+        {"updated": "0001-01-01T00:00:00+23:59"},
+        {"componentCount": "many"},
+    ],
+    "{0}",
+)
 def test_a_response_that_is_none(wrong: dict[str, object]) -> None:
-    """Values that make no sense raise WrongResponse."""
+    """Values that make no sense raise WrongResponse; so do times that are in no year of UTC, and cannot be printed."""
     with pytest.raises(WrongResponse, match="does not describe an object"):
         ObjectDetails.of({"bucket": "b", "name": "n", "generation": "1", **wrong})
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    """As some emulators write it, whatever the zone of this machine is."""
+    assert seconds_of_time("1970-01-02T00:00:00") == 24 * 60 * 60
+    assert seconds_of_time("1970-01-02T00:00:00+01:00") == 23 * 60 * 60

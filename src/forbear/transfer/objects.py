@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -175,7 +175,7 @@ class Object:
                 metageneration=_number(resource.get("metageneration", 1)),
                 content_type=_optional(resource.get("contentType")),
                 content_encoding=_optional(resource.get("contentEncoding")),
-                updated=None if updated is None else datetime.fromisoformat(updated).timestamp(),
+                updated=None if updated is None else seconds_of_time(updated),
                 metadata=_texts(resource.get("metadata") or {}),
                 cache_control=_optional(resource.get("cacheControl")),
                 content_disposition=_optional(resource.get("contentDisposition")),
@@ -202,6 +202,15 @@ class Object:
         except (KeyError, ValueError, TypeError):
             return None
         return seconds if abs(seconds) < _END_OF_TIME else None  # anybody may write it; this refuses nan and inf
+
+
+def seconds_of_time(text: str) -> float:
+    """Return a time of the API, such as "2026-01-31T12:00:00Z", in epoch seconds; without a zone it is UTC.
+
+    ValueError, TypeError or OverflowError for anything else, and for a time outside the years 1 to 9999 in UTC.
+    """
+    time = datetime.fromisoformat(text)
+    return (time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)).timestamp()
 
 
 def _number(value: Any) -> int:

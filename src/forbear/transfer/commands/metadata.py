@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Self
 
 from forbear.core.report import text_of
@@ -10,7 +9,7 @@ from forbear.transfer.commands.selection import checked_addresses, objects_at
 from forbear.transfer.encryption import Keys, checked_keys, matching
 from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.functions import blocking
-from forbear.transfer.objects import Object
+from forbear.transfer.objects import Object, seconds_of_time
 from forbear.transfer.storage.client import Settings, Storage
 
 _FOLDER = "list it with `forbear ls`, or name an object in it"
@@ -95,4 +94,4 @@ def _text(resource: Mapping[str, Any], name: str) -> str | None:
 
 def _time(resource: Mapping[str, Any], name: str) -> float | None:
     value = resource.get(name)
-    return None if value is None else datetime.fromisoformat(value).timestamp()
+    return None if value is None else seconds_of_time(value)
