@@ -140,7 +140,7 @@ The signs are grouped by their first letters, which makes the search twice as fa
 """
 
 _concealed: dict[str, None] = {}
-"""The secrets that `conceal` got, in order; those that have no known shape."""
+"""The secrets that `conceal` got, in order; those that have no known shape. Each step on it is atomic."""
 
 _compiled: "list[tuple[Callable[[str], object], tuple[Shape, ...]]]" = []
 
@@ -162,12 +162,12 @@ def redact(text: str) -> str:
 def conceal(secret: str) -> None:
     """Hide this text from now on wherever `redact` finds it; for a secret without a known shape, such as a key.
 
-    This holds for the whole process, and for the 1000 secrets that came last.
+    This holds for the whole process and all its threads, and for the 1000 secrets that were new last.
     """
-    _concealed.pop(secret, None)
-    _concealed[secret] = None
-    if len(_concealed) > _MOST_CONCEALED:
-        del _concealed[next(iter(_concealed))]
+    if secret not in _concealed:
+        _concealed[secret] = None
+        for oldest in list(_concealed)[:-_MOST_CONCEALED]:
+            _concealed.pop(oldest, None)  # another thread may have done it
 
 
 def hide(text: str) -> str:
