@@ -217,6 +217,18 @@ async def test_a_state_that_does_not_fit_any_more_is_dropped(change: str, cloud:
     assert made(cloud) == 1
 
 
+async def test_a_continued_copy_keeps_to_its_own_precondition(cloud: Cloud) -> None:
+    """A run that must not replace the target does not continue one that was about to."""
+    cloud.store.put("bkt", "from", BIG)
+    cloud.store.put("bkt", TARGET.name, b"precious")
+    cloud.fault(Fault.delay(30, operation=REWRITE, skip=3, when="after"))
+    await cut_short(cloud, 4)
+    cloud.clear_faults()
+    with pytest.raises(TargetExists):
+        await copied(cloud, chunk_size=2 * MIB, generation=0)
+    assert content(cloud) == b"precious"
+
+
 async def test_nothing_stays_on_disk_once_it_is_done(cloud: Cloud, tmp_path: Path) -> None:
     """The state of a large copy is deleted at its end; a small copy has none."""
     cloud.store.put("bkt", "from", BIG)

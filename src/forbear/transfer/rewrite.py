@@ -56,7 +56,8 @@ async def copy(
     - `chunk_size` is how many bytes the service may copy in one call (a multiple of 1 MiB). By default it decides.
     - The options for metadata are those of `cp`; they change what the copy has from its source. So are the keys:
       `encryption_key` or `kms_key` encrypts the copy, else it has the encryption of its bucket. The source is read with
-      `encryption_key` or one of `decryption_keys`. With another key, source and target may be the same object.
+      `encryption_key` or one of `decryption_keys`. With another key, source and target may be the same object; if
+      another client writes it meanwhile, TargetChanged.
 
     If the source is replaced meanwhile, the copy starts again with the new version, unless `source` is a Url with a
     generation. Raises HttpError (404 without a source), ChecksumMismatch, Locked, NoEncryptionKey, and TransferError
@@ -75,25 +76,30 @@ async def copy(
         raise HttpError(f"copy {source}", 404, "there is no such object")
     key_of(version, encryption.keys)
     version = await storage.completed(version, encryption.keys)
-    if not encryption.encrypts or encryption.is_of(version):
-        await _check_differs(storage, version, target)
-    elif (version.bucket, version.name) == (target.bucket, target.name) and generation is None:
-        condition.restore(version.generation)  # it gets another key, and nothing else may be replaced
-    current_progress.get().sized(version.size)
     is_pinned = isinstance(source, Url) and source.generation is not None
+    if not encryption.encrypts or encryption.is_of(version):
+        await _check_differs(storage, version, target, has_key=encryption.encrypts)
+    elif (version.bucket, version.name) == (target.bucket, target.name) and generation is None and not is_pinned:
+        # It gets another key, and must not replace what another client writes meanwhile.
+        condition = Precondition(storage, target, version.generation, encryption)
+    current_progress.get().sized(version.size)
     key = "rewrite", storage.endpoint, str(Url(version.bucket, version.name)), str(target)
     with State(state, *key, warn=warner()) if version.size > SMALL else nullcontext() as kept:
         work = _Rewrite(storage, version, condition, kept, chosen, is_pinned=is_pinned, chunk_size=chunk_size)
         return await work.run()
 
 
-async def _check_differs(storage: Storage, source: Object, target: Url) -> None:
-    """Raise TransferError if `source` is the live version of the target. An older version may replace the live one."""
+async def _check_differs(storage: Storage, source: Object, target: Url, *, has_key: bool) -> None:
+    """Raise TransferError if `source` is the live version of the target. An older version may replace the live one.
+
+    `has_key` says in the error that `source` has the key for the copy already.
+    """
     if (source.bucket, source.name) != (target.bucket, target.name):
         return
     there = await storage.stat(target)
     if there is not None and there.generation == source.generation:
-        raise TransferError(f"{source.url} is the present version of {target}: source and target are the same")
+        text = f"{source.url} is the present version of {target}: source and target are the same"
+        raise TransferError(f"{text}, and it has this key already" if has_key else text)
 
 
 class _Rewrite:
@@ -130,12 +136,13 @@ class _Rewrite:
     async def run(self) -> Object:
         """Copy the object and return the copy, after a check of its size and CRC32C.
 
-        Continue a rewrite that an earlier process saved. Start again if the rewrite's token expires, the source was
-        replaced (unless it is pinned), or the target has another generation than expected and may be replaced.
+        Continue a rewrite that an earlier process saved with the same precondition, metadata and keys. Start again if
+        the rewrite's token expires, the source was replaced (unless it is pinned), or the target has another generation
+        than expected and may be replaced.
         """
         match {} if self._state is None else self._state.load():
             case {"source": self._source.generation, "token": str(token), "target": int(target), **more} if (
-                more.get("resource") == self._changed()
+                more.get("resource") == self._changed() and more.get("asked") == self._condition.required
             ):
                 self._check_key(more)
                 if {name: more.get(name) for name in ("key_sha256", "kms_key") if name in more} == self._identity:
@@ -241,7 +248,7 @@ class _Rewrite:
                 return Object.of(values.get("resource", {}))
             if self._state is not None:
                 begun = {"source": source.generation, "token": self._token, "target": self._condition.generation}
-                begun = {**begun, **self._identity}
+                begun = {**begun, "asked": self._condition.required, **self._identity}
                 self._state.save(begun if resource is None else {**begun, "resource": resource})
 
     def _check_key(self, saved: dict[str, Any]) -> None:
@@ -277,7 +284,7 @@ class _Rewrite:
         if not encryption.is_of(made):
             await self._storage.delete(made.url)
             raise unencrypted(made)
-        if made.crc32c is None and encryption.encrypts:
+        if made.crc32c is None and self._source.crc32c is not None:  # its bucket may have a key
             made = await self._storage.stat(made.url, encryption.keys) or made
         if made.crc32c != self._source.crc32c or made.size != self._source.size:
             await self._storage.delete(made.url)
