@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import pickle
+import traceback
 from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -17,11 +18,14 @@ from forbear.transfer import (
     EncryptionKey,
     HttpError,
     NoEncryptionKey,
+    Object,
     Settings,
     Storage,
+    TargetChanged,
     TransferError,
     Url,
     acp,
+    amv,
     arsync,
     cat,
     check,
@@ -111,6 +115,26 @@ def test_a_key_is_a_value(tmp_path: Path) -> None:
     assert str(file) in str(caught.value)
     with pytest.raises(TransferError, match="cannot read"):
         EncryptionKey.from_file(tmp_path)
+    with pytest.raises(TransferError, match="its name looks like a key itself") as refused:
+        EncryptionKey.from_file(SECRETS[0])
+    assert SECRETS[0] not in "".join(traceback.format_exception(refused.value))
+
+
+@for_each(
+    [
+        (f"{KMS}/cryptoKeyVersions/2", True),
+        (KMS.replace("/p/", "/123/") + "/cryptoKeyVersions/2", True),
+        (KMS.replace("/p/", "/q/"), False),
+        (f"{KMS}2/cryptoKeyVersions/1", False),
+        ("k", False),
+        (None, False),
+    ],
+    "{0}",
+)
+def test_the_name_of_a_kms_key_fits_its_versions(version: str | None, fits: bool) -> None:
+    """A project has an id and a number; the service may state the other one than the user has written."""
+    there = Object(bucket="bkt", name="o", generation=1, size=0, crc32c=None, kms_key=version)
+    assert ObjectEncryption(kms_key=KMS).is_of(there) is fits
 
 
 async def pieces() -> AsyncIterator[bytes]:
@@ -272,9 +296,28 @@ async def test_a_key_is_rotated_in_place(cloud: Cloud) -> None:
         cloud.fault(Fault.reset(when="after", operation=REWRITE))
         made = await copy(storage, TARGET, TARGET, encryption_key=B, decryption_keys=A)
         assert (made.key_sha256, made.metadata, cloud.effects.count(REWRITE)) == (B.sha256, {"k": "v"}, 1)
-        for options in ({"encryption_key": B}, {"decryption_keys": B}):
-            with pytest.raises(TransferError, match="source and target are the same"):
+        for options, text in (({"encryption_key": B}, ", and it has this key already"), ({"decryption_keys": B}, "")):
+            with pytest.raises(TransferError, match=f"source and target are the same{text}$"):
                 await copy(storage, TARGET, TARGET, **options)  # type: ignore[arg-type]
+        moved = await amv(storage, str(TARGET), str(TARGET), encryption_key=A, decryption_keys=B)
+        assert [(each.error, each.hint) for each in moved.failures] == [
+            ("source and target are the same", "give it another key with cp")
+        ]
+    assert cloud.effects.count() == 1
+
+
+async def test_a_rotation_replaces_nothing_newer(cloud: Cloud) -> None:
+    """If another client writes the object before it gets its new key, that version stays, also where old ones do."""
+    cloud.store.bucket("bkt").fields["versioning"] = {"enabled": True}
+    put(cloud, b"old")
+    async with storing(cloud) as storage:
+        (listed,) = [each async for each in storage.objects("bkt") if isinstance(each, Object)]
+        put(cloud, b"new")
+        with pytest.raises(TargetChanged, match=f"is not generation {listed.generation} any more"):
+            await copy(storage, listed, TARGET, encryption_key=B, decryption_keys=A)
+        assert cloud.store.object("bkt", TARGET.name).data == b"new"
+        await copy(storage, listed.url, TARGET, encryption_key=B, decryption_keys=A)  # the user wants this version
+    assert (cloud.store.object("bkt", TARGET.name).data, sha256(cloud)) == (b"old", B.sha256)
 
 
 async def test_a_folder_gets_another_key_in_place(cloud: Cloud) -> None:

@@ -11,13 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
-from forbear.transfer.errors import NoEncryptionKey, StrPath, unreadable
+from forbear.transfer.errors import NoEncryptionKey, StrPath, TransferError, unreadable
 from forbear.transfer.metadata import MetadataOptions
 from forbear.transfer.objects import Object
 
 _SIZE = 32
 _LONGEST_FILE = 4096
 _RULE = "base64 of 32 bytes, such as `openssl rand -base64 32` prints"
+_KEY = re.compile(r"[\w+/-]{40,43}=", re.ASCII)  # a path has no two slashes in a row, so some may be missing
+_WRITE_KEY = "write the key to a file, and name the file"
 _PREFIX, _SOURCE_PREFIX = "x-goog-encryption-", "x-goog-copy-source-encryption-"
 _KMS_KEY = re.compile(r"projects/[^/\s]+/locations/[\w-]{1,63}/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}", re.ASCII)
 
@@ -38,12 +40,15 @@ class EncryptionKey:
     def from_file(cls, path: StrPath) -> Self:
         """Return the key in a file, which has its base64 text and nothing else but white space.
 
-        TransferError if the file cannot be read, ValueError if it holds something else.
+        TransferError if the file cannot be read, ValueError if it holds something else. If `path` looks like a key
+        itself, the error does not show it.
         """
         try:
             with open(path, "rb") as file:
                 text = file.read(_LONGEST_FILE)
         except OSError as error:
+            if _KEY.fullmatch(str(path)):
+                raise TransferError("there is no such file, and its name looks like a key itself", _WRITE_KEY) from None
             raise unreadable(str(path), error) from error
         return cls(_parsed(text.decode("ascii", "replace"), str(path))[0])
 
@@ -150,7 +155,7 @@ class ObjectEncryption:
         Without a key for them, any object without a customer-supplied key is.
         """
         if self.kms_key is not None:
-            return f"{there.kms_key}/".startswith(f"{self.kms_key}/")
+            return _is_version(there.kms_key, self.kms_key)
         return there.key_sha256 == (None if self.key is None else self.key.sha256)
 
 
@@ -183,6 +188,13 @@ def key_of(there: Object, keys: Sequence[EncryptionKey]) -> EncryptionKey | None
 def matching(there: Object, keys: Sequence[EncryptionKey]) -> EncryptionKey | None:
     """Return the key of an object if it is among `keys`, else None."""
     return next((key for key in keys if key.sha256 == there.key_sha256), None)
+
+
+def _is_version(version: str | None, name: str) -> bool:
+    """Return whether `version` is a version of the Cloud KMS key `name`; one may have the number of the project."""
+    project, _, key = name.removeprefix("projects/").partition("/")
+    other, _, rest = (version or "").removeprefix("projects/").partition("/")
+    return f"{rest}/".startswith(f"{key}/") and (other == project or other.isdigit() != project.isdigit())
 
 
 def _parsed(key: object, what: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from forbear.transfer.commands.selection import checked_addresses
 from forbear.transfer.encryption import KeyOptions
-from forbear.transfer.errors import StrPath
+from forbear.transfer.errors import StrPath, TransferError
 from forbear.transfer.functions import blocking, decided_target, looked_up, report_only
 from forbear.transfer.items import Action, Item, Summary
 from forbear.transfer.objects import is_cloud
@@ -84,4 +84,9 @@ async def run_mv(storage: Storage, arguments: CpArguments) -> Summary:
 async def _moves(items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
     async with aclosing(items):
         async for item in items:
-            yield replace(item, action=Action.MOVE) if item.action is Action.COPY else item
+            if item.action is not Action.COPY:
+                yield item
+            elif item.source == item.target:  # possible with a key for new objects
+                yield item.refused(TransferError("source and target are the same", "give it another key with cp"))
+            else:
+                yield replace(item, action=Action.MOVE)
