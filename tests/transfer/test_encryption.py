@@ -306,6 +306,27 @@ async def test_a_key_is_rotated_in_place(cloud: Cloud) -> None:
     assert cloud.effects.count() == 1
 
 
+async def test_tracebacks_with_variables_show_no_key(cloud: Cloud, tmp_path: Path) -> None:
+    """Tools that log the variables of each frame by their repr find no key, in errors of any step."""
+    small, large = file_of(tmp_path, 1000), file_of(tmp_path, 3 * CHUNK, "large")
+    put(cloud, b"secret", A, "there")
+    there = Url("bkt", "there")
+    steps: list[tuple[str, Callable[[Storage], Any]]] = [
+        (INSERT, lambda storage: upload(storage, small, TARGET, encryption_key=A)),
+        (SEND, lambda storage: upload(storage, large, TARGET, chunk_size=CHUNK, encryption_key=A)),
+        (REWRITE, lambda storage: copy(storage, there, COPY, encryption_key=B, decryption_keys=A)),
+        ("storage.objects.get", lambda storage: download(storage, there, io.BytesIO(), decryption_keys=A)),
+    ]
+    async with storing(cloud, policy=IMPATIENT) as storage:
+        for operation, act in steps:
+            cloud.fault(Fault.reset(operation=operation))
+            with pytest.raises(WireError) as caught:
+                await act(storage)
+            text = "".join(traceback.TracebackException.from_exception(caught.value, capture_locals=True).format())
+            assert "headers = {" in text
+            assert not any(secret in text for secret in SECRETS), operation
+
+
 async def test_a_rotation_replaces_nothing_newer(cloud: Cloud) -> None:
     """If another client writes the object before it gets its new key, that version stays, also where old ones do."""
     cloud.store.bucket("bkt").fields["versioning"] = {"enabled": True}

@@ -139,6 +139,25 @@ _ANY_SIGN = (
 The signs are grouped by their first letters, which makes the search twice as fast.
 """
 
+
+class HiddenText(str):
+    """A text that its repr hides, such as a key, so that a traceback with variables does not show it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"'{HIDDEN}'"
+
+
+class HiddenBytes(bytes):
+    """Bytes that their repr hides, such as the head of a request with secret headers."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"b'{HIDDEN}'"
+
+
 _concealed: dict[str, None] = {}
 """The secrets that `conceal` got, in order; those that have no known shape. Each step on it is atomic."""
 

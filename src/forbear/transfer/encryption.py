@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
+from forbear.core.redact import HiddenText
 from forbear.transfer.errors import NoEncryptionKey, StrPath, TransferError, unreadable
 from forbear.transfer.metadata import MetadataOptions
 from forbear.transfer.objects import Object
@@ -34,7 +35,8 @@ class EncryptionKey:
     __slots__ = ("_sha256", "_text")
 
     def __init__(self, key: str | bytes) -> None:
-        self._text, self._sha256 = _parsed(key, "`key`")
+        text, self._sha256 = _parsed(key, "`key`")
+        self._text = HiddenText(text)
 
     @classmethod
     def from_file(cls, path: StrPath) -> Self:

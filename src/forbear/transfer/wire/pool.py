@@ -11,6 +11,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from forbear.core.redact import HiddenBytes
 from forbear.core.verdict import PERMANENT
 from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.connection import Connection, Payload
@@ -277,7 +278,7 @@ def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str])
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or " " in target:
         raise ValueError(f"`headers` must hold no line end, `url` no line end or space, got one in {method} {host}")
-    return f"{text}\r\n\r\n".encode("latin-1")
+    return HiddenBytes(f"{text}\r\n\r\n".encode("latin-1"))
 
 
 def _why(error: OSError) -> str:
