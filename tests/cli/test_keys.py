@@ -69,6 +69,10 @@ def test_wrong_keys(invoke: Invoke, folder: Path) -> None:
         (("cp", "--encryption-key-file", "short", *up), "`--encryption-key-file`: short must be base64 of 32 bytes"),
         (("cat", "--decryption-key-file", "short", down[0]), "`--decryption-key-file`: short must be base64"),
         (("cp", "--encryption-key-file", "none", *up), "`--encryption-key-file` cannot read 'none': No such file"),
+        (
+            ("cp", "--encryption-key-file", KEY, *up),
+            "the file: its name looks like a key itself\nhint: write the key to",
+        ),
         (("cp", "--encryption-key-file", "key", *down), "is for targets in the cloud, got a\nhint: use `--decryption"),
         (("cp", "--kms-key", "k", *up), "`--kms-key` must be projects/PROJECT/locations/LOCATION/keyRings"),
         (("cp", "--kms-key", KMS, "--encryption-key-file", "key", *up), "does not go with `--kms-key`"),

@@ -246,8 +246,9 @@ async def test_wrong_bytes_are_deleted_where_they_are_ours(tmp_path: Path, way: 
         ({}, {"size": "3"}, False),
         ({}, {"crc32c": "AAAAAA=="}, False),
         ({"size": "3"}, {"size": "3"}, False),
+        ({"customerEncryption": {"keySha256": "another"}}, {}, False),
     ],
-    ids=["there", "unchanged", "nothing", "another size", "other bytes", "somebody else's"],
+    ids=["there", "unchanged", "nothing", "another size", "other bytes", "somebody else's", "another key"],
 )
 @pytest.mark.parametrize("refusal", [400, 412])
 async def test_a_session_that_was_refused_and_then_is_done(
@@ -261,8 +262,9 @@ async def test_a_session_that_was_refused_and_then_is_done(
             if right:
                 assert (await work).generation == 5
             else:
-                with pytest.raises((TargetChanged, ChecksumMismatch)):
+                with pytest.raises((TargetChanged, ChecksumMismatch, WrongResponse)) as caught:
                     await work
+                assert "deleted" not in str(caught.value)
     assert deletions(wire) == []
 
 

@@ -50,7 +50,7 @@ class EncryptionKey:
                 text = file.read(_LONGEST_FILE)
         except OSError as error:
             if _KEY.fullmatch(str(path)):
-                raise TransferError("there is no such file, and its name looks like a key itself", _WRITE_KEY) from None
+                raise TransferError("cannot read the file: its name looks like a key itself", _WRITE_KEY) from None
             raise unreadable(str(path), error) from error
         return cls(_parsed(text.decode("ascii", "replace"), str(path))[0])
 

@@ -138,7 +138,7 @@ class Precondition:
         if not _has_content(made, sent) or not self.encryption.is_of(made):
             if not refused:
                 await self._storage.delete(made.url)
-            raise mismatch(name, made.url) if not _has_content(made, sent) else unencrypted(made)
+            raise mismatch(name, made.url) if not _has_content(made, sent) else unencrypted(made, deleted=not refused)
         if not (refused or unsure or made.crc32c is None):
             return made
         there = await self.look()
@@ -203,10 +203,10 @@ def another_key(operation: str, sha256: str, path: str) -> TransferError:
     return TransferError(text, f"use that key again; or delete {path} to start over")
 
 
-def unencrypted(made: Object) -> WrongResponse:
+def unencrypted(made: Object, *, deleted: bool = True) -> WrongResponse:
     """Return the WrongResponse for an object that was written with a key, and is encrypted by another one or none."""
     return WrongResponse(
-        f"{made.url} was not encrypted by the key that was sent, and was deleted",
+        f"{made.url} was not encrypted by the key that was sent{', and was deleted' if deleted else ''}",
         "check the server: it may be an emulator that ignores keys",
     )
 
