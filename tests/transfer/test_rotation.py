@@ -83,14 +83,22 @@ async def test_a_rotation_replaces_nothing_newer(cloud: Cloud) -> None:
 
 
 async def test_a_folder_gets_another_key_in_place(cloud: Cloud) -> None:
-    """`cp` copies objects onto themselves to give them a key, and the second run skips those that have it."""
+    """`cp` copies objects onto themselves to give them a key, and the next run skips those that have it."""
     for name in ("x/a", "x/y/b", "z"):
         put(cloud, name.encode(), A, name)
     async with storing(cloud) as storage:
-        for done, skipped in ((2, 0), (0, 2)):
-            summary = await acp(storage, "gs://bkt/x", "gs://bkt/", recursive=True, encryption_key=B, decryption_keys=A)
+        both: dict[str, Any] = {"encryption_key": B, "decryption_keys": A}
+        for source, target, done, skipped in (
+            ("gs://bkt/x", "gs://bkt/", 2, 0),
+            ("gs://bkt/x", "gs://bkt/", 0, 2),
+            ("gs://bkt/z", "gs://bkt/z", 1, 0),
+            ("gs://bkt/z", "gs://bkt/", 0, 1),
+            ("gs://bkt/z", "gs://bkt/z", 0, 1),
+        ):
+            summary = await acp(storage, source, target, recursive=target == "gs://bkt/", **both)
             assert (summary.done, summary.skipped, summary.failed) == (done, skipped, 0)
-        assert (await acp(storage, "gs://bkt/z", "gs://bkt/z", encryption_key=B, decryption_keys=A)).ok
+        nothing = await acp(storage, "gs://bkt/no", "gs://bkt/no", **both)
+        assert [each.error for each in nothing.failures] == ["copy gs://bkt/no: 404 Not Found: there is no such object"]
         assert (await acp(storage, "gs://bkt/x", "gs://bkt/", recursive=True, decryption_keys=B)).failed == 1
     objects = {item.name: (item.keys.sha256, item.data) for item in cloud.store.bucket("bkt").versions()}
     assert objects == {name: (B.sha256, name.encode()) for name in ("x/a", "x/y/b", "z")}

@@ -131,7 +131,8 @@ async def _items(storage: Storage, arguments: CpArguments, match: Match, target:
         yield replace(item, action=action, note=match.problem, hint=match.hint)
     elif not match.folder:
         if not arguments.excludes(match.name):
-            yield target.with_target(item, match.name) if target.folder else unless_same(item, target.encryption)
+            planned = target.with_target(item, match.name) if target.folder else unless_same(item, target.encryption)
+            yield await _looked_at(storage, planned, target) if planned.source == planned.target else planned
     else:
         try:
             below = target.below(match.name if target.folder else "")
@@ -143,6 +144,20 @@ async def _items(storage: Storage, arguments: CpArguments, match: Match, target:
                 yield one
         except LISTING_FAILURES as error:
             yield item.refused(error)
+
+
+async def _looked_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
+    """Return an item that copies an object onto itself, skipped if the object has the key of the copy already.
+
+    Listed objects are known, others are looked up. Items with another action are returned as they are.
+    """
+    if item.action is not Action.COPY or item.object is not None or not isinstance(item.source, Url):
+        return item
+    try:
+        there = await storage.stat(item.source)
+    except LISTING_FAILURES as error:
+        return item.refused(error)
+    return unless_same(replace(item, object=there), target.encryption)
 
 
 async def _local_folder(folder: str, target: CopyTarget, arguments: CpArguments) -> AsyncGenerator[Item]:
