@@ -14,6 +14,8 @@ SECRET = "s3cr3tS3cr3tS3cr3tS3cr3t"
 
 TEXTS = [
     "https://user:{}@storage.googleapis.com/b/o",
+    "gcloud storage cp --decryption-keys={} gs://b/o .",
+    "decryption_key1 = {}",
     "redis://:{}@127.0.0.1:6379/0 refused",
     "https://{}@example.com",
     "amqp://guest:a@{}@host/vhost",

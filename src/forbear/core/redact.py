@@ -35,7 +35,7 @@ _HEADER = (
     r"|(?:(?<![\w-])|(?<=\\[nrt]))x-[\w-]{0,40}?(?:key|token|secret|signature|auth|credential)[\w-]{0,20})"
 )
 _NAME = (
-    r"(?:passw(?:or)?d|pwd|passphrase|secret|token|api[_ -]?key|(?:access|account|private|encryption)[_-]?key"
+    r"(?:passw(?:or)?d|pwd|passphrase|secret|token|api[_ -]?key|(?:access|account|private|(?:en|de)cryption)[_-]?key"
     r"|signature|credential(?!s: )|upload_?id|session[_-]?(?:id|ur[il]))[\w-]{0,20}"
 )
 _AFTER = r"""(?:\\{0,3}["'])?[ ]{0,4}[:=\uff1a][ ]*+"""

@@ -142,7 +142,7 @@ class _Rewrite:
         """
         match {} if self._state is None else self._state.load():
             case {"source": self._source.generation, "token": str(token), "target": int(target), **more} if (
-                more.get("resource") == self._changed() and more.get("asked") == self._condition.required
+                more.get("resource") == self._changed() and more.get("required") == self._condition.required
             ):
                 self._check_key(more)
                 if {name: more.get(name) for name in ("key_sha256", "kms_key") if name in more} == self._identity:
@@ -248,7 +248,7 @@ class _Rewrite:
                 return Object.of(values.get("resource", {}))
             if self._state is not None:
                 begun = {"source": source.generation, "token": self._token, "target": self._condition.generation}
-                begun = {**begun, "asked": self._condition.required, **self._identity}
+                begun = {**begun, "required": self._condition.required, **self._identity}
                 self._state.save(begun if resource is None else {**begun, "resource": resource})
 
     def _check_key(self, saved: dict[str, Any]) -> None:
