@@ -1,13 +1,16 @@
 """Encryption keys of copies within the cloud: rewrites of several rounds, and objects that get another key in place."""
 
+import json
 from typing import Any
 
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer import EncryptionKey, Object, TargetChanged, TransferError, acp, amv
+from forbear.transfer import ChecksumMismatch, EncryptionKey, Object, TargetChanged, TransferError, acp, amv
+from forbear.transfer.errors import WrongResponse
 from forbear.transfer.rewrite import copy
 from forbear.transfer.wire.response import WireError
+from tests.support.clients.wire import Answer, Wire, reply
 from tests.support.transfer.keys import COPY, IMPATIENT, KMS, REWRITE, SECRETS, A, B, put, sha256
 from tests.support.transfer.uploads import MIB, TARGET, data_of, storing
 from tests.transfer.test_upload_states import states
@@ -102,3 +105,26 @@ async def test_a_folder_gets_another_key_in_place(cloud: Cloud) -> None:
         assert (await acp(storage, "gs://bkt/x", "gs://bkt/", recursive=True, decryption_keys=B)).failed == 1
     objects = {item.name: (item.keys.sha256, item.data) for item in cloud.store.bucket("bkt").versions()}
     assert objects == {name: (B.sha256, name.encode()) for name in ("x/a", "x/y/b", "z")}
+
+
+async def test_a_copy_onto_itself_is_never_deleted() -> None:
+    """A server that ignores the key, or damages the copy, has replaced the source: the copy may be all there is."""
+    keyed = {"customerEncryption": {"keySha256": B.sha256}, "crc32c": "AAAAAA=="}
+    rows: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({}, WrongResponse, "was not encrypted by the key that was sent$"),
+        (keyed, ChecksumMismatch, "differs from"),
+    ]
+    there = {"bucket": TARGET.bucket, "name": TARGET.name, "generation": "4", "size": "5", "crc32c": "mnG7TA=="}
+    for changes, kind, text in rows:
+        done = {"done": True, "totalBytesRewritten": "5", "resource": {**there, "generation": "5", **changes}}
+        with Wire(json_reply(there), json_reply(done)) as wire:
+            async with storing(wire.url, policy=IMPATIENT) as storage:
+                with pytest.raises(kind, match=text) as caught:
+                    await copy(storage, TARGET, TARGET, encryption_key=B)
+        assert "deleted" not in str(caught.value)
+        assert [each.method for each in wire.seen] == ["GET", "POST"]
+
+
+def json_reply(value: dict[str, Any]) -> Answer:
+    """Return a response with JSON."""
+    return reply(200, json.dumps(value).encode(), "Content-Type: application/json")

@@ -277,17 +277,22 @@ class _Rewrite:
         """Return the copy if it has the size and CRC32C of the source; else delete it and raise ChecksumMismatch.
 
         WrongResponse if it is not encrypted by the key that was sent; and, without a deletion, if `made` is not at the
-        target or was there before.
+        target or was there before. A copy that has replaced its own source is never deleted: it may be the only one.
         """
         self._condition.check_made(made)
-        encryption = self._condition.encryption
+        source, encryption = self._source, self._condition.encryption
+        in_place = (source.bucket, source.name) == (made.bucket, made.name)
         if not encryption.is_of(made):
-            await self._storage.delete(made.url)
-            raise unencrypted(made)
-        if made.crc32c is None and self._source.crc32c is not None:  # its bucket may have a key
+            if not in_place:
+                await self._storage.delete(made.url)
+            raise unencrypted(made, deleted=not in_place)
+        if made.crc32c is None and source.crc32c is not None:  # its bucket may have a key
             made = await self._storage.stat(made.url, encryption.keys) or made
-        if made.crc32c != self._source.crc32c or made.size != self._source.size:
+        if made.crc32c != source.crc32c or made.size != source.size:
+            text = f"the copy {made.url} differs from {source.url}"
+            if in_place:
+                raise ChecksumMismatch(text)
             await self._storage.delete(made.url)
-            raise ChecksumMismatch(f"the copy {made.url} differs from {self._source.url}, and was deleted")
+            raise ChecksumMismatch(f"{text}, and was deleted")
         self._move_to(made.size)
         return made
