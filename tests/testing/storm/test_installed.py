@@ -29,7 +29,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]
     monkeypatch.setattr(stack, "_roots", [])
     stack.add_roots(tmp_path / "project")
     yield installed
-    stack.source_of.cache_clear()
+    stack.forget_sources()
 
 
 def loaded(file: Path) -> ModuleType:
@@ -56,7 +56,7 @@ def test_an_installed_copy_is_the_code_of_the_project(packages: Path) -> None:
     assert sites(packages / "teashop" / "orders.py")[0] == str(project / "teashop" / "orders.py")
     assert str(packages / "library" / "orders.py") not in sites(packages / "library" / "orders.py")
     (project / "teashop" / "orders.py").write_text(f"# new\n{CODE}")
-    stack.source_of.cache_clear()
+    stack.forget_sources()
     assert sites(packages / "teashop" / "orders.py")[0] == str(packages / "teashop" / "orders.py")
 
 
@@ -68,7 +68,7 @@ def test_other_code_is_named(packages: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "teashop.orders", loaded(file))
     assert [verdict.text for verdict in verdicts_of(plan, [])] == ["no test sends a call that a storm sees from there"]
     (project / place.path).write_text("pass\n")
-    stack.source_of.cache_clear()
+    stack.forget_sources()
     (verdict,) = verdicts_of(plan, [])
     assert verdict.text == f"the tests loaded other code: {file}; install the project again"
 
@@ -77,7 +77,7 @@ def test_the_modules_of_the_user(packages: Path, monkeypatch: pytest.MonkeyPatch
     """A module of a library that the user's own replaces, or whose project becomes known later, is the user's."""
     library, copy = loaded(packages / "library" / "orders.py"), loaded(packages / "teashop" / "orders.py")
     monkeypatch.setattr(stack, "_roots", [])
-    stack.source_of.cache_clear()
+    stack.forget_sources()
     monkeypatch.setitem(sys.modules, "orders", library)
     monkeypatch.setitem(sys.modules, "teashop.orders", copy)
     assert not {library, copy} & set(stack.modules_of_user())

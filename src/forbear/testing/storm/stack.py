@@ -31,7 +31,13 @@ _roots: list[Path] = [Path.cwd()]
 def add_roots(*folders: Path) -> None:
     """Take the code in these folders and their `src` for the user's, also where it runs as an installed copy."""
     _roots.extend(folder for folder in folders if folder not in _roots)
+    forget_sources()
+
+
+def forget_sources() -> None:
+    """Look again at which files are the user's code."""
     source_of.cache_clear()
+    _folders_of.cache_clear()
     _modules_of_libraries.clear()
 
 
@@ -47,13 +53,19 @@ def source_of(file: str) -> str | None:
     if inside is None:
         return None if file.startswith(_LIBRARIES) else file
     package = inside.parts[0]
-    for folder in (part for root in _roots for part in (root, root / "src")):
+    for folder in _folders_of(package):
         with suppress(OSError):
             if (folder / inside).read_bytes() == Path(file).read_bytes():
                 return str(folder / inside)
         if (folder / inside).is_file() or (folder / package / "__init__.py").is_file():
             return file
     return None
+
+
+@cache
+def _folders_of(package: str) -> list[Path]:
+    """Return the folders of the user's code that have a package or module of this name; most libraries have none."""
+    return [folder for root in _roots for folder in (root, root / "src") if (folder / package).exists()]
 
 
 class UserStack(NamedTuple):
