@@ -1,7 +1,12 @@
 """The width of the output: it fits the terminal, no identifier is cut, and pipes get whole rows without colours."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
+from forbear.audit import RULES, AuditSettings, audit
+from forbear.cli.audit.text import print_finding
 from forbear.cli.explain import tables
 from tests.cli.conftest import FORBEAR, Finish, Invoke
 from tests.support.cli.terminal import on_a_terminal
@@ -82,6 +87,31 @@ def test_a_terminal_has_colours_and_a_width(env: dict[str, str]) -> None:
     code, plain = on_a_terminal(command, env | {"NO_COLOR": "1"}, 60, both=True)
     assert (code, "\x1b" in plain) == (0, False)
     assert [len(line) <= 60 for line in plain.splitlines()] == [True] * len(plain.splitlines())
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_an_explanation_fits_the_terminal(width: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts, remarks and waits are wrapped between words; the later lines of a fact are indented."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = invoke("explain", "redis", "SET", "key", "value", "NX").stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    conditions = next(number for number, line in enumerate(lines) if line.startswith("conditions  none of NX"))
+    assert lines[conditions + 1].startswith(" " * 12)
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", ""), ("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_a_finding_has_the_colours_that_the_user_wants(
+    name: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a terminal, a finding of the audit has colours, but none with NO_COLOR or on a dumb terminal."""
+    (tmp_path / "a.py").write_text("from tenacity import retry\n\n\n@retry\ndef f():\n    return g()\n")
+    (finding, *_) = audit([tmp_path], settings=AuditSettings(select=tuple(RULES))).findings
+    for variable in ("NO_COLOR", "TERM"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    print_finding(finding)
+    assert ("\x1b" in capsys.readouterr().out) is (value == "")
 
 
 def test_a_pipe_has_no_colours(finish: Finish) -> None:

@@ -122,10 +122,16 @@ def line_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def wrapped(text: str) -> str:
-    """Return a text with line ends between words, so that it fits the terminal; a longer word is never broken."""
+def wrapped(text: str, *, indent: int = 0) -> str:
+    """Return a text with line ends between words, so that it fits the terminal; a longer word is never broken.
+
+    All lines but the first begin with `indent` spaces.
+    """
     room = line_width()
-    return text if room is None else textwrap.fill(text, room, break_long_words=False, break_on_hyphens=False)
+    if room is None:
+        return text
+    later = " " * indent
+    return textwrap.fill(text, room, subsequent_indent=later, break_long_words=False, break_on_hyphens=False)
 
 
 def console() -> "Console":
@@ -211,9 +217,9 @@ def _stacked(table: "Table", cells: Sequence[Sequence[Any]], room: int) -> "list
     return lines
 
 
-def styled(text: str, *, bold: bool = False) -> str:
+def styled(text: str, *, bold: bool = False, color: str | None = None) -> str:
     """Return a text with a style for stdout if that is a terminal, unless NO_COLOR is set."""
-    return click.style(text, bold=bold) if sys.stdout.isatty() and _color() is None else text
+    return click.style(text, bold=bold or None, fg=color) if sys.stdout.isatty() and _color() is None else text
 
 
 def _labelled(label: str, color: str, text: str) -> None:

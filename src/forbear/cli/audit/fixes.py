@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forbear.cli.audit.text import printable
-from forbear.cli.output import BadInput, tell
+from forbear.cli.output import BadInput, styled, tell
 
 if TYPE_CHECKING:
     from forbear.audit import Audit, AuditSettings
@@ -55,7 +55,7 @@ def print_diff(files: "list[FixedFile]") -> None:
         for line in file.diff().removesuffix("\n").split("\n"):
             color = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
             text = printable(line.removesuffix("\r"))
-            click.echo(click.style(text, fg=color) if color else text)
+            click.echo(styled(text, color=color) if color else text)
     for file in files:
         for one in file.fixes:
             tell(f"would fix {one}")

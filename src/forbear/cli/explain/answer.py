@@ -7,12 +7,14 @@ from typing import Any
 from forbear.cli.explain import tables
 from forbear.cli.explain.tables import either
 from forbear.cli.forecast import end_text, forecast, limits_text, range_text
-from forbear.cli.output import columns, console, show_table
+from forbear.cli.output import columns, console, show_table, wrapped
 from forbear.core.decide import Reason, Wait, decide
 from forbear.core.redact import printable
 from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
+
+_LABEL = 12  # columns of the names of facts
 
 NOT_SENT = "connection refused, DNS or TLS failure"
 LOST = "reset or timeout after sending"
@@ -128,7 +130,7 @@ class Answer:
         out.print(f"{printable(self.title)}\n", style="bold", markup=False)
         for label, text in self._facts().items():
             if text:
-                out.print(f"{label:<12}{printable(text)}", markup=False)
+                out.print(wrapped(f"{label:<{_LABEL}}{printable(text)}", indent=_LABEL), markup=False)
         out.print()
         table = columns("failure", "retried", "why")
         ending, has_cure = f"; {self.cure}", False
@@ -145,10 +147,11 @@ class Answer:
             out.print(printable(words), markup=False, soft_wrap=True)
         if self.maybe_done:
             responses = ", ".join(map(str, self.maybe_done))
-            out.print(f"{responses} on a later attempt may mean that an earlier attempt worked", markup=False)
+            text = f"{responses} on a later attempt may mean that an earlier attempt worked"
+            out.print(wrapped(text), markup=False)
         for remark in self.remarks:
-            out.print(printable(remark), markup=False)
-        out.print(self._schedule(), markup=False)
+            out.print(wrapped(printable(remark)), markup=False)
+        out.print(wrapped(self._schedule()), markup=False)
 
     def _facts(self) -> dict[str, str]:
         judgement, entry = self.judgement, self._entry()
