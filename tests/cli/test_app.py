@@ -63,6 +63,10 @@ BAD_INPUT = [
     (("rum",), "error: no such command: rum\nhint: the commands are run, "),
     (("--bogus",), "error: no such option '--bogus'\nhint: see `forbear --help`\n"),
     (("run",), "error: missing argument 'COMMAND...'\nhint: see `forbear run --help`\n"),
+    (
+        ("explain", "--operations"),
+        "error: option '--operations' requires an argument\nhint: see `forbear explain --help`\n",
+    ),
     (("run", "--attempt", "3", "true"), "hint: did you mean `--attempts` or `--attempt-timeout`?\n"),
     (("run", "--timeout", "-5", "true"), "error: invalid value for `--timeout`: a duration must be more than zero"),
     (("run", "--jitter", "gaussian", "true"), "error: invalid value for `--jitter`: 'gaussian' is not one of"),

@@ -79,6 +79,17 @@ class App(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command of a context; its errors get a context, which some of click have not."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            name = ctx.invoked_subcommand
+            command = None if name is None else self.get_command(ctx, name)
+            if error.ctx is None and command is not None:
+                error.ctx = click.Context(command, parent=ctx, info_name=name)
+            raise
+
     def main(
         self,
         args: Sequence[str] | None = None,
