@@ -4,8 +4,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from forbear.audit import RULES, AuditSettings, audit
+from forbear.cli.app import COMMANDS, app
 from forbear.cli.audit.text import print_finding
 from forbear.cli.explain import tables
 from tests.cli.conftest import FORBEAR, Finish, Invoke
@@ -53,6 +55,15 @@ def test_a_schedule_fits_the_terminal(
     assert [word for word in wide if word.isalpha()] == [
         word for word in invoke("schedule", profile, "--chart").stdout.split() if word.isalpha()
     ]
+
+
+def test_help_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The help of each command has lines of 80 columns at most, exit codes and examples included."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for name in COMMANDS:
+        lines = CliRunner().invoke(app, [name, "--help"], prog_name="forbear").stdout.splitlines()
+        assert [line for line in lines if len(line) > 80] == []
+        assert lines[0].startswith(f"Usage: forbear {name} ")
 
 
 def test_the_narrowest_terminal_stacks_the_cells(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from forbear.cli.curl.send import Rules
     from forbear.cli.curl.settings import CurlSettings
 
-_EPILOG = """\b
-Exit codes: those of curl. 0 ok, also for an error status without -f; 2 usage or
+_EPILOG = """Exit codes: those of curl. 0 ok, also for an error status without -f; 2 usage or
 bad input; 6 unknown host; 7 not connected; 18 response incomplete; 22 error
 status with -f; 23 response not written; 28 timeout; 35 TLS failed; 47 too many
 redirects; 52, 55, 56 connection lost; 60 certificate not trusted; 130 interrupted.
@@ -32,7 +31,8 @@ Examples:
   forbear curl GET https://api.example.com/things -o things.json --attempts 3
   forbear curl -d @order.json https://api.example.com/orders \\
       --idempotency-header Idempotency-Key
-  forbear curl --google-credentials https://storage.googleapis.com/storage/v1/b/bkt"""
+  forbear curl --google-credentials \\
+      https://storage.googleapis.com/storage/v1/b/bkt"""
 
 _METHOD = re.compile(r"[A-Za-z]+")
 

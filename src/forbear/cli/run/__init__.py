@@ -13,8 +13,7 @@ from forbear.cli.profiles import named_policy
 from forbear.cli.shared_budget import shared_budget_option
 from forbear.policy import Policy
 
-_EPILOG = """\b
-Exit codes: the code of the last attempt; 128 + n if signal n ended it or the wait
+_EPILOG = """Exit codes: the code of the last attempt; 128 + n if signal n ended it or the wait
 for the next one; 124 if the attempt took too long; 126 if COMMAND cannot be
 executed, 127 if it is not found; 2 for bad usage."""
 
