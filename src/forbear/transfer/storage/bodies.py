@@ -194,14 +194,15 @@ async def http_error(what: str, response: Response, seconds: float) -> HttpError
     body = b""
     with suppress(WireError, Stalled, WrongResponse):
         body = await read_whole(response, _LONGEST_MESSAGE, Deadline(seconds))
-    return HttpError(what, response.status, *_message(body, response.headers))
+    message, cause = _message(body)
+    return HttpError(what, response.status, message, response.headers, cause)
 
 
-def _message(body: bytes, headers: Mapping[str, str]) -> tuple[str, Mapping[str, str], str]:
-    """Return the message in the body of an error, the headers unchanged, and the word for the reason; "" for none."""
+def _message(body: bytes) -> tuple[str, str]:
+    """Return the message in the body of an error, and the word for the reason; "" for one that it does not have."""
     message = cause = ""
     with suppress(ValueError, RecursionError, LookupError, TypeError):
         error = json.loads(body)["error"]
         message = str(error["message"])
         cause = str(error["errors"][0]["reason"])
-    return message, headers, cause
+    return message, cause
