@@ -141,11 +141,12 @@ def test_a_version_written_before_the_copy_survives(pattern: str, filled: Cloud)
     ],
 )
 def test_failures(source: str, target: str, text: str, filled: Cloud) -> None:
-    """Nothing is deleted, and the error is the right one; for a folder, the hint names the option."""
+    """Nothing is deleted, the error is the right one, and there is a hint; for a folder, it names the option."""
     before = contents(filled)
     summary = moved(filled, source, target=target)
     assert (summary.done, summary.failed) == (0, 1)
     assert text in (summary.failures[0].error or "")
+    assert summary.failures[0].hint
     assert (text == "gs://bkt/dir does not exist") == (
         summary.failures[0].hint == "there are objects below it: use `recursive`"
     )

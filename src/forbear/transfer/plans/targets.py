@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, replace
 
 from forbear.transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
-from forbear.transfer.errors import UnsafeName
+from forbear.transfer.errors import TransferError, UnsafeName
 from forbear.transfer.items import Action, Item
 from forbear.transfer.objects import Url, is_cloud
 
@@ -66,7 +66,7 @@ def unless_same(item: Item, encryption: ObjectEncryption) -> Item:
     if item.source != item.target:
         return item
     if not encryption.encrypts:
-        return item.refused("source and target are the same")
+        return item.refused(TransferError("source and target are the same", "choose another target"))
     return item.skipped("it has this key already") if item.object and encryption.is_of(item.object) else item
 
 
