@@ -33,7 +33,7 @@ from forbear.transfer import (
 )
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads.download import download
-from forbear.transfer.encryption import ObjectEncryption
+from forbear.transfer.encryption import ObjectEncryption, checked_keys
 from forbear.transfer.rewrite import copy
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import WireError
@@ -55,6 +55,7 @@ pytestmark = pytest.mark.anyio
         (lambda: EncryptionKey(7), TypeError, "`key` must be a string or bytes, got int"),  # type: ignore[arg-type]
         (lambda: cp("f", "gs://b/o", encryption_key=SECRETS[0]), TypeError, "must be an EncryptionKey, got str"),  # type: ignore[arg-type]
         (lambda: cp("f", "gs://b/o", decryption_keys=SECRETS[0]), TypeError, "`decryption_keys` must be an Encr"),  # type: ignore[arg-type]
+        (lambda: cp("f", "gs://b/o", decryption_keys=7), TypeError, "must be an EncryptionKey, got int"),  # type: ignore[arg-type]
         (lambda: cp("f", "gs://b/o", encryption_key=A, kms_key=KMS), ValueError, "does not go with `kms_key`"),
         (lambda: cp("f", "gs://b/o", kms_key="k"), ValueError, "`kms_key` must be projects/PROJECT/locations/LOCATION"),
         (lambda: cp("f", "gs://b/o", kms_key=b"k"), TypeError, "`kms_key` must be a string, got bytes"),  # type: ignore[arg-type]
@@ -79,6 +80,7 @@ def test_a_key_is_a_value(tmp_path: Path) -> None:
     assert set(same) == {A}
     assert B not in same
     assert SECRETS[0] != A
+    assert checked_keys(iter([A, B])) == (A, B)  # type: ignore[arg-type]
     item = plan(
         "f", "gs://bkt/o", encryption_key=A, decryption_keys=B, settings=Settings(endpoint="http://127.0.0.1:1")
     )

@@ -7,7 +7,7 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
@@ -166,11 +166,12 @@ DEFAULT_ENCRYPTION = ObjectEncryption()
 
 def checked_keys(keys: Keys | None, parameter: str = "decryption_keys") -> tuple[EncryptionKey, ...]:
     """Return one or several keys as a tuple; TypeError, which names `parameter`, for anything else."""
-    if keys is None or isinstance(keys, EncryptionKey):
-        return () if keys is None else (keys,)
-    for key in keys:
+    if keys is None:
+        return ()
+    several = tuple(keys) if isinstance(keys, Iterable) else (keys,)  # an iterator can be read only once
+    for key in several:
         _check_type(parameter, key)
-    return tuple(keys)
+    return several
 
 
 def key_of(there: Object, keys: Sequence[EncryptionKey]) -> EncryptionKey | None:
