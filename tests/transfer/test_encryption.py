@@ -56,6 +56,10 @@ pytestmark = pytest.mark.anyio
         (lambda: cp("f", "gs://b/o", encryption_key=SECRETS[0]), TypeError, "must be an EncryptionKey, got str"),  # type: ignore[arg-type]
         (lambda: cp("f", "gs://b/o", decryption_keys=SECRETS[0]), TypeError, "`decryption_keys` must be an Encr"),  # type: ignore[arg-type]
         (lambda: cp("f", "gs://b/o", decryption_keys=7), TypeError, "must be an EncryptionKey, got int"),  # type: ignore[arg-type]
+        (lambda: stat("gs://b/o", decryption_keys=7), TypeError, "must be an EncryptionKey, got int"),  # type: ignore[arg-type]
+        (lambda: hashes("gs://b/o", decryption_keys=7), TypeError, "must be an EncryptionKey, got int"),  # type: ignore[arg-type]
+        (lambda: cat("gs://b/o", io.BytesIO(), decryption_keys=7), TypeError, "must be an EncryptionKey, got int"),  # type: ignore[arg-type]
+        (lambda: check("gs://b/o", "f", decryption_keys=7), TypeError, "must be an EncryptionKey, got int"),  # type: ignore[arg-type]
         (lambda: cp("f", "gs://b/o", encryption_key=A, kms_key=KMS), ValueError, "does not go with `kms_key`"),
         (lambda: cp("f", "gs://b/o", kms_key="k"), ValueError, "`kms_key` must be projects/PROJECT/locations/LOCATION"),
         (lambda: cp("f", "gs://b/o", kms_key=b"k"), TypeError, "`kms_key` must be a string, got bytes"),  # type: ignore[arg-type]

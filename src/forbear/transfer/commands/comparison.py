@@ -61,9 +61,10 @@ def check(
     RuntimeError inside a running event loop, since it blocks.
     """
     check_arguments(left, right, exclude, include)
+    keys = checked_keys(decryption_keys)
 
     async def collect(storage: Storage) -> list[CheckResult]:
-        every = acheck(storage, left, right, exclude=exclude, include=include, decryption_keys=decryption_keys)
+        every = acheck(storage, left, right, exclude=exclude, include=include, decryption_keys=keys)
         return [one async for one in every if one.status is not CheckStatus.SAME]
 
     return blocking(settings, collect, "acheck")

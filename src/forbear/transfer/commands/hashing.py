@@ -46,10 +46,10 @@ def hashes(
     TransferError for a name that is no file or object, or a file that cannot be read. SourceChanged for a file that is
     written meanwhile. ValueError for an invalid address. RuntimeError inside a running event loop, since it blocks.
     """
-    checked = checked_names(names)
+    checked, keys = checked_names(names), checked_keys(decryption_keys)
 
     async def collect(storage: Storage) -> list[FileHashes]:
-        return [one async for one in ahashes(storage, checked, decryption_keys=decryption_keys)]
+        return [one async for one in ahashes(storage, checked, decryption_keys=keys)]
 
     if not any(is_cloud(name) for name in checked):
         settings = Settings(credentials=ANONYMOUS)  # files need no credentials

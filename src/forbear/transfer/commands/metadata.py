@@ -61,10 +61,10 @@ def stat(
     TransferError for an address that names no object, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
     """
-    names = checked_addresses(addresses)
+    names, keys = checked_addresses(addresses), checked_keys(decryption_keys)
 
     async def collect(storage: Storage) -> list[ObjectDetails]:
-        return [details async for details in astat(storage, names, decryption_keys=decryption_keys)]
+        return [details async for details in astat(storage, names, decryption_keys=keys)]
 
     return blocking(settings, collect, "astat")
 

@@ -77,10 +77,10 @@ def cat(
     The first failure ends it, with the errors of `download`, so that nothing follows a gap. ValueError for invalid
     arguments. RuntimeError inside a running event loop, since it blocks.
     """
-    names = cat_addresses(addresses, byte_range)
+    names, keys = cat_addresses(addresses, byte_range), checked_keys(decryption_keys)
 
     async def read(storage: Storage) -> list[Object]:
-        return await acat(storage, names, stream, byte_range=byte_range, decryption_keys=decryption_keys)
+        return await acat(storage, names, stream, byte_range=byte_range, decryption_keys=keys)
 
     return blocking(settings, read, "acat")
 
