@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core import redact as module
-from forbear.core.redact import HIDDEN, LIMIT, conceal, redact
+from forbear.core.redact import HIDDEN, LIMIT, HiddenBytes, HiddenText, conceal, redact
 from forbear.core.report import Attempt
 
 SECRET = "s3cr3tS3cr3tS3cr3tS3cr3t"
@@ -244,3 +244,10 @@ def test_a_concealed_text_is_hidden_everywhere(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "_concealed", MappingProxyType({"two": None}))
     conceal("two")  # nothing changes, so another thread that redacts cannot miss it
     assert redact("x" * LIMIT + "two") == "x" * (LIMIT - 1) + "\u2026"
+
+
+@pytest.mark.parametrize("secret", [HiddenText(SECRET), HiddenBytes(SECRET.encode())], ids=["text", "bytes"])
+def test_a_secret_value_is_hidden_by_its_repr(secret: str | bytes) -> None:
+    """A traceback with variables shows no part of it, and it is the same text or bytes for those who send it."""
+    assert SECRET not in f"{secret!r} {[secret]} {(secret,)}"
+    assert secret in {SECRET, SECRET.encode()}
