@@ -6,6 +6,7 @@ import itertools
 import os
 import signal
 import sys
+import warnings
 from importlib import import_module
 from pkgutil import walk_packages
 from typing import Any
@@ -85,7 +86,10 @@ _finished = itertools.count(1)
 
 def _leave_out_of_collections() -> None:
     """Leave all that is in use by now out of every collection to come."""
-    gc.collect()
+    with warnings.catch_warnings():
+        # What a test that ended long ago left open must not fail another test, which cannot say whose it was.
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
     gc.freeze()
 
 
