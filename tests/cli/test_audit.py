@@ -167,7 +167,7 @@ def test_a_wrong_table_in_pyproject(code: Path, invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("option", [("--json",), ("--sarif",), ()])
 def test_an_audit_of_nothing_is_reported(option: tuple[str, ...], code: Path, invoke: Invoke) -> None:
-    """If no file is read, a warning on stderr says so: else a wrong pattern would look like clean code."""
+    """A warning on stderr says that no file was read, so that a wrong pattern does not look like clean code."""
     done = invoke("audit", "--exclude", "*.py", *option)
     assert done.exit_code == 0
     assert done.stderr == "warning: no file was read: PATH has no Python code, or patterns leave all of it out\n"

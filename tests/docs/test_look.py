@@ -75,7 +75,7 @@ def test_no_browser_at_all(
 
 
 def test_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package is for one kind of machine; elsewhere the error says so."""
+    """On a machine that the package is not made for, the error names the right kind of machine."""
     monkeypatch.setattr("platform.machine", lambda: "arm64")
     with pytest.raises(NoBrowserError, match=rf"{PACKAGE} is for Linux on x86-64 only: install it"):
         find(tmp_path, {"PATH": ""})

@@ -78,7 +78,7 @@ SLOW: list[tuple[str, list[str]]] = [
     ("simulate", ["simulate", "--verdict"]),
     ("simulate-compare", ["simulate", "--verdict", "--compare", "budget=brooker"]),
 ]
-"""What takes seconds."""
+"""Commands that take seconds, so only `make soak` runs them."""
 
 STORAGE_COMMANDS: list[tuple[str, list[str]]] = [
     ("ls", ["ls", "gs://bkt"]),

@@ -83,12 +83,12 @@ class Compiled(Coroutine[object, object, object]):
     closed = False
 
     def send(self, value: object) -> object:
-        """Never."""
-        raise NotImplementedError
+        """Fail: a coroutine that is refused is never started."""
+        raise AssertionError
 
     def throw(self, *_: object) -> object:
-        """Never."""
-        raise NotImplementedError
+        """Fail: a coroutine that is refused is never started."""
+        raise AssertionError
 
     def close(self) -> None:
         """Note it."""

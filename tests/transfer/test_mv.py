@@ -99,7 +99,7 @@ def test_faults_change_nothing(operation: str, kind: str, filled: Cloud) -> None
 
 
 def test_a_version_written_after_the_copy_survives(filled: Cloud) -> None:
-    """The old one is at the target, and the error says so."""
+    """The error says that the version of before was copied to the target, and that the source was written."""
     filled.fault(Fault.replace_object(b"theirs", operation=DELETE))
     summary = moved(filled, "gs://bkt/a", target="gs://bkt/x")
     assert (summary.done, summary.failed) == (0, 1)
