@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -27,7 +28,7 @@ from forbear.testing import virtual_time
 from tests.clients.test_httpx_downloads import LEFT_BEFORE_ITS_END
 from tests.support.clients.others import EVERY
 from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.run.budgets import ONCE, TWICE, Closed, Noted
+from tests.support.run.budgets import ONCE, TWICE, Closed, Noted, counted
 
 AT_ONCE = rfc9110.policy.with_backoff(Constant(0))
 WHOLE = b"0123456789" * 10
@@ -73,6 +74,34 @@ def test_every_attempt_is_counted_and_ends(flavour: Any, answers: tuple[Answer, 
         flavour.call(flavour.transport(AT_ONCE.with_attempts(3).with_budget(budget)), "GET", wire.url + "/x")
     assert budget.log == log
     assert budget.active == 0
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("answers", "under_way", "in_the_end"),
+    [
+        ((reply(200, b"ok"),), [(0, 0)], (1, 1)),
+        ((reply(404),), [(0, 0)], (1, 1)),
+        ((reply(503), reply(200)), [(0, 0), (1, 0)], (2, 1)),
+        ((Answer(end="reset"), reply(200)), [(0, 0), (1, 0)], (2, 1)),
+        ((reply(503),) * 3, [(0, 0), (1, 0), (2, 0)], (3, 0)),
+        ((CUT, REST), [(0, 0), (2, 1)], (3, 2)),  # its response began, and its body failed
+    ],
+    ids=["ok", "permanent", "retried", "reset", "in-vain", "broken-body"],
+)
+def test_the_throttle_counts_what_is_known(
+    flavour: Any, answers: tuple[Answer, ...], under_way: list[tuple[int, int]], in_the_end: tuple[int, int]
+) -> None:
+    """Google's throttle counts an attempt with its outcome: while the server has it, it is no refused request."""
+    budget, seen = Budget.google_sre(), list[tuple[int, int]]()
+
+    def look() -> None:
+        seen.append(counted(budget))
+
+    policy = AT_ONCE.with_attempts(3).with_budget(budget)
+    with Wire(*(replace(answer, first=look) for answer in answers)) as wire:
+        flavour.call(flavour.transport(policy), "GET", wire.url + "/x")
+    assert (seen, counted(budget)) == (under_way, in_the_end)
 
 
 @EVERY

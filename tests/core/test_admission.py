@@ -56,12 +56,18 @@ def test_envoys_retries_make_room_for_the_next() -> None:
         rule.release(state, 0, MICRO)
 
 
+def counted(state: list[int]) -> tuple[int, int]:
+    """Return the requests and the accepts in a throttle's counters."""
+    return sum(state[1:11]), sum(state[11:])
+
+
 @pytest.mark.parametrize(
     ("requests", "accepts", "u", "admitted"),
     [
         (0, 0, 0.0, True),
-        (1, 0, 0.49, False),  # a half
-        (1, 0, 0.5, True),
+        (9, 0, 0.0, True),  # fewer than ten requests
+        (10, 0, 0.90, False),  # 10 of 11
+        (10, 0, 0.91, True),
         (99, 0, 0.98, False),  # 99 of 100
         (99, 0, 0.99, True),
         (100, 50, 0.0, True),  # twice the accepts
@@ -70,12 +76,40 @@ def test_envoys_retries_make_room_for_the_next() -> None:
     ],
 )
 def test_the_throttle_refuses_by_its_formula(requests: int, accepts: int, u: float, admitted: bool) -> None:
-    """It refuses if u is below (requests - 2 accepts) / (requests + 1), and counts what it refuses."""
+    """It refuses if u is below (requests - 2 accepts) / (requests + 1), and counts only what it refuses."""
     rule = ClientThrottle()
     state = rule.start()
     state[1], state[11] = requests, accepts
     assert rule.admit(state, 0, u) is admitted
-    assert state[1] == requests + 1
+    assert counted(state) == (requests + (not admitted), accepts)
+
+
+@pytest.mark.parametrize("before", [0, 1000], ids=["new", "after a quiet window"])
+@pytest.mark.parametrize("u", [0.0, 0.5])
+def test_attempts_under_way_are_not_refused_ones(before: int, u: float) -> None:
+    """However many begin before the first response, the throttle admits them; it judges by the responses."""
+    rule = ClientThrottle()
+    state = rule.start()
+    for _ in range(before):
+        rule.succeeded(state, 0, 0)
+    later = 120.0 if before else 0.0
+    assert all(rule.admit(state, later, u) for _ in range(1000))
+    assert counted(state) == (0, 0)
+    for _ in range(1000):
+        rule.succeeded(state, later + 1, 0)
+    assert counted(state) == (1000, 1000)
+    assert rule.admit(state, later + 2, u)
+
+
+@pytest.mark.parametrize(("least", "granted"), [(0, 0), (1, 0), (3, 2), (10, 9)])
+def test_a_few_failures_refuse_nothing(least: int, granted: int) -> None:
+    """Below the least number of requests a retry is granted, and a first attempt may be sent."""
+    rule = ClientThrottle(least=least)
+    state = rule.start()
+    for number in range(1, 20):
+        rule.failed(state, 0, TRANSIENT)
+        assert (rule.take(state, 0, TRANSIENT) is not None) == (number <= granted)
+        assert rule.admit([*state], 0, 0.0) == (number <= granted)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +120,7 @@ def test_a_clear_no_is_a_request_accepted(verdict: Verdict, accepts: int) -> Non
     rule = ClientThrottle()
     state = rule.start()
     rule.failed(state, 0, verdict)
-    assert state[11] == accepts
+    assert counted(state) == (1, accepts)
 
 
 def test_the_throttle_forgets() -> None:
@@ -94,9 +128,10 @@ def test_the_throttle_forgets() -> None:
     rule = ClientThrottle(window=10)
     state = rule.start()
     for _ in range(50):
-        rule.admit(state, 0, 0.99)
+        rule.failed(state, 0, TRANSIENT)
     assert rule.take(state, 9, TRANSIENT) is None
-    assert rule.take(state, 10, TRANSIENT) == MICRO
+    assert not rule.admit(state, 9, 0.5)
+    assert rule.take(state, 20, TRANSIENT) == MICRO
 
 
 @given(st.sampled_from([1.1, 1.5, 2, 10]), st.integers(0, 200), st.integers(0, 200))
@@ -106,9 +141,7 @@ def test_successes_open_the_throttle(k: float, requests: int, accepts: int) -> N
     state = rule.start()
     state[1], state[11] = requests, accepts
     for _ in range(max(0, ceil((requests + 1 - k * accepts) / (k - 1) - 1e-9))):
-        rule.admit(state, 0, 1)
         rule.succeeded(state, 0, 0)
-    rule.admit(state, 0, 1)
     rule.failed(state, 0, TRANSIENT)
     assert rule.take(state, 0, TRANSIENT) == MICRO
 
@@ -124,6 +157,8 @@ def test_successes_open_the_throttle(k: float, requests: int, accepts: int) -> N
         (ClientThrottle, {"k": 1}, ValueError, "`k` must be more than 1, or the throttle never opens again, got 1"),
         (ClientThrottle, {"k": "2"}, TypeError, "`k` must be a number, got '2'"),
         (ClientThrottle, {"window": 0}, ValueError, "`window` must be positive and finite, got 0"),
+        (ClientThrottle, {"least": -1}, ValueError, "`least` must be 0 or more, got -1"),
+        (ClientThrottle, {"least": 0.5}, TypeError, "`least` must be a whole number of requests, got 0.5"),
     ],
 )
 def test_bad_values_are_refused_by_name(

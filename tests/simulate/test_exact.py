@@ -200,7 +200,7 @@ def test_the_client_throttle_gates_first_attempts() -> None:
 
 def test_a_budget_and_a_throttle_gate_together() -> None:
     """With both, there are no more retries than with either, and first attempts are refused by the throttle."""
-    server = Server(workers=1000, failure=0.3)
+    server = Server(workers=1000, failure=0.5)
     scenario = Scenario(60, 1, Clients(rate=100, count=1), server, budget=ClientBudget(Ratio(0.5)))
     throttled = Scenario(60, 1, Clients(rate=100, count=1), server, throttle=Throttling(1.5, 5))
     both = Scenario(60, 1, Clients(rate=100, count=1), server, (), scenario.budget, throttled.throttle)

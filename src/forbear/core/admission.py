@@ -89,24 +89,28 @@ class ActiveShare(Record):
 class ClientThrottle(Record):
     """Google SRE's client throttle: it refuses attempts before they are sent, the more the service refuses itself.
 
-    It counts `requests`, and `accepts`: the attempts that succeeded, or failed in a way that no repeat can help. Both
-    are of the last `window` seconds, which moves in tenths. A first attempt is refused with the probability max(0,
-    (requests - k * accepts) / (requests + 1)), and counts as a request also then. A retry is granted while that
-    probability is 0. So after ceil((requests + 1 - k * accepts) / (k - 1)) successes, a retry is granted again.
+    It counts `requests`, and `accepts`: the attempts that succeeded, or failed in a way that no repeat can help. An
+    attempt counts when its outcome is known. So it counts as neither while it is under way, nor if it is cancelled.
+    Both are of the last `window` seconds, which moves in tenths. Once there are `least` requests, a first attempt is
+    refused with the probability max(0, (requests - k * accepts) / (requests + 1)). It is a request then, too. A retry
+    is granted while that probability is 0. So after ceil((requests + 1 - k * accepts) / (k - 1)) successes, a retry is
+    granted again.
     """
 
-    __slots__ = ("k", "window")
+    __slots__ = ("k", "window", "least")
 
     k: float
     window: float
+    least: int
 
-    def __init__(self, k: float = 2, window: float = 120) -> None:
+    def __init__(self, k: float = 2, window: float = 120, least: int = 10) -> None:
         check.positive("k", k)
         if micro(k) <= MICRO:
             raise ValueError(f"`k` must be more than 1, or the throttle never opens again, got {check.shown(k)}")
         check.positive_seconds("window", window)
         check.at_least("window", window, SHORTEST_WINDOW)
-        self._set(k=k, window=window)
+        check.at_least("least", least, 0, what="a whole number of requests", whole=True)
+        self._set(k=k, window=window, least=least)
 
     def start(self) -> list[int]:
         """Return the counters of a new budget, all 0.
@@ -116,36 +120,41 @@ class ClientThrottle(Record):
         return [0] * (1 + 2 * SLOTS)
 
     def admit(self, state: list[int], now: float, u: float) -> bool:
-        """Count a first attempt at `now` (in seconds) in `state`, and return whether it may be sent.
+        """Return whether a first attempt may be sent at `now` (in seconds); count it in `state` if it may not.
 
         `u` is a random number, uniform in [0, 1).
         """
         slot, surplus, requests = self._surplus(state, now)
+        if surplus <= u * (requests + 1) * MICRO:
+            return True
         state[1 + slot] += 1
-        return surplus <= u * (requests + 1) * MICRO
+        return False
 
     def failed(self, state: list[int], now: float, verdict: "Verdict") -> None:
-        """Count the request as accepted if `verdict` says that no repeat can help; `now` is in seconds."""
+        """Count a request at `now` (in seconds), which was accepted if `verdict` says that no repeat can help."""
+        slot = turn(state, now, self.window)
+        state[1 + slot] += 1
         if verdict.kind in _ACCEPTED:
-            state[1 + SLOTS + self._surplus(state, now)[0]] += 1
+            state[1 + SLOTS + slot] += 1
 
     def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
-        """Count one more request at `now` (in seconds) and return one token in micro-tokens if a retry may be sent.
+        """Return one token in micro-tokens if a retry may be sent at `now` (in seconds), else None.
 
-        Otherwise return None and count nothing. `verdict` is not read.
+        Count nothing: `failed` has counted the failure, and the outcome of the retry will count. `verdict` is not read.
         """
-        slot, surplus, _ = self._surplus(state, now)
-        if surplus > 0:
-            return None
-        state[1 + slot] += 1
-        return MICRO
+        return MICRO if self._surplus(state, now)[1] <= 0 else None
 
     def succeeded(self, state: list[int], now: float, cost: int) -> None:
-        """Count the request as accepted at `now` (in seconds); `cost` is not read."""
-        state[1 + SLOTS + self._surplus(state, now)[0]] += 1
+        """Count a request that was accepted at `now` (in seconds); `cost` is not read."""
+        slot = turn(state, now, self.window)
+        state[1 + slot] += 1
+        state[1 + SLOTS + slot] += 1
 
     def _surplus(self, state: list[int], now: float) -> tuple[int, int, int]:
-        """Return the current slot's index, requests - k * accepts in millionths, and the number of requests."""
+        """Return the current slot's index, requests - k * accepts in millionths, and the number of requests.
+
+        While there are fewer requests than `least`, the second is 0: what is refused by then is chance.
+        """
         slot = turn(state, now, self.window)
         requests, accepts = sum(state[1 : 1 + SLOTS]), sum(state[1 + SLOTS :])
-        return slot, requests * MICRO - micro(self.k) * accepts, requests
+        return slot, 0 if requests < self.least else requests * MICRO - micro(self.k) * accepts, requests

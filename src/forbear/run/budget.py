@@ -134,15 +134,16 @@ class Budget:
         return cls(ActiveShare(share, least))
 
     @classmethod
-    def google_sre(cls, k: float = 2, window: float = 120) -> "Self":
+    def google_sre(cls, k: float = 2, window: float = 120, least: int = 10) -> "Self":
         """Make a budget with Google SRE's client throttle, which refuses first attempts, too, with `forbear.Throttled`.
 
         The more of the last `window` seconds' requests the service did not accept, the more it refuses: with the
-        probability max(0, (requests - k * accepts) / (requests + 1)). (Site Reliability Engineering, chapter 21)
+        probability max(0, (requests - k * accepts) / (requests + 1)). (Site Reliability Engineering, chapter 21) A
+        request counts when its outcome is known, and nothing is refused before there are `least`.
         """
         from forbear.core.admission import ClientThrottle
 
-        return cls(ClientThrottle(k, window))
+        return cls(ClientThrottle(k, window, least))
 
     @classmethod
     def per_host(

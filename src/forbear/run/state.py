@@ -200,11 +200,13 @@ class Run:
         an inner run gave up, or for a permanent first failure.
         """
         if ever_off[0] and is_off():
+            self.end()
             return None
         plan: RetryPlan = self.plan
         outcome = response if error is None else error
         if reports_made[0] != self.reports and not plan.retry_exhausted and ended_within(outcome, self):
-            self.end()
+            if self.spending is not None:
+                self.spending.failed(verdict, error)
             return None
         if self.attempt == 1:
             self.listeners = listeners.of_run(plan.on_event)

@@ -4,7 +4,7 @@ The number of places for retries in a small group is chance: that of a Poisson n
 its retries, which follows Erlang's loss formula.
 """
 
-from math import exp, log
+from math import exp
 
 from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.budget import SLOTS, Ratio
@@ -191,25 +191,35 @@ class MeanClientThrottle(FreeCalls):
         self._rule = rule
         self._groups = groups
         self._counts = _Slots(rule.window, 2)  # requests, accepts
+        self._failures = 0.0  # of the last bin
 
     def admit(self, now: float, calls: float) -> float:
-        """Refuse the share of calls that the rule says, and count all of them."""
-        n, most = self._counts.total(0, now) / self._groups, self._rule.k * self._counts.total(1, now) / self._groups
-        end = n + calls / self._groups
-        free = min(max(most, n), end)  # below that many requests, all are admitted; above, (most + 1) / (n + 1)
-        admitted = (free - n + (most + 1) * log((end + 1) / (free + 1))) * self._groups
-        self._counts.add(0, now, calls)
-        return min(admitted, calls)
+        """Refuse the share of calls that the rule says, and count those."""
+        half = calls / 2 * self._refused(now, 0.0)  # what is refused counts at once, so take the middle of the bin
+        refused = calls * self._refused(now, half)
+        self._counts.add(0, now, refused)
+        return calls - refused
+
+    def failed(self, now: float, first: float, retried: float) -> None:
+        """Count requests that were not accepted."""
+        self._failures = first + retried
+        self._counts.add(0, now, self._failures)
 
     def grant(self, now: float, retries: float, throttled: float = 0.0, timed_out: float = 0.0) -> float:
-        """Grant retries until the rule would refuse, and count them."""
-        granted = min(retries, max(-self._surplus(now), 0.0))
-        self._counts.add(0, now, granted)
-        return granted
+        """Grant retries after the failures of this bin until the rule would refuse."""
+        surplus = self._counts.total(0, now) - self._rule.k * self._counts.total(1, now)
+        if surplus <= 0 or self._counts.total(0, now) < self._rule.least * self._groups or self._failures <= 0:
+            return retries
+        return retries * max(1 - surplus / self._failures, 0.0)
 
     def succeeded(self, now: float, first: float, retried: float) -> None:
-        """Count accepted requests."""
-        self._counts.add(1, now, first + retried)
+        """Count requests that were accepted."""
+        for row in (0, 1):
+            self._counts.add(row, now, first + retried)
 
-    def _surplus(self, now: float) -> float:
-        return self._counts.total(0, now) - self._rule.k * self._counts.total(1, now)
+    def _refused(self, now: float, more: float) -> float:
+        """Return the share of calls that one throttle refuses, with so many `more` requests in all of them."""
+        requests = (self._counts.total(0, now) + more) / self._groups
+        if requests < self._rule.least:
+            return 0.0
+        return max(requests - self._rule.k * self._counts.total(1, now) / self._groups, 0.0) / (requests + 1)

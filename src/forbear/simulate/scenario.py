@@ -196,11 +196,12 @@ class Throttling(Section):
     window: float = seconds("how long requests and accepts count", 120.0)
     per: str = word("who shares one throttle: nobody, the clients of a process, or the whole fleet", *_SHARES)
     clients: int = count("the number of clients of a process, for throttles per process", 10)
+    least: int = count("how many requests there are before anything is refused", 10, least=0)
 
     @property
     def budget(self) -> ClientBudget:
         """The throttle as budgets, which count by `forbear.core.admission.ClientThrottle`."""
-        return ClientBudget(ClientThrottle(self.k, self.window), self.per, self.clients)
+        return ClientBudget(ClientThrottle(self.k, self.window, self.least), self.per, self.clients)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.google.test_grpc_interceptors import KINDS, SAFE, UNAVAILABLE, acall, call
 from tests.support.clients.google.rpc_server import Server, running
-from tests.support.run.budgets import ONCE, TWICE, Closed, Noted
+from tests.support.run.budgets import ONCE, TWICE, Closed, Noted, counted
 
 AT_ONCE = rfc9110.policy.with_backoff(Constant(0)).with_attempts(3)
 SAFE_POLICY = cloud_storage.policy.with_backoff(Constant(0))
@@ -85,6 +85,17 @@ def test_every_attempt_is_counted_and_ends(
     with virtual_time(), suppress(grpc.RpcError):
         send(server, name, policy=AT_ONCE.with_budget(budget), request=requests(name, once=False))
     assert (budget.log, budget.active) == (log, 0)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(("failures", "accepts"), [(0, 1), (1, 1), (3, 0)])
+def test_the_throttle_counts_what_is_known(server: Server, send: Send, name: str, failures: int, accepts: int) -> None:
+    """Google's throttle counts each attempt once, with its outcome."""
+    budget = Budget.google_sre()
+    server.fail(UNAVAILABLE, times=failures)
+    with virtual_time(), suppress(grpc.RpcError):
+        send(server, name, policy=AT_ONCE.with_budget(budget), request=requests(name, once=False))
+    assert counted(budget) == (failures + accepts, accepts)
 
 
 @pytest.mark.parametrize("name", ["Collect", "Bidi"])

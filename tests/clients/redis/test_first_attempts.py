@@ -16,7 +16,7 @@ from tests.clients.redis.test_transactions import add_one, loop
 from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session
 from tests.support.clients.redis.nodes import HERE, THERE, proxied
 from tests.support.clients.redis.proxy import CUT, Script, in_turn, once, proxy
-from tests.support.run.budgets import ONCE, TWICE, Closed, Noted
+from tests.support.run.budgets import ONCE, TWICE, Closed, Noted, counted
 
 Step = Callable[[Session, Any], object]
 
@@ -106,6 +106,31 @@ def test_every_attempt_is_counted_and_ends(
             step(session, flavour.errors)
         assert budget.active == 0
     assert budget.log == log
+
+
+@pytest.mark.parametrize(
+    ("step", "script", "requests", "accepts"),
+    [
+        (command, once, 1, 1),
+        (command, lambda: once(GET=CUT), 2, 1),
+        (command, lambda: in_turn(GET=[CUT] * 9), 3, 0),
+        (plain, lambda: once(GET=CUT), 2, 1),
+        (atomic, once, 1, 1),
+        (cycle, lambda: once(GET=CUT), 2, 1),
+        (loop, once, 3, 3),
+    ],
+)
+def test_the_throttle_counts_what_is_known(
+    flavour: Flavour, server: redis.Redis, path: str, step: Step, script: Callable[[], Script], requests: int,
+    accepts: int,
+) -> None:  # fmt: skip
+    """Google's throttle counts each attempt once, with its outcome."""
+    budget = Budget.google_sre()
+    policy = AT_ONCE.with_attempts(3).with_budget(budget)
+    with proxy(path, script()) as seen, flavour.connect(seen.port, policy=policy) as session:
+        with suppress(flavour.errors.ConnectionError):
+            step(session, flavour.errors)
+        assert counted(budget) == (requests, accepts)
 
 
 def test_an_interrupted_command_ends_its_attempt(flavour: Flavour, server: redis.Redis, path: str) -> None:

@@ -74,6 +74,11 @@ class Noted(Budget):
         return self._state[-1]
 
 
+def counted(budget: Budget) -> tuple[int, int]:
+    """Return the requests and the accepts that a client throttle (`Budget.google_sre`) has counted."""
+    return sum(budget._state[1:11]), sum(budget._state[11:])
+
+
 ONCE = ["admit", "release", "success"]
 """The log of one attempt that succeeds."""
 
