@@ -3,9 +3,11 @@
 from collections.abc import Generator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from forbear.core.budget import MICRO
-from forbear.shared_budget.script import IDLE, BucketState, command, parse
+from forbear.shared_budget.script import IDLE, BucketState, LocalBucket, command, parse
 from forbear.shared_budget.wire import ErrorResponse
 from tests.support.shared_budget.fleet import Server, running_server
 
@@ -86,3 +88,24 @@ def test_a_key_of_another_type_is_an_error(server: Server) -> None:
     response = server.run(*command(KEY, TEN, 0, MICRO))
     assert isinstance(response, ErrorResponse)
     assert "WRONGTYPE" in str(response)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3 * TEN),
+            st.sampled_from([0, MICRO]),
+            st.sampled_from([0, 1, 5000, IDLE - 1, IDLE]),
+            st.sampled_from([MICRO, TEN]),
+        ),
+        max_size=20,
+    )
+)
+def test_the_bucket_in_memory_is_that_of_the_server(server: Server, steps: list[tuple[int, int, int, int]]) -> None:
+    """Command by command they answer the same: deposits, grants, overflow, idle times and other capacities."""
+    server.run(b"FLUSHALL")
+    bucket, now = LocalBucket(), 1000
+    for deposit, cost, later, capacity in steps:
+        now += later
+        sent = command(KEY, capacity, deposit, cost, now)
+        assert bucket.run(sent) == server.run(*sent)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from forbear.shared_budget.budget import SharedBudget
 from forbear.simulate.fields import ScenarioError, rules
 from forbear.simulate.reading import read_file, read_mapping
 from forbear.simulate.scenario import ClientBudget, Clients, Layer, RateChange, Scenario, Server, Throttling, Window
+from forbear.simulate.shared_budgets import SharedBucket
 
 TOML = """
 duration = "10m"
@@ -103,7 +104,10 @@ NOT_SIMULATED: list[tuple[Callable[[], object], str]] = [
     (lambda: Clients(policy=retry(OSError, delay=lambda _: 9)), r"must be a policy without `delay`.*delay=None"),
     (lambda: Layer(policy=retry(OSError, stop=lambda _: True)), r"must be a policy without `stop`.*stop=None"),
     (lambda: ClientBudget(_Refusing()), "`budget.rule` must be a rule or a Budget that counts by one"),
-    (lambda: ClientBudget(SharedBudget("unix:///nowhere", "x")), "`budget.per` must be fleet for a SharedBudget"),
+    (
+        lambda: ClientBudget(SharedBudget("unix:///nowhere", "x")),
+        "`budget.per` must be fleet or process for a SharedBudget",
+    ),
 ]
 
 
@@ -115,9 +119,11 @@ def test_what_a_simulation_would_ignore_is_refused(make: Callable[[], object], t
 
 
 def test_shared_budgets_and_those_of_a_host_are_simulated() -> None:
-    """A SharedBudget is one bucket of the fleet; with one service, a budget per host is that of the service."""
-    shared = SharedBudget("unix:///nowhere", "x", capacity=50, deposit=0.2)
-    assert ClientBudget(shared, "fleet") == ClientBudget(TokenBucket(50, 0.2), "fleet")
+    """A SharedBudget keeps its numbers and its window; with one service, a budget per host is that of the service."""
+    shared = SharedBudget("unix:///nowhere", "x", capacity=50, deposit=0.2, window=3)
+    budget = ClientBudget(shared, "fleet")
+    assert budget == ClientBudget(SharedBucket(50, 0.2, 3), "fleet")
+    assert (budget.group(80), replace(budget, per="process", clients=8).group(80)) == (1, 8)
     assert ClientBudget(Budget.per_host()) == ClientBudget(TokenBucket())
 
 

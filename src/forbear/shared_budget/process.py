@@ -118,12 +118,12 @@ class ProcessShare:
             if credit.own + deposit <= MICRO and not self._tickets:  # nearly always; needs no clock
                 credit.own += deposit
                 return
-            now = current.clock()
+            now = self._now()
             if self._tickets:
                 self._collect(now)
             credit.earn(deposit, now, holds=bool(self._tickets))
             if now >= self._payment:
-                u, first = current.get().random(), self._payment < 0
+                u, first = self._random(), self._payment < 0
                 self._payment = now + (u * credit.window if first else PAYMENT * (0.5 + u))
                 if not (first or self._tickets):
                     self._send(now, 0, credit.hand_over_surplus(now))
@@ -133,7 +133,7 @@ class ProcessShare:
     def ask(self) -> bool | Ask:
         """Take the own token and return True, or ask the shared bucket; False if it must not be asked now."""
         with self._lock:
-            now = current.clock()
+            now = self._now()
             if self._tickets:
                 self._collect(now)
             result = self.credit.spend() or self._send(now, MICRO)
@@ -144,11 +144,11 @@ class ProcessShare:
         """Pay in the credit by lot, as a process that ends does; see `Credit.lots`. Return what was sent, or None."""
         sent: Ticket | bool = False
         with self._lock:
-            now = current.clock()
+            now = self._now()
             if self._tickets:
                 self._collect(now)
             if not self._is_closed(now):
-                deposit = self.credit.lots(now, current.get().random(), lot_of(self.capacity))
+                deposit = self.credit.lots(now, self._random(), lot_of(self.capacity))
                 sent = self._send(now, 0, deposit)
         self._publish()
         return Ask(self, sent) if isinstance(sent, Ticket) else None
@@ -157,7 +157,7 @@ class ProcessShare:
         """Return the answer to `ticket`, None if it has not arrived."""
         if ticket.answer is None:
             with self._lock:
-                self._collect(current.clock())
+                self._collect(self._now())
             self._publish()
         return ticket.answer
 
@@ -186,6 +186,14 @@ class ProcessShare:
         """Close the link."""
         with self._lock:
             self.link.close()
+
+    def _now(self) -> float:
+        """Return the monotonic time in seconds."""
+        return current.clock()
+
+    def _random(self) -> float:
+        """Return a random number, uniform in [0, 1)."""
+        return current.get().random()
 
     def _is_closed(self, now: float) -> bool:
         """Return whether nothing may be sent now: an ask is overdue, the server is left alone, or a probe is out."""
@@ -241,9 +249,9 @@ class ProcessShare:
         if ticket.left and state.granted:
             self.credit.refill()
         if ticket.pays and state.tokens < 0.9 * self.capacity:
-            self._payment = now + self.credit.window * (0.5 + current.get().random())
+            self._payment = now + self.credit.window * (0.5 + self._random())
         if not ticket.pays:
-            memory = _REMEMBERED * (0.5 + current.get().random())
+            memory = _REMEMBERED * (0.5 + self._random())
             self._refused_until = float("-inf") if state.granted else now + memory
 
     def _degrade(self, now: float, text: str) -> None:
@@ -252,7 +260,7 @@ class ProcessShare:
         for ticket in self._tickets:
             ticket.answer = False
         self._tickets.clear()
-        if self.health.failed(now, current.get().random()):
+        if self.health.failed(now, self._random()):
             self._news.append(BudgetDegraded(f"shared budget {self.name}", text, self.health.until - now))
 
     def _publish(self) -> None:

@@ -38,6 +38,31 @@ IDLE = 3_600_000
 Command = tuple[bytes, ...]
 
 
+class LocalBucket:
+    """The bucket of `SCRIPT` in this process, without a server: the same rules, for simulations."""
+
+    __slots__ = ("_state",)
+
+    def __init__(self) -> None:
+        self._state: tuple[int, int, int] | None = None  # tokens, time and epoch, as on the server
+
+    def run(self, command: Command) -> list[int]:
+        """Execute `command`, which has the time, and return what the script would."""
+        capacity, deposit, cost, idle, now = (int(word) for word in command[4:])
+        tokens, time, epoch = self._state or (0, now - idle, now)
+        if now - time >= idle:
+            tokens, epoch = capacity // 10, now
+        tokens = min(tokens + deposit, capacity)
+        granted = cost > 0 and tokens >= cost
+        tokens -= cost * granted
+        self._state = tokens, now, epoch
+        return [int(granted), tokens, epoch]
+
+    def tokens(self, capacity: int) -> int:
+        """Return the micro-tokens in the bucket; a tenth of the capacity before its first command."""
+        return capacity // 10 if self._state is None else self._state[0]
+
+
 class BucketState(NamedTuple):
     """The response of the script: whether it granted the retry, the micro-tokens left, and the bucket's epoch in ms."""
 
@@ -58,7 +83,7 @@ def key_of(name: str) -> bytes:
 def command(key: bytes, capacity: int, deposit: int, cost: int, now: int | None = None) -> Command:
     """Return the command that pays in `deposit` and asks for a retry of `cost`, both in micro-tokens.
 
-    A `cost` of 0 only pays in. `now` replaces the server's clock, in milliseconds; only tests pass it.
+    A `cost` of 0 only pays in. `now` replaces the server's clock, in milliseconds; only simulations and tests pass it.
     """
     numbers = (capacity, deposit, cost, IDLE) if now is None else (capacity, deposit, cost, IDLE, now)
     return (b"EVAL", SCRIPT, b"1", key, *(b"%d" % number for number in numbers))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from forbear.core.budget import Throttle, TokenBucket
 from forbear.core.verdict import Verdict
 from forbear.simulate.scenario import ClientBudget, Scenario
+from forbear.simulate.shared_budgets import SharedBucket, SharedBudgets
 
 if TYPE_CHECKING:
     from forbear.run.budget_rules import BudgetRule
@@ -100,7 +101,7 @@ class RuleBudgets:
 class BothBudgets:
     """A retry budget and a throttle: a first attempt and a retry need both of them. Costs are those of the budget."""
 
-    def __init__(self, budget: RuleBudgets, throttle: RuleBudgets) -> None:
+    def __init__(self, budget: "RuleBudgets | SharedBudgets", throttle: "RuleBudgets | SharedBudgets") -> None:
         self._budget = budget
         self._throttle = throttle
 
@@ -136,13 +137,17 @@ class BothBudgets:
         return self._budget.level(clients)
 
 
-def fleet_budget(scenario: Scenario) -> FleetBudget | None:
+def fleet_budget(scenario: Scenario, seed: int = 0) -> FleetBudget | None:
     """Return new budgets for the clients of a scenario, with its throttle if it has one; None if it has neither."""
     throttle = None if scenario.throttle is None else scenario.throttle.budget
-    gates = [budgets_of(gate, scenario) for gate in (scenario.budget, throttle) if gate is not None]
+    gates = [budgets_of(gate, scenario, seed) for gate in (scenario.budget, throttle) if gate is not None]
     return BothBudgets(*gates) if len(gates) == 2 else gates[0] if gates else None
 
 
-def budgets_of(budget: ClientBudget, scenario: Scenario) -> RuleBudgets:
-    """Return new budgets for the clients of a scenario, or for a layer, which counts the clients it works for."""
-    return RuleBudgets(budget.counts, budget.group(scenario.clients.count))
+def budgets_of(budget: ClientBudget, scenario: Scenario, seed: int = 0) -> RuleBudgets | SharedBudgets:
+    """Return new budgets for the clients of a scenario, or for a layer, which counts the clients it works for.
+
+    `seed` is for what a SharedBudget draws by lot.
+    """
+    rule, clients = budget.counts, budget.group(scenario.clients.count)
+    return SharedBudgets(rule, clients, seed=seed) if isinstance(rule, SharedBucket) else RuleBudgets(rule, clients)

@@ -1,6 +1,7 @@
 """The compiled engine: the exact engine for large fleets, about twenty times as fast. It needs numba."""
 
 from math import sqrt
+from typing import Any
 
 from forbear.core.budget import TokenBucket
 from forbear.core.check import INFINITY
@@ -99,7 +100,8 @@ def _world(scenario: Scenario, rules: k.Parameters, table: WaitTable, random: np
     size = max(4 * len(scenario.windows) + own, 4096) + min(rules.workers, 4096)
     arrivals = _arrivals(scenario, random) if not own else np.zeros(0)
     groups = -(-clients.count // rules.group) if rules.budget else 0
-    start = scenario.budget.counts.start() if scenario.budget is not None else [0]
+    rule: Any = None if scenario.budget is None else scenario.budget.rule
+    start = [0] if rule is None else rule.start()
     state = np.zeros(16, np.int64)
     state[[k.FREE_EVENT, k.FREE_CALL, k.FREE_REQUEST, k.HEAD, k.TAIL, k.WINDOW]] = -1
     return k.World(

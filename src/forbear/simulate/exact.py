@@ -11,6 +11,7 @@ from forbear.simulate.course import Course
 from forbear.simulate.load import RateCurve, expected_calls
 from forbear.simulate.scenario import Clients, Layer, Scenario
 from forbear.simulate.service_queue import Agenda, QueuedRequest, ServiceQueue
+from forbear.simulate.shared_budgets import SharedBudgets
 
 LARGE = 100_000
 """The calls from which on a simulation is worth a compiler."""
@@ -89,7 +90,7 @@ def simulate_exact(
 
             if fits(scenario):
                 return course.fill(simulate_compiled(scenario, seed=seed))
-    return _Fleet(scenario, seed, fleet_budget(scenario) if budget is None else budget, course).run()
+    return _Fleet(scenario, seed, fleet_budget(scenario, seed) if budget is None else budget, course).run()
 
 
 class _Fleet:
@@ -105,8 +106,8 @@ class _Fleet:
         self._curve = RateCurve(self._clients)
         below = None
         for layer in reversed(scenario.layers):
-            below = Tier(layer, None if layer.budget is None else budgets_of(layer.budget, scenario), below)
-        self._level = budget.level if isinstance(budget, RuleBudgets | BothBudgets) else None
+            below = Tier(layer, None if layer.budget is None else budgets_of(layer.budget, scenario, seed), below)
+        self._level = budget.level if isinstance(budget, RuleBudgets | SharedBudgets | BothBudgets) else None
         self._fleet = Tier(self._clients, budget, below)
         self._used_up = TRANSIENT.replace(exhausted=scenario.nested_guard)
 

@@ -17,15 +17,15 @@ _ROUNDS = 4  # at most, for the events of one step
 
 
 class TokenLevels:
-    """Buckets of `capacity` tokens, all full at first. Events meet each of them by chance, independently."""
+    """Buckets of `capacity` tokens, all `full` at first or empty. Events meet each of them by chance, independently."""
 
-    def __init__(self, capacity: float, amounts: tuple[float, ...]) -> None:
+    def __init__(self, capacity: float, amounts: tuple[float, ...], *, full: bool = True) -> None:
         cell = reduce(gcd, (micro(amount) for amount in amounts), micro(capacity))
         size = micro(capacity) // cell
         self._top = size if size <= _MOST else _MOST
         self._cell = capacity / self._top
         self._shares = np.zeros(self._top + 1)
-        self._shares[-1] = 1.0
+        self._shares[-1 if full else 0] = 1.0
 
     def add(self, events: float, tokens: float) -> None:
         """Change the tokens of a bucket by `tokens` at each of a mean number of `events`, within 0 and capacity."""
@@ -43,9 +43,21 @@ class TokenLevels:
             self._move(levels - times * tokens / self._cell, chance)
         return taken
 
+    def empty(self, share: float) -> float:
+        """Take all from this share of the buckets that are not full; return the mean number of tokens taken."""
+        before = self.mean()
+        levels = np.zeros(self._top + 1)
+        levels[-1] = self._top
+        self._move(levels, share)
+        return (before - self.mean()) * self._top * self._cell
+
     def share_above(self, tokens: float) -> float:
         """Return the share of buckets with more than `tokens`."""
         return float(self._shares[int(tokens / self._cell + 1e-9) + 1 :].sum())
+
+    def full(self) -> float:
+        """Return the share of buckets that are full."""
+        return float(self._shares[-1])
 
     def mean(self) -> float:
         """Return the mean level as a share of the capacity."""

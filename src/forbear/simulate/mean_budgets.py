@@ -14,6 +14,8 @@ from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.simulate.fields import refuse
 from forbear.simulate.levels import TokenLevels
 from forbear.simulate.mean_counts import FreeCalls, MeanActive, MeanClientThrottle, MeanRatio
+from forbear.simulate.mean_shared import MeanShared
+from forbear.simulate.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
     from forbear.run.budget_rules import BudgetRule
@@ -211,7 +213,7 @@ class MeanBoth:
         return self._both[0].level()
 
 
-def mean_budget(rule: "BudgetRule", groups: float, *, rate: float, step: float) -> MeanBudget:
+def mean_budget(rule: "BudgetRule | SharedBucket", groups: float, *, rate: float, step: float) -> MeanBudget:
     """Return the mean budgets of a rule: one for each of `groups` equal groups of clients, 1 for the whole fleet.
 
     `rate` is the rate of new calls of all groups, per second, and `step` the width of a bin in seconds. Raises
@@ -220,6 +222,8 @@ def mean_budget(rule: "BudgetRule", groups: float, *, rate: float, step: float) 
     """
     small = groups > 1 and rate * step / groups < _MANY
     known: Any = rule
+    if type(known) is SharedBucket:
+        return MeanShared(known, groups)
     if type(known) is TokenBucket:
         return MeanBucket(known, groups, small=small)
     if type(known) is Throttle:

@@ -31,7 +31,7 @@ class FreeCalls:
         return None
 
 
-class _Slots:
+class WindowSums:
     """Sums over a window that moves in tenths of its length, as those of the rules do."""
 
     def __init__(self, window: float, rows: int) -> None:
@@ -52,6 +52,19 @@ class _Slots:
         """Return the sum of a row over the window that ends at `now`."""
         self.add(row, now, 0.0)
         return sum(self.sums[row])
+
+    def take(self, row: int, now: float, share: float) -> float:
+        """Take this share of a row's sum away, and return it."""
+        taken = share * self.total(row, now)
+        self.sums[row] = [(1 - share) * amount for amount in self.sums[row]]
+        return taken
+
+    def move(self, row: int, to: int, now: float, share: float) -> None:
+        """Move this share of a row's sum to another row; it keeps its age."""
+        self.total(row, now)
+        moved = [share * amount for amount in self.sums[row]]
+        self.sums[row] = [amount - part for amount, part in zip(self.sums[row], moved, strict=True)]
+        self.sums[to] = [amount + part for amount, part in zip(self.sums[to], moved, strict=True)]
 
 
 class _Places:
@@ -95,7 +108,7 @@ class MeanRatio(FreeCalls):
         self._groups = groups
         self._small = small
         self._firsts = isinstance(rule, RequestRatio)
-        self._counts = _Slots(rule.window, 2)  # what pays, retries
+        self._counts = WindowSums(rule.window, 2)  # what pays, retries
         self._places = _Places()
 
     def admit(self, now: float, calls: float) -> float:
@@ -190,7 +203,7 @@ class MeanClientThrottle(FreeCalls):
     def __init__(self, rule: ClientThrottle, groups: float = 1) -> None:
         self._rule = rule
         self._groups = groups
-        self._counts = _Slots(rule.window, 2)  # requests, accepts
+        self._counts = WindowSums(rule.window, 2)  # requests, accepts
         self._failures = 0.0  # of the last bin
 
     def admit(self, now: float, calls: float) -> float:

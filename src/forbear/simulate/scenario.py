@@ -12,6 +12,7 @@ from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.run.budget import Budget
 from forbear.simulate.fields import ScenarioError, Section, count, flag, number, rate, refuse, seconds, share, word
+from forbear.simulate.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
     from forbear.run.budget_rules import BudgetRule
@@ -154,21 +155,28 @@ _SHARES = ("client", "client", "process", "fleet")
 class ClientBudget(Section):
     """The retry budgets of the clients: the rule that they count by, and who shares the counters of one.
 
-    `rule` is a rule such as `forbear.TokenBucket()`, or a `forbear.Budget`, whose rule it then is.
+    `rule` is a rule such as `forbear.TokenBucket()`, or a `forbear.Budget`, whose rule it then is. A
+    `forbear.SharedBudget` has its bucket for the whole fleet. Each client is a process of it, or with `per="process"`
+    each group of `clients` is.
     """
 
     KEY: ClassVar[str] = "budget"
 
-    rule: "BudgetRule | Budget" = field(default_factory=TokenBucket)
+    rule: "BudgetRule | Budget | SharedBucket" = field(default_factory=TokenBucket)
     per: str = word("who shares one budget: nobody, the clients of a process, or the whole fleet", *_SHARES)
     clients: int = count("the number of clients of a process, for budgets per process", 10)
 
     def __post_init__(self) -> None:
         Section.__post_init__(self)
         rule: Any = self.rule
-        if isinstance(rule, Budget) and rule.answers_late and self.per != "fleet":
-            refuse("budget.per", "fleet for a SharedBudget", self.per, 'pass per="fleet"')
-        if isinstance(rule, Budget) and rule._is_custom and not (rule.answers_late or rule.by_host):
+        if isinstance(rule, Budget) and rule.answers_late:
+            rule = SharedBucket.of(rule)
+        if isinstance(rule, SharedBucket):
+            if self.per == "client":
+                refuse("budget.per", "fleet or process for a SharedBudget", self.per, 'pass per="fleet"')
+            object.__setattr__(self, "rule", rule)
+            return
+        if isinstance(rule, Budget) and rule._is_custom and not rule.by_host:
             refuse("budget.rule", "a rule or a Budget that counts by one, not by methods of its own", rule, _RULE_CURE)
         try:
             counts = (rule if isinstance(rule, Budget) else Budget(rule))._counts
@@ -177,12 +185,14 @@ class ClientBudget(Section):
         object.__setattr__(self, "rule", counts)
 
     @property
-    def counts(self) -> "BudgetRule":
+    def counts(self) -> "BudgetRule | SharedBucket":
         """The rule, which is no Budget here any more."""
-        return cast("BudgetRule", self.rule)
+        return cast("BudgetRule | SharedBucket", self.rule)
 
     def group(self, count: int) -> int:
-        """Return how many of `count` clients share one budget."""
+        """Return how many of `count` clients share one budget, or are one process of a SharedBudget."""
+        if isinstance(self.rule, SharedBucket) and self.per == "fleet":
+            return 1
         return {"client": 1, "process": self.clients, "fleet": max(count, 1)}[self.per]
 
 

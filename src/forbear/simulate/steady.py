@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.simulate.fields import refuse
+from forbear.simulate.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
     from forbear.run.budget_rules import BudgetRule
@@ -29,7 +30,7 @@ class SteadyState:
     """The calls that wait for a retry."""
 
 
-def steady_grant(rule: "BudgetRule", groups: float, state: SteadyState) -> float:
+def steady_grant(rule: "BudgetRule | SharedBucket", groups: float, state: SteadyState) -> float:
     """Return the share of retries that budgets of this rule grant for long, from 0 to 1.
 
     What a full bucket has stored is gone by then. Raises ScenarioError for a rule of the user.
@@ -39,7 +40,9 @@ def steady_grant(rule: "BudgetRule", groups: float, state: SteadyState) -> float
     if failing <= 0:
         return 1.0
     retries: float  # granted, for each attempt
-    if isinstance(known, TokenBucket):
+    if isinstance(known, SharedBucket):
+        retries = working * known.deposit
+    elif isinstance(known, TokenBucket):
         cost = known.throttled_cost if state.throttled else known.timeout_cost if state.timed_out else None
         cost = known.cost if cost is None else cost
         spent = failing * cost + working * known.deposit if known.refund else cost
@@ -60,7 +63,7 @@ def steady_grant(rule: "BudgetRule", groups: float, state: SteadyState) -> float
     return min(retries / failing, 1.0)
 
 
-def steady_admission(rule: "BudgetRule", state: SteadyState) -> float:
+def steady_admission(rule: "BudgetRule | SharedBucket", state: SteadyState) -> float:
     """Return the share of first attempts that a budget of this rule admits for long, from 0 to 1."""
     return min(rule.k * (1 - state.failing), 1.0) if isinstance(rule, ClientThrottle) else 1.0
 

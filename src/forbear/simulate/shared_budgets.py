@@ -1,0 +1,129 @@
+"""`forbear.SharedBudget` in the exact engine: its own code, over a bucket in memory in the place of the server."""
+
+from random import Random
+from typing import Any
+
+from forbear.core import check
+from forbear.core.budget import MICRO, TokenBucket, micro
+from forbear.core.events import Event
+from forbear.core.record import Record
+from forbear.core.verdict import Verdict
+from forbear.shared_budget.asking import Ask
+from forbear.shared_budget.process import ProcessShare
+from forbear.shared_budget.script import Command, LocalBucket
+
+_KEY = b"bucket"
+
+
+class SharedBucket(Record):
+    """The numbers of a `forbear.SharedBudget`: those of the bucket, and the window of what a process pays in."""
+
+    __slots__ = ("capacity", "deposit", "window")
+
+    capacity: float
+    deposit: float
+    window: float
+
+    def __init__(self, capacity: float = 100, deposit: float = 0.1, window: float = 5) -> None:
+        TokenBucket(capacity, deposit)
+        check.positive_seconds("window", window)
+        self._set(capacity=capacity, deposit=deposit, window=window)
+
+    @classmethod
+    def of(cls, budget: Any) -> "SharedBucket":
+        """Return the numbers of a SharedBudget."""
+        _, _, capacity, deposit, window, _ = budget._arguments
+        return cls(capacity, deposit, window)
+
+
+class _Link:
+    """The link of one process: the bucket executes each command at once, and the response is there."""
+
+    def __init__(self, bucket: LocalBucket) -> None:
+        self._bucket = bucket
+        self._responses: list[object] = []
+
+    def send(self, command: Command, now: float) -> None:
+        """Execute a command."""
+        self._responses.append(self._bucket.run((*command, b"%d" % round(1000 * now))))
+
+    def receive(self) -> list[object]:
+        """Return the responses."""
+        responses, self._responses = self._responses, []
+        return responses
+
+    def wait(self, seconds: float) -> None:
+        """Do nothing: every response is there."""
+
+    def close(self) -> None:
+        """Do nothing: the server is never away."""
+
+
+class _Share(ProcessShare):
+    """The share of one process, on the clock of the simulation."""
+
+    __slots__ = ("_clock", "_dice")
+
+    def __init__(self, rule: SharedBucket, bucket: LocalBucket, clock: list[float], dice: Random) -> None:
+        super().__init__(
+            _Link(bucket), "simulated", _KEY, micro(rule.capacity), micro(rule.deposit), rule.window, _unheard
+        )
+        self._clock = clock
+        self._dice = dice
+
+    def _now(self) -> float:
+        return self._clock[0]
+
+    def _random(self) -> float:
+        return self._dice.random()
+
+
+def _unheard(event: Event) -> None:
+    """Drop an event: nobody listens in a simulation."""
+
+
+class SharedBudgets:
+    """The processes of a fleet with one SharedBudget, `clients` of the clients in each; the server is always well."""
+
+    def __init__(self, rule: SharedBucket, clients: int = 1, *, seed: int = 0) -> None:
+        self._rule = rule
+        self._clients = clients
+        self._bucket = LocalBucket()
+        self._clock = [0.0]
+        self._dice = Random(f"shared {seed}")
+        self._shares: dict[int, _Share] = {}
+
+    def admit(self, client: int, now: float, u: float) -> bool:
+        """Return True: first attempts are free."""
+        return True
+
+    def failed(self, client: int, now: float, verdict: Verdict) -> None:
+        """Count nothing: failures are free, too."""
+
+    def take(self, client: int, now: float, verdict: Verdict) -> int | None:
+        """Return the cost of a retry if the process or the bucket grants it, otherwise None."""
+        share = self._share(client, now)
+        answer = share.ask()
+        granted = answer.end() if isinstance(answer, Ask) else answer
+        return MICRO if granted else None
+
+    def release(self, client: int, now: float, cost: int) -> None:
+        """Count nothing: attempts under way are free."""
+
+    def succeeded(self, client: int, now: float, cost: int) -> None:
+        """Count a success of a process."""
+        self._share(client, now).put()
+
+    def level(self, clients: int) -> float:
+        """Return the share of tokens left in the bucket, without those of the processes."""
+        capacity = micro(self._rule.capacity)
+        return self._bucket.tokens(capacity) / capacity
+
+    def _share(self, client: int, now: float) -> _Share:
+        """Return the share of the process that a client is in, at `now`."""
+        self._clock[0] = now
+        number = client // self._clients
+        share = self._shares.get(number)
+        if share is None:
+            share = self._shares[number] = _Share(self._rule, self._bucket, self._clock, self._dice)
+        return share
