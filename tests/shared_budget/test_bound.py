@@ -32,7 +32,6 @@ class Happened(NamedTuple):
 
     at: float
     earned: int = 0
-    lots: int = 0
     retry: int = 0
     flush: int = 0
 
@@ -75,11 +74,9 @@ class History:
             elif answer.end():
                 self.events.append(Happened(now, retry=MICRO))
 
-    def exit(self, index: int, now: float) -> None:
+    def exit(self, index: int) -> None:
         """End a process, which pays in, and start another one."""
-        before = self.fleet.server.paid
-        self.shares[index].pay_in()
-        self.events.append(Happened(now, lots=self.fleet.server.paid - before))
+        self.shares[index].pay_in(last=True)
         self.kill(index)
 
     def kill(self, index: int) -> None:
@@ -137,7 +134,7 @@ def test_the_bound_holds(
                 case "ends":
                     history.backoff_ends(now)
                 case "exit":
-                    history.exit(index, now)
+                    history.exit(index)
                 case "kill":
                     history.kill(index)
                 case "flush":
@@ -153,7 +150,7 @@ def test_the_bound_holds(
         allowed += sum(event.earned for event in events if start - WINDOW <= event.at < start)
         for event in events:
             if event.at >= start:
-                allowed += event.earned + event.lots + event.flush * micro(capacity) // 10
+                allowed += event.earned + event.flush * micro(capacity) // 10
                 retries += event.retry
         assert retries <= allowed
 
@@ -163,12 +160,12 @@ def test_the_bound_holds(
 def test_processes_that_live_shortly_get_what_one_bucket_grants(
     server: Server, calls: int, share_of_failures: float
 ) -> None:
-    """They get at least 0.9 of it, although none of them ever holds a whole token; with few commands."""
+    """They get at least 0.95 of it, although none of them ever holds a whole token; with one command at its end."""
     with virtual_time(seed=1) as clock:
         dice, capacity = Random(2), 20
         fleet, one = Fleet(server, f"short{next(_names)}", capacity=capacity), Budget.brooker(capacity / 10)
         one._state[1] = micro(capacity)  # both start with a tenth
-        shared = alone = 0
+        shared = alone = failures = 0
         before = server.commands
         for _ in range(600):
             share = fleet.make()
@@ -178,11 +175,12 @@ def test_processes_that_live_shortly_get_what_one_bucket_grants(
                     one.put(retried=False)
                     share.put()
                     continue
+                failures += 1
                 alone += one.take()
                 shared += retried(share)
             share.pay_in()
-    assert shared >= 0.9 * alone > 0
-    assert server.commands - before < 600
+    assert shared >= 0.95 * alone > 0
+    assert server.commands - before <= 600 + failures
 
 
 def test_a_quiet_fleet_keeps_the_bucket_full(server: Server) -> None:

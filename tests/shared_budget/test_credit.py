@@ -1,11 +1,9 @@
-"""The credit of one process: one token of its own, a surplus that expires, and lots at the end."""
+"""The credit of one process: one token of its own, and a surplus that expires."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from forbear.core.budget import MICRO
-from forbear.shared_budget.credit import Credit, lot_of
+from forbear.shared_budget.credit import Credit
 
 
 def test_the_first_token_is_kept_and_the_rest_is_surplus() -> None:
@@ -38,17 +36,3 @@ def test_a_process_that_waits_for_a_token_keeps_none_of_its_own() -> None:
     credit.refill()
     credit.refill()
     assert (credit.spend(), credit.spend()) == (True, False)
-
-
-@given(earned=st.integers(0, 30 * MICRO), u=st.floats(0, 1, exclude_max=True), capacity=st.integers(MICRO, 10**9))
-def test_lots(earned: int, u: float, capacity: int) -> None:
-    """A lot is one to four tokens; a credit becomes the whole lots below or above it, by chance, and is gone."""
-    lot = lot_of(capacity)
-    assert MICRO <= lot <= 4 * MICRO
-    credit = Credit(5)
-    credit.earn(earned, 0)
-    paid = credit.lots(0, u, lot)
-    assert paid % lot == 0
-    assert paid - lot < earned < paid + lot
-    assert (paid > earned - earned % lot) == (u * lot < earned % lot)
-    assert credit.total(0) == 0

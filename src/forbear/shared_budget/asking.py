@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from forbear.shared_budget.process import ProcessShare
 
 
-_SLICE = 0.001
+SLICE = 0.001
 """The longest single wait in seconds: another thread may take the answer off the connection meanwhile."""
 
 
@@ -48,7 +48,7 @@ class Ask:
             if left <= 0:
                 self._ticket.overdue = True
                 return None
-            self._share.wait(min(left, _SLICE))
+            self._share.wait(min(left, SLICE))
         return answer
 
     def end(self) -> bool:

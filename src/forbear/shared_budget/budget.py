@@ -1,6 +1,7 @@
 """`SharedBudget`: the budget that users hold."""
 
 import atexit
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +13,7 @@ from forbear.core.events import Event
 from forbear.run import budget as local
 from forbear.run import late, listeners
 from forbear.shared_budget.address import Address, parse_url
-from forbear.shared_budget.asking import Ask
+from forbear.shared_budget.asking import SLICE, Ask
 from forbear.shared_budget.client_link import ClientLink, check_client
 from forbear.shared_budget.link import SocketLink
 from forbear.shared_budget.process import ProcessShare
@@ -40,15 +41,19 @@ class SharedBudget(local.Budget):
     A success waits for nothing. A process keeps one token of its own, and hands in the rest, as far as it was earned in
     the last `window` seconds (default 5), with its next ask. A run waits at most 5 ms for the answer, and looks again
     when its backoff ends. If the server does not answer, no call fails: the process lives on its own token, and leaves
-    the server alone for 1 to 30 seconds. `on_event` gets one BudgetDegraded then, and one BudgetRestored later; the
-    listeners of the process get them, too. A process that ends pays in its credit by lot (`pay_in`). A forked child
-    owns nothing of its parent.
+    the server alone for at least a second and at most four fifths of the `window`. `on_event` gets one BudgetDegraded
+    then, and one BudgetRestored later; the listeners of the process get them, too. A forked child owns nothing of its
+    parent.
+
+    Credit is also paid in without an ask. A process that earns more than its own token pays in the rest of the last
+    `window` every 30 to 90 seconds, and the first time within one `window`. While it finds the bucket less than nine
+    tenths full, and after the server was away, it does so about once in a `window`. A process that ends pays in all
+    that it has (`pay_in`).
 
     In any time, the fleet makes at most deposit * S + C + P + deposit * S' + F * C / 10 retries. S are its successes in
     that time and S' those of the `window` before it. C is the capacity and P the number of processes. F says how often
     the bucket was lost, or expired after an hour without a change. A retry counts when it is granted. On a failover or
-    a restart from a snapshot, the retries that were granted but not kept come on top, at most C. Lots add or take a few
-    tokens by chance; in the mean they change nothing.
+    a restart from a snapshot, the retries that were granted but not kept come on top, at most C.
 
     Raises ValueError or TypeError for wrong arguments. `check()` finds out whether the server can be used.
     """
@@ -127,19 +132,21 @@ class SharedBudget(local.Budget):
             self._of_process().put()
 
     def pay_in(self) -> None:
-        """Pay in the credit of this process by lot, and wait at most 5 ms for the server.
+        """Pay in the credit of this process, and wait at most 5 ms for the server; without credit, send nothing.
 
-        A deposit of four tokens is made with the probability of credit / 4, so most calls send nothing. (If a tenth of
-        the capacity is less, it takes the place of the four, but not below one.) This happens at the normal end of a
-        process. Call it where a process does not end so: at the end of a serverless function, or
-        in a child of multiprocessing.
+        This happens at the normal end of a process. Call it where a process does not end so: at the end of a serverless
+        function, or in a child of multiprocessing.
         """
-        self._pay_in(late.LOOK)
+        self._pay_in(late.LOOK, last=False)
 
-    def _pay_in(self, seconds: float) -> None:
-        sent = self._of_process().pay_in()
+    def _pay_in(self, seconds: float, *, last: bool) -> None:
+        """Wait for the answers that are still to come, since a late grant is credit, too; then pay in."""
+        share, until = self._of_process(), time.monotonic() + seconds
+        while share.is_owed() and (left := until - time.monotonic()) > 0:
+            share.wait(min(left, SLICE))
+        sent = share.pay_in(last=last)
         if sent is not None:
-            sent.wait(seconds)
+            sent.wait(max(until - time.monotonic(), 0.0))
 
     @property
     def _shown(self) -> str:
@@ -219,4 +226,4 @@ def _at_exit(budget: "ref[SharedBudget]") -> None:
     alive = budget()
     if alive is not None:
         with suppress(Exception):  # the process is about to end: parts of it may have gone
-            alive._pay_in(_EXIT)
+            alive._pay_in(_EXIT, last=True)

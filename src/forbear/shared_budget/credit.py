@@ -4,15 +4,6 @@ from forbear.core.budget import MICRO
 
 SLOTS = 10
 """The slots of the credit window, each a tenth of it."""
-_LARGEST_LOT = 4 * MICRO
-
-
-def lot_of(capacity: int) -> int:
-    """Return the deposit of a process that ends, for a bucket of `capacity`, both in micro-tokens.
-
-    It is four tokens, but at most a tenth of the bucket, as larger lots overflow it, and at least one token.
-    """
-    return max(min(_LARGEST_LOT, capacity // 10), MICRO)
 
 
 class Credit:
@@ -70,15 +61,6 @@ class Credit:
         amount = sum(self._slots)
         self._slots = [0] * SLOTS
         return amount
-
-    def lots(self, now: float, u: float, lot: int) -> int:
-        """Take all that has not expired, and return what a process that ends pays in: whole lots of `lot`.
-
-        A part of a lot becomes a whole one with the probability of its share. So the mean of the deposits is the
-        credit, and most processes with little credit need no command. `u` is a random number, uniform in [0, 1).
-        """
-        whole, part = divmod(self.hand_over(now), lot)
-        return (whole + (u * lot < part)) * lot
 
     def _turn(self, now: float) -> int:
         """Clear the slots that have expired, and return the index of the current one."""

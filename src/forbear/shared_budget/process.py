@@ -9,7 +9,7 @@ from forbear.core.budget import MICRO
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.run.runtime import current
 from forbear.shared_budget.asking import Ask, Ticket
-from forbear.shared_budget.credit import Credit, lot_of
+from forbear.shared_budget.credit import Credit
 from forbear.shared_budget.link import LinkFailed
 from forbear.shared_budget.script import BucketState, Command, NonsenseResponse, command, parse
 from forbear.shared_budget.wire import ErrorResponse
@@ -21,6 +21,8 @@ _REMEMBERED = 1.0
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds; a pause doubles from failure to failure, and half of it is random."""
+_PAUSE_SHARE = 0.8
+"""The longest pause as a share of the credit window: a process is back within a window, before its credit expires."""
 
 PAYMENT = 60.0
 """Seconds between payments of unused surplus into a full bucket, times 0.5 to 1.5 at random.
@@ -55,12 +57,14 @@ class Link(Protocol):
 class Health:
     """The state of the server as one process sees it: `degraded` or not, since `since`, left alone until `until`.
 
-    Times are monotonic, in seconds. Before `until` nothing is sent. After it, one ask at a time probes the server.
+    Times are monotonic, in seconds. Before `until` nothing is sent. After it, one ask at a time probes the server. A
+    pause is at most four fifths of the credit `window`, but at least SHORTEST_PAUSE.
     """
 
-    __slots__ = ("_failures", "degraded", "since", "until")
+    __slots__ = ("_failures", "_longest", "degraded", "since", "until")
 
-    def __init__(self) -> None:
+    def __init__(self, window: float) -> None:
+        self._longest = min(_PAUSE_SHARE * window, LONGEST_PAUSE)
         self._failures = 0
         self.degraded = False
         self.since = 0.0
@@ -68,7 +72,7 @@ class Health:
 
     def failed(self, now: float, u: float) -> bool:
         """Begin a pause at `now`, and return whether the server was well before; `u` is random in [0, 1)."""
-        step = min(2 * SHORTEST_PAUSE * 2 ** min(self._failures, 10), LONGEST_PAUSE)
+        step = min(2 * SHORTEST_PAUSE * 2 ** min(self._failures, 10), self._longest)
         self._failures += 1
         self.until = now + max(step * (1 + u) / 2, SHORTEST_PAUSE)
         was_well, self.degraded = not self.degraded, True
@@ -102,7 +106,7 @@ class ProcessShare:
         self.capacity = capacity
         self.deposit = deposit
         self.credit = Credit(window)
-        self.health = Health()
+        self.health = Health(window)
         self.sent = 0  # commands, for measurements
         self._notify = notify
         self._lock = RLock()
@@ -140,16 +144,26 @@ class ProcessShare:
         self._publish()
         return Ask(self, result) if isinstance(result, Ticket) else result
 
-    def pay_in(self) -> Ask | None:
-        """Pay in the credit by lot, as a process that ends does; see `Credit.lots`. Return what was sent, or None."""
+    def is_owed(self) -> bool:
+        """Return whether an answer is still to come; False in a signal handler that has interrupted this object."""
+        with self._lock:
+            self._collect(self._now())
+            owed = bool(self._tickets) and not self._busy
+        self._publish()
+        return owed
+
+    def pay_in(self, *, last: bool = False) -> Ask | None:
+        """Pay in all credit, as a process that ends does; return what was sent, or None.
+
+        Nothing is sent while the server is left alone, nor, unless this is the `last` chance, while an answer is overdue.
+        """
         sent: Ticket | bool = False
         with self._lock:
             now = self._now()
             if self._tickets:
                 self._collect(now)
-            if not self._is_closed(now):
-                deposit = self.credit.lots(now, self._random(), lot_of(self.capacity))
-                sent = self._send(now, 0, deposit)
+            if self.credit.total(now) and not self._is_closed(now, last=last):
+                sent = self._send(now, 0, self.credit.hand_over(now), last=last)
         self._publish()
         return Ask(self, sent) if isinstance(sent, Ticket) else None
 
@@ -195,15 +209,22 @@ class ProcessShare:
         """Return a random number, uniform in [0, 1)."""
         return current.get().random()
 
-    def _is_closed(self, now: float) -> bool:
-        """Return whether nothing may be sent now: an ask is overdue, the server is left alone, or a probe is out."""
+    def _is_closed(self, now: float, *, last: bool = False) -> bool:
+        """Return whether nothing may be sent now: the server is left alone, an ask is overdue, or a probe is out.
+
+        The latter two do not hold for a `last` payment.
+        """
         if self._busy or now < self.health.until:
             return True
-        return bool(self._tickets) and (self.health.degraded or any(ticket.overdue for ticket in self._tickets))
+        return (
+            not last
+            and bool(self._tickets)
+            and (self.health.degraded or any(ticket.overdue for ticket in self._tickets))
+        )
 
-    def _send(self, now: float, cost: int, deposit: int | None = None) -> Ticket | bool:
+    def _send(self, now: float, cost: int, deposit: int | None = None, *, last: bool = False) -> Ticket | bool:
         """Send all credit, and the ask for a retry of `cost`; False if that must not or cannot be."""
-        if self._is_closed(now):
+        if self._is_closed(now, last=last):
             return False
         if cost and now < self._refused_until and self.credit.total(now) < min(cost, self.capacity):
             return False  # a credit that pays for the retry is never refused
@@ -260,7 +281,10 @@ class ProcessShare:
         for ticket in self._tickets:
             ticket.answer = False
         self._tickets.clear()
-        if self.health.failed(now, self._random()):
+        is_new = self.health.failed(now, self._random())
+        if self._payment > 0:
+            self._payment = min(self._payment, self.health.until)  # a server that has lost its bucket needs it soon
+        if is_new:
             self._news.append(BudgetDegraded(f"shared budget {self.name}", text, self.health.until - now))
 
     def _publish(self) -> None:

@@ -26,7 +26,6 @@ class Server:
         self.latency = 0.0
         self.is_down = False
         self.commands = 0
-        self.paid = 0  # micro-tokens, by commands that only paid in
 
     def run(self, *command: bytes) -> object:
         """Execute a command, and return its response."""
@@ -52,8 +51,6 @@ class FleetLink:
         """Execute a command at virtual time."""
         if self._server.is_down:
             raise LinkFailed("down")
-        deposit, cost = int(command[5]), int(command[6])
-        self._server.paid += 0 if cost else deposit
         response = self._server.run(*command, b"%d" % round(1000 * current.clock()))
         self._coming.append((current.clock() + self._server.latency, response))
 
