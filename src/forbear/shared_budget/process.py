@@ -155,7 +155,7 @@ class ProcessShare:
     def pay_in(self, *, last: bool = False) -> Ask | None:
         """Pay in all credit, as a process that ends does; return what was sent, or None.
 
-        Nothing is sent while the server is left alone, nor, unless this is the `last` chance, while an answer is overdue.
+        Nothing is sent while the server is left alone. While an answer is overdue, only the `last` payment is sent.
         """
         sent: Ticket | bool = False
         with self._lock:

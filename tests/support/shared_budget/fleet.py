@@ -72,11 +72,13 @@ class FleetLink:
 class Fleet:
     """The processes that share a bucket on a server that is well; `make` adds one. `news` has the events of all."""
 
-    def __init__(self, server: Server, name: str, *, capacity: float = 10, deposit: float = 0.1) -> None:
+    def __init__(
+        self, server: Server, name: str, *, capacity: float = 10, deposit: float = 0.1, window: float = 5.0
+    ) -> None:
         self.server = server
         server.latency, server.is_down = 0.0, False
         self.key = key_of(name)
-        self.capacity, self.deposit = capacity, deposit
+        self.capacity, self.deposit, self.window = capacity, deposit, window
         self.news: list[BudgetDegraded | BudgetRestored] = []
         self.processes = 0
 
@@ -84,7 +86,13 @@ class Fleet:
         """Return the share of a new process."""
         self.processes += 1
         return ProcessShare(
-            FleetLink(self.server), "x", self.key, micro(self.capacity), micro(self.deposit), 5.0, self.news.append
+            FleetLink(self.server),
+            "x",
+            self.key,
+            micro(self.capacity),
+            micro(self.deposit),
+            self.window,
+            self.news.append,
         )
 
     def level(self) -> int:
