@@ -140,6 +140,21 @@ def test_retries_that_are_off_change_nothing() -> None:
         assert POLLING.replace(raise_unsatisfied=True).call(lambda: "pending") == "pending"
 
 
+def test_retries_that_are_on_again_change_what_they_did() -> None:
+    """Retries were off once in this process, and are on: `on_give_up` and `Unsatisfied` have their effect again."""
+    with disabled():
+        test_retries_that_are_off_change_nothing()
+    test_an_inner_policy_gave_up()
+
+    def fail() -> None:
+        raise Busy
+
+    assert BUSY.with_attempts(1).replace(on_give_up="nothing").call(fail) == "nothing"
+    assert POLLING.replace(on_give_up="nothing").call(lambda: "pending") == "nothing"
+    with virtual_time(), pytest.raises(Unsatisfied):
+        POLLING.replace(raise_unsatisfied=True).call(lambda: "pending")
+
+
 @EVERY_FUNCTION
 def test_unsatisfied(driver: Driver) -> None:
     """Opt in, and the last refused value is raised with its report."""

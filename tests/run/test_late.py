@@ -80,6 +80,32 @@ def test_when_the_answer_comes(
         assert (given_up.count, given_up.text) == (1, "the retry budget is used up")
 
 
+class Slow(Late):
+    """A budget whose first look takes 4 ms, as that at a server does."""
+
+    def look(self) -> bool | None:
+        """Let the time pass once, then look."""
+        if self.log == ["ask"]:
+            self.log.append("look")
+            clock().advance(0.004)
+        return super().look()
+
+
+@DRIVERS
+@pytest.mark.parametrize(
+    ("answer", "after", "starts", "elapsed"),
+    [(True, 0, [0, 1], 1), (True, 0.5, [0, 1], 1), (False, 0, [0], 0.004), (False, 0.9, [0], 1), (True, None, [0], 1)],
+)
+def test_the_look_is_a_part_of_the_backoff(
+    drive: Driver, answer: bool, after: float | None, starts: list[float], elapsed: float
+) -> None:
+    """The retry begins when its backoff ends, not later by the time of the look."""
+    budget = Slow(answer, after)
+    outcome = drive(BUSY.with_budget(budget), Busy, "done")
+    assert outcome.starts == pytest.approx(starts, abs=1e-9)
+    assert outcome.elapsed == pytest.approx(elapsed, abs=1e-9)
+
+
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_cancelled_wait_gives_the_answer_up(backend: str) -> None:
     """A task that is cancelled in its backoff does not take the token with it."""

@@ -107,6 +107,9 @@ class SharedBudgets:
         granted = answer.end() if isinstance(answer, Ask) else answer
         return MICRO if granted else None
 
+    def wait(self, client: int, now: float, delay: float) -> None:
+        """Count nothing: a granted retry that waits is paid for."""
+
     def release(self, client: int, now: float, cost: int) -> None:
         """Count nothing: attempts under way are free."""
 
