@@ -26,7 +26,9 @@ class MeanShared(FreeCalls):
         self._tokens = rule.capacity / 10
         self._own = TokenLevels(1.0, (rule.deposit,), full=False)
         self._surplus = WindowSums(rule.window, 2)
-        self._first, self._often, self._rarely = 1.0, 0.0, 0.0  # shares of the processes, by when they pay next
+        self._first: float = 1.0  # the shares of the processes that have not paid yet, pay often, and pay rarely
+        self._often: float = 0.0
+        self._rarely: float = 0.0
         self._began: float | None = None  # when there was surplus for the first time
         self._paid = 0.0  # the time of the last payments
 
