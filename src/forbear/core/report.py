@@ -12,7 +12,7 @@ from forbear.core.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 RequestIds = tuple[tuple[str, str], ...]
@@ -25,11 +25,12 @@ ATTRIBUTE = "__forbear_report__"
 EXTENSION = "forbear_report"
 """The key of the report in the `extensions` of an httpx response."""
 
-_PREFIX = "forbear: "
+PREFIX = "forbear: "
+"""The beginning of every note."""
 _LONGEST_TEXT = 500
 _LONGEST_ID = 256
 _LONGEST_RESOURCE = 2048
-_MOST_CARRIERS = 100
+_MOST_CARRIERS = 1000
 
 _numbers = count(1)  # without a lock, which a forked child might find taken
 reports_made = [0]
@@ -170,7 +171,7 @@ class Report(Record):
         which = "an earlier" if self.count > 1 else "the"
         doubt = f"; {which} attempt may have worked" if self.maybe_done else ""
         word = "; a retry was allowed by the user's word alone" if self.vouched else ""
-        return f"{_PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {self.text}{doubt}{word}"
+        return f"{PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {self.text}{doubt}{word}"
 
     def as_text(self) -> str:
         """Return the report as lines of text for a support case: the request, the outcome, and each attempt.
@@ -202,14 +203,20 @@ context_of = BaseException.__dict__["__context__"].__get__
 """The function that returns an exception's `__context__`, even if its class overrides attribute access."""
 
 
+def carry(error: BaseException, report: Report) -> None:
+    """Let an exception carry a report without a note; it replaces that of an earlier run."""
+    attributes: dict[str, object] = _attributes_of(error)
+    attributes[ATTRIBUTE] = report
+
+
 def attach(error: BaseException, report: Report) -> None:
     """Attach a report and its note to an exception; they replace those of an earlier run.
 
     This works even if the exception's class forbids new attributes. A class that stores notes differently may hide the
     note.
     """
+    carry(error, report)
     attributes: dict[str, object] = _attributes_of(error)
-    attributes[ATTRIBUTE] = report
     attributes["__notes__"] = [*_others(_look_up(error, "__notes__")), report.note]
 
 
@@ -219,7 +226,7 @@ def _others(notes: "Any") -> "list[object]":
         return []
     try:
         listed: list[Any] = [*notes]
-        return [note for note in listed if not (isinstance(note, str) and note.startswith(_PREFIX))]
+        return [note for note in listed if not (isinstance(note, str) and note.startswith(PREFIX))]
     except Exception:
         return []
 
@@ -260,30 +267,37 @@ def report(outcome: object) -> Report | None:
     return next((report for _, report in carried(outcome)), None)
 
 
-def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
+def carried(
+    outcome: object, *, behind: bool = False, read: "Callable[[object], Report | None] | None" = None
+) -> "Iterator[tuple[object, Report]]":
     """Yield each report of an outcome and of all that it holds, with the exception or response that carries it.
 
     An outcome holds its response and, if it is an exception, its first argument, its cause and the members of its
-    group, and so on. An object that carries a report is not searched further. At most 100 objects are searched.
+    group, and so on. An object that carries a report is not searched further. With `behind`, it is, and an exception
+    also holds its context, even if that is suppressed (`from None`). At most 1000 objects are searched. `read` returns
+    the report on one object, by default `carried_by`.
     """
-    waiting = [outcome]
-    for _ in range(_MOST_CARRIERS):  # groups and causes may be many, and may contain cycles
-        if not waiting:
-            return
-        carrier = waiting.pop(0)
-        report = _carried_by(carrier)
+    read = read or carried_by
+    waiting, seen = [outcome], {id(outcome)}  # groups and causes may be many, and may contain cycles
+    for carrier in waiting:
+        report = read(carrier)
         if report is not None:
             yield carrier, report
-            continue
-        response = _look_up(carrier, "response") if carrier is outcome or isinstance(carrier, BaseException) else None
-        if response is not None:
-            waiting.append(response)
-        if isinstance(carrier, BaseException):
-            waiting += _parts(carrier)
+            if not behind:
+                continue
+        is_error = isinstance(carrier, BaseException)
+        parts = [_look_up(carrier, "response")] if is_error or carrier is outcome else []
+        if is_error:
+            parts += _parts(carrier)
+            parts += [context_of(carrier)] if behind else []
+        for part in parts:
+            if part is not None and id(part) not in seen and len(waiting) < _MOST_CARRIERS:
+                seen.add(id(part))
+                waiting.append(part)
 
 
 def _parts(error: BaseException) -> "list[BaseException]":
-    """Return the exceptions that `error` holds: its first argument, its cause, and the first 100 members of a group."""
+    """Return the exceptions that `error` holds: its first argument, its cause, and the first 1000 members of a group."""
     parts: list[Any] = [*_tuple(error, "args")[:1], cause_of(error)]
     if isinstance(error, BaseExceptionGroup):
         parts += _tuple(error, "exceptions")[:_MOST_CARRIERS]  # pyright: ignore[reportUnknownArgumentType]
@@ -295,7 +309,7 @@ def _tuple(error: BaseException, name: str) -> "tuple[Any, ...]":
     return value if isinstance(value, tuple) else ()
 
 
-def _carried_by(carrier: object) -> Report | None:
+def carried_by(carrier: object) -> Report | None:
     """Return the report on this very exception or response, None without one.
 
     A response may also have it in its `extensions`, or as an attribute of its `raw` response.

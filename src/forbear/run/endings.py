@@ -5,7 +5,7 @@ from forbear.core.decide import Reason
 from forbear.core.record import Record
 from forbear.core.report import attach, reports_made
 from forbear.core.verdict import Kind, Verdict
-from forbear.run.nesting import ended_within
+from forbear.run.nesting import ended_within, harm_within
 from forbear.run.switch import ever_off, is_off
 
 TYPE_CHECKING = False
@@ -84,6 +84,15 @@ def replaces(run: "Run", outcome: object) -> bool:
     return inner and ended_within(outcome, run)
 
 
+def refusal_of(value: object) -> tuple[str, str]:
+    """Return the name of the type of `value`, which `on_result` refused, and a text that says so.
+
+    They describe the failure in reports.
+    """
+    kind = type(value).__qualname__
+    return kind, f"on_result refused a value of type {kind}"
+
+
 def unsatisfied(run: "Run", value: object) -> Unsatisfied | None:
     """Return the error for the last `value`, which `on_result` refused; None to return the value itself.
 
@@ -93,9 +102,10 @@ def unsatisfied(run: "Run", value: object) -> Unsatisfied | None:
     plan = run.plan
     if not (plan.raise_unsatisfied or plan.on_give_up is not RAISE) or (ever_off[0] and is_off()):
         return None
-    error = Unsatisfied(value, f"on_result refused a value of type {type(value).__qualname__}")
-    if run.report is not None:
-        attach(error, run.report)
+    error = Unsatisfied(value, refusal_of(value)[1])
+    report = run.report or harm_within(run)
+    if report is not None:
+        attach(error, report)
     return error
 
 

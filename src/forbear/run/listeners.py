@@ -78,6 +78,11 @@ A listener may be a new object each time.
 """
 
 
+def is_notified() -> bool:
+    """Return whether this code runs within a listener that handles an event."""
+    return bool(_active.get())
+
+
 def notify(listeners: "tuple[Callable[[Any], object], ...]", *events: "Event | Succeeded") -> None:
     """Call each listener with the events, in order: the first listener with all of them, then the next one.
 

@@ -3,12 +3,17 @@
 Several runs may raise the same exception: a pool or a batch loader raises one error in all tasks that wait for it. So
 a report on an exception stops a run only if an inner run made it during the attempt under way. That is so if the report
 was made in the same thread or task, or if the error reached the attempt through the run that reported it.
+
+An inner run that gave up because a repeat could do harm stops a function's run, whatever the function makes of that:
+`inherit` lets the error that the function raises carry the inner report.
 """
 
 from contextvars import ContextVar
 
 from forbear.core.decide import Reason
-from forbear.core.report import Report, carried, cause_of, context_of, traceback_of
+from forbear.core.report import Report, attach, carried, carried_by, carry, cause_of, context_of, traceback_of
+from forbear.run.listeners import is_notified
+from forbear.run.remote import remote_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +47,9 @@ _HARMFUL = (Reason.UNSAFE, Reason.BODY)
 _newest: "ContextVar[tuple[Report | None, int]]" = ContextVar("forbear_newest_report", default=(None, 0))
 """The newest report of this thread or task, and the id of its outcome."""
 
+_newest_harmful: "ContextVar[Report | None]" = ContextVar("forbear_newest_harmful_report", default=None)
+"""The newest report of this thread or task on what must not be repeated; those that listeners cause do not count."""
+
 
 class RunOrigin:
     """The run that made a report: when it `began`, the id of its `clock`, and the traceback `entry` of its error.
@@ -65,6 +73,47 @@ def gave_up(report: "Report", outcome: object) -> None:
     The id is needed for a returned value that was refused, which cannot carry its report itself.
     """
     _newest.set((report, id(outcome)))
+    if report.reason in _HARMFUL and not is_notified():
+        _newest_harmful.set(report)
+
+
+def inherit(error: BaseException, run: "OuterRun") -> None:
+    """Let `error`, which a function raised, carry the report of what must not be repeated in its attempt, if any.
+
+    An inner run made that report during the current attempt of `run`. It was made in this thread or task, whatever
+    became of its error. Or it was made in another one, or in another process, and its error is in a group or in the
+    chain of `error`: causes and contexts, even suppressed ones. Older reports do not count, because the run may have
+    begun in an `except` block. The report comes with a note, unless a traceback of `error` shows the note anyway.
+    """
+    shown = _harm_in(error, run)
+    if shown is not None:
+        carry(error, shown)
+        return
+    hidden = harm_within(run) or _harm_in(error, run, behind=True)
+    if hidden is not None:
+        attach(error, hidden)
+
+
+def harm_within(run: "OuterRun") -> "Report | None":
+    """Return the newest report that this thread or task made in the current attempt on what must not be repeated."""
+    newest = _newest_harmful.get()
+    return newest if newest is not None and _is_within(None, newest, run) else None
+
+
+def _harm_in(error: BaseException, run: "OuterRun", *, behind: bool = False) -> "Report | None":
+    """Return the first report that `error` holds on what must not be repeated in the current attempt of `run`.
+
+    With `behind`, the contexts of errors are searched, too.
+    """
+
+    def read(carrier: object) -> "Report | None":
+        report = carried_by(carrier)
+        return remote_report(carrier, error) if report is None else report
+
+    for carrier, report in carried(error, behind=behind, read=read):
+        if report.reason in _HARMFUL and _is_within(carrier, report, run):
+            return report
+    return None
 
 
 def ended_within(outcome: object, run: "OuterRun") -> bool:

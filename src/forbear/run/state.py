@@ -9,12 +9,13 @@ from sys import intern
 
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
-from forbear.core.report import Attempt, Details, Report, RequestIds, attach, reports_made, text_of
+from forbear.core.report import Attempt, Details, Report, RequestIds, attach, cause_of, context_of, reports_made, text_of
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.budget import PendingDelay
 from forbear.run.judges import delayed, why_stopped
-from forbear.run.nesting import RunOrigin, ended_within, gave_up
+from forbear.run.endings import refusal_of
+from forbear.run.nesting import RunOrigin, ended_within, gave_up, harm_within, inherit
 from forbear.run.runtime import AttemptTimeout, Runtime
 from forbear.run.spending import REFUSED, Spending
 from forbear.run.switch import ever_off, ever_stopping, is_off
@@ -51,15 +52,6 @@ _KEPT = 16
 """Number of failures kept from the beginning of a run, and from its end: a run may never end."""
 _LONGEST_TEXT = 4096
 """Characters of an error's text that are kept until a listener or a report reads it."""
-
-
-def refusal_of(value: object) -> tuple[str, str]:
-    """Return the name of the type of `value`, which `on_result` refused, and a text that says so.
-
-    They describe the failure in reports.
-    """
-    kind = type(value).__qualname__
-    return kind, f"on_result refused a value of type {kind}"
 
 
 class Run:
@@ -117,6 +109,8 @@ class Run:
         if self.spending is not None and self.spending.refused:
             self.refuse(error)
             return None
+        if reports_made[0] != self.reports or context_of(error) is not None or cause_of(error) is not None:
+            inherit(error, self)
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         name, text = type(error).__qualname__, text_of(error)
         rule: RetryPlan = plan.rule_of(error) if plan.others else plan
@@ -131,6 +125,9 @@ class Run:
         self.refused = verdict is not None
         if verdict is None:
             self.succeeded()
+            return None
+        if reports_made[0] != self.reports and not self.plan.retry_exhausted and harm_within(self) is not None:
+            self.end()
             return None
         return self.after(verdict, None, *refusal_of(value), repeatable=self.plan.repeats_calls, response=value)
 

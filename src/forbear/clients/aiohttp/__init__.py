@@ -1,7 +1,5 @@
 """A middleware for aiohttp that retries requests."""
 
-from contextvars import ContextVar
-
 try:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 except ImportError as error:
@@ -9,7 +7,8 @@ except ImportError as error:
         'forbear.clients.aiohttp needs aiohttp>=3.12.15; install it with: pip install "forbear[aiohttp]"'
     ) from error
 
-from forbear.clients.aiohttp.port import AiohttpPort, is_sent_again
+from forbear.clients.aiohttp.port import AiohttpPort
+from forbear.clients.aiohttp.repeat import expect_repeat, stop_repeat
 from forbear.clients.aiohttp.response import attach_report
 from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import drive
@@ -23,9 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.http.idempotency import IdempotencyKey
     from forbear.http.vouch import NotExecuted, Safe
-
-_let_out: ContextVar[tuple[ClientRequest, Exception] | None] = ContextVar("forbear_aiohttp_let_out", default=None)
-"""The last failed request and its error, if aiohttp may send it again by itself after forbear gave up; else None."""
 
 
 class RetryMiddleware:
@@ -55,7 +51,7 @@ class RetryMiddleware:
     Otherwise the note and the report (`maybe_done`) say that it had succeeded.
 
     aiohttp itself sends GET, HEAD, OPTIONS, TRACE, PUT and DELETE again when a connection breaks, safe or not. Under
-    this middleware it does not.
+    this middleware it does not, whatever other middlewares are around it.
     """
 
     def __init__(
@@ -77,8 +73,8 @@ class RetryMiddleware:
         """Send `request` by `handler` as often as its policy allows; return the last response or raise the error."""
         if is_off():
             return await handler(request)
-        if _let_out.get() is not None:
-            _stop_second(request)
+        if request._traces:
+            stop_repeat(request)
         start, outcome = Start(awaits=True), None
         if self._is_plain and request.method == "GET" and not request.body:  # most requests; nearly all succeed at once
             try:
@@ -93,29 +89,10 @@ class RetryMiddleware:
         try:
             response = await drive(port)
         except Exception as error:
-            if is_sent_again(request, error):
-                _let_out.set((request, error))
+            expect_repeat(request, error)
             raise
         if port.report is not None:
             attach_report(response, port.report)
         if not response.content.is_eof() and port.needs_reader(response):
             port.continued(response)
         return response
-
-
-def _stop_second(request: ClientRequest) -> None:
-    """Raise the error of the last request that forbear gave up on if `request` is aiohttp's own repeat of it.
-
-    Otherwise only forget that request. No public attribute shows such a repeat. But both requests of one call share a
-    timer, and a timer serves one call.
-    """
-    last = _let_out.get()
-    if last is None:
-        return
-    _let_out.set(None)
-    first, error = last
-    if first is not request and first._timer is request._timer:
-        try:
-            raise error
-        finally:
-            del last, error  # otherwise the error's traceback would refer to the error itself

@@ -25,7 +25,6 @@ from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.responses import FirstResult
 from forbear.exchange.http.send import AsyncOnce, Body, Send
 from forbear.http.ranges import coding
-from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.run.runtime import within
 
@@ -71,18 +70,6 @@ def _passed(error: Exception, module: str, function: str) -> bool:
             return True
         trace = trace.tb_next
     return False
-
-
-def is_sent_again(request: aiohttp.ClientRequest, error: Exception) -> bool:
-    """Return whether aiohttp itself repeats the request after this error, as if a stale connection caused it.
-
-    It does so for GET, HEAD, OPTIONS, TRACE, PUT and DELETE if the body can be written again. The error must be one of
-    a connection that broke, not of one that could not be opened.
-    """
-    if isinstance(error, _UNSENT) or not isinstance(error, aiohttp.ClientOSError | aiohttp.ServerDisconnectedError):
-        return False
-    body = request.body
-    return (request.method in READS or request.method in IDEMPOTENT) and (isinstance(body, bytes) or not body.consumed)
 
 
 _IN_MEMORY = (bytes, BytesPayload)

@@ -12,9 +12,10 @@ from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
 from forbear.policy import Policy
 from forbear.run.budget import granted
+from forbear.run.endings import refusal_of
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
 from forbear.run.spending import Spending, admit
-from forbear.run.state import Run, refusal_of
+from forbear.run.state import Run
 from forbear.services.redis.vouch import Safe
 
 S = TypeVar("S")
