@@ -10,9 +10,10 @@ from forbear.core.report import Report, text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
 from forbear.run.budget import granted
+from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import RAISE
 from forbear.run.functions import name_of, refuse_async
-from forbear.run.nesting import inner_report
+from forbear.run.nesting import inherit, inner_report, newest_harm, settled
 from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.spending import begin
 from forbear.run.state import Run
@@ -160,6 +161,7 @@ class _UpdateCycle:
         self._mine = mine
         self._policy = policy
         self._step = "read"
+        self._harm = newest_harm()
         # `failed` reads the reports of inner runs, so the run itself must not stop at them.
         plan = policy.replace(retry_exhausted=True)
         self.run = Run(plan, policy.name or name_of(write), runtime, runtime.monotonic(), awaits=awaits)
@@ -177,7 +179,7 @@ class _UpdateCycle:
         done = self.run.in_doubt and self._mine is not None and self._mine(value)
         _refuse_coroutine("mine", done)
         if done:
-            self.run.succeeded()
+            self._succeeded()
         return done
 
     def changed(self, value: "V") -> "V":
@@ -195,8 +197,12 @@ class _UpdateCycle:
         It is `stored`, the result of `write`, or, if that is None, `changed`, the value passed to it.
         """
         _refuse_coroutine("write", stored)
-        self.run.succeeded()
+        self._succeeded()
         return changed if stored is None else stored
+
+    def _succeeded(self) -> None:
+        settled(self._harm)  # what became of earlier writes is known
+        self.run.succeeded()
 
     async def bounded(self, name: str, function: "Callable[..., Awaitable[V]]", *value: "Any") -> "V":
         """Await `function(*value)`, a read or a write, and return its result.
@@ -221,9 +227,19 @@ class _UpdateCycle:
         the next cycle within the policy's limits, unless a write is in doubt and there is no `mine`.
         """
         step, self._step = self._step, "read"
+        inherit(error, self.run)
+        try:
+            return self._failed(step, error)
+        except Exception as broken:  # of `on` or `conflict`
+            if step == "write" or self.run.in_doubt:
+                leave_in_doubt(broken, self.run.operation, _UNKNOWABLE, self.run.runtime, self.run.started)
+            raise
+
+    def _failed(self, step: str, error: Exception) -> float | None:
         inner = inner_report(error, self.run)
         if step == "modify":
-            return self._after(error, PERMANENT, None, repeatable=False)
+            verdict = TRANSIENT if self.run.in_doubt else PERMANENT  # no outer run repeats a write that is in doubt
+            return self._after(error, verdict, None, repeatable=False)
         verdict = self._policy.verdict_of_error(error)
         if type(error) is AttemptTimeout or (inner is not None and inner.reason in _LEFT_OPEN):
             verdict = TRANSIENT

@@ -13,6 +13,7 @@ from forbear.grpc import codes
 from forbear.http.request import Request
 from forbear.http.request_ids import is_resumable
 from forbear.policy import Policy
+from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import RAISE
 from forbear.run.functions import refuse_async
 from forbear.run.runtime import current_runtime
@@ -117,6 +118,17 @@ class RetriedCall:
             vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
         )
 
+    def leave_in_doubt(self, error: Exception, judgement: Judgement, subject: "Subject | None" = None) -> None:
+        """Attach a report to `error`, which a function of the user raised while it judged a failed attempt.
+
+        It gets none if the `judgement`, that of the table alone, and the policy allow that the call is repeated.
+        """
+        if judgement.repeatable and self._policy.repeatable is not False:
+            return
+        run = self._begun(judgement.operation, subject)
+        unsafe = why_not(judgement, "the call")
+        leave_in_doubt(error, run.operation, unsafe, run.runtime, run.started, subject, run.attempt)
+
     def succeeded(self) -> None:
         """Enter a successful attempt in the policy's budget; notify the listeners if an earlier attempt failed."""
         if self._run is not None or self._spending is not None:
@@ -180,6 +192,15 @@ def check_word(parameter: str, word: object) -> None:
     """Raise TypeError for an async function by which a user vouches; `parameter` names it. Any other value passes."""
     if callable(word):
         refuse_async(f"`{parameter}`", word, "judge by the request or the response alone")
+
+
+def begun(verdict: Verdict) -> Verdict:
+    """Return `verdict` with NOT_EXECUTED turned into TRANSIENT, for an attempt that certainly began.
+
+    A part of its response or of its body was seen. Its outcome is unknown, even if the error claims that nothing was
+    executed, as a refused HTTP/2 stream does.
+    """
+    return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
 
 
 def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:

@@ -126,18 +126,29 @@ class Rpc:
         """
         if is_once(message):
             message, stuck = None, ONCE
-        judgement = self.judge(message)
-        code = status = errors.status_of(error)
-        if status is None:
-            code = errors.code_of(error)
-        else:
-            judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
-        verdict = self.verdict(error, judgement)
-        if on_error is not None and verdict.kind in _WORTH_IT:
-            on_error(error)
-        by_word = verdict.kind is Kind.NOT_EXECUTED and self._by_tables(error, judgement).kind is not Kind.NOT_EXECUTED
-        subject = RpcSubject(self.method.removeprefix("/"), self._resource(message))
-        return call.failed(error, verdict, judgement, code, stuck, self.option, subject, by_word=by_word)
+        try:
+            judgement = self.judge(message)
+            code = status = errors.status_of(error)
+            if status is None:
+                code = errors.code_of(error)
+            else:
+                judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
+            verdict = self.verdict(error, judgement)
+            if on_error is not None and verdict.kind in _WORTH_IT:
+                on_error(error)
+            by_word = (
+                verdict.kind is Kind.NOT_EXECUTED and self._by_tables(error, judgement).kind is not Kind.NOT_EXECUTED
+            )
+            subject = self._subject(message)
+            return call.failed(error, verdict, judgement, code, stuck, self.option, subject, by_word=by_word)
+        except Exception as broken:  # raised by a function of the user
+            judgement = self.judge(message, by_table=True)
+            if self._by_tables(error, judgement).kind is not Kind.NOT_EXECUTED:
+                call.leave_in_doubt(broken, judgement, self._subject(message))
+            raise
+
+    def _subject(self, message: object) -> RpcSubject:
+        return RpcSubject(self.method.removeprefix("/"), self._resource(message))
 
     def _resource(self, message: object) -> str | None:
         """Return the name of the resource that a request `message` to a known service has, None without one.
@@ -154,18 +165,18 @@ class Rpc:
                     return f"{value}/objects/{key}" if isinstance(key, str) and key else value
         return None
 
-    def judge(self, message: object) -> Judgement:
+    def judge(self, message: object, *, by_table: bool = False) -> Judgement:
         """Return the judgement on the safety of a call with `message`, by the table of its service.
 
         An RPC without a service is never safe. If the user vouches for the call, the judgement is repeatable and
-        `vouched`, unless it is refused or that of a session.
+        `vouched`, unless it is refused or that of a session. With `by_table`, the user's word does not count.
         """
         call = GrpcCall(self.method, message)
         if self.service is None:
             judgement = Judgement("grpc", call.name, Safety.NEVER)
         else:
             judgement = self.service.classify_call(call)
-        return vouched(judgement, call, self.vouch)
+        return judgement if by_table else vouched(judgement, call, self.vouch)
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failed attempt, by the RPC's service; a policy that is no service's overrules it.

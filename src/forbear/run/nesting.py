@@ -100,6 +100,16 @@ def harm_within(run: "OuterRun") -> "Report | None":
     return newest if newest is not None and _is_within(None, newest, run) else None
 
 
+def newest_harm() -> "Report | None":
+    """Return the newest report of this thread or task on what must not be repeated, None without one."""
+    return _newest_harmful.get()
+
+
+def settled(before: "Report | None") -> None:
+    """Forget the reports on what must not be repeated that are newer than `before`: their outcome is now known."""
+    _newest_harmful.set(before)
+
+
 def _harm_in(error: BaseException, run: "OuterRun", *, behind: bool = False) -> "Report | None":
     """Return the first report that `error` holds on what must not be repeated in the current attempt of `run`.
 

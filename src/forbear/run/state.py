@@ -9,12 +9,23 @@ from sys import intern
 
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
-from forbear.core.report import Attempt, Details, Report, RequestIds, attach, cause_of, context_of, reports_made, text_of
+from forbear.core.report import (
+    Attempt,
+    Details,
+    Report,
+    RequestIds,
+    attach,
+    cause_of,
+    context_of,
+    reports_made,
+    text_of,
+)
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.budget import PendingDelay
-from forbear.run.judges import delayed, why_stopped
+from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
 from forbear.run.endings import refusal_of
+from forbear.run.judges import delayed, why_stopped
 from forbear.run.nesting import RunOrigin, ended_within, gave_up, harm_within, inherit
 from forbear.run.runtime import AttemptTimeout, Runtime
 from forbear.run.spending import REFUSED, Spending
@@ -45,8 +56,6 @@ if TYPE_CHECKING:
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
-
-_UNSAFE = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
 
 _KEPT = 16
 """Number of failures kept from the beginning of a run, and from its end: a run may never end."""
@@ -111,25 +120,34 @@ class Run:
             return None
         if reports_made[0] != self.reports or context_of(error) is not None or cause_of(error) is not None:
             inherit(error, self)
-        verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
-        name, text = type(error).__qualname__, text_of(error)
-        rule: RetryPlan = plan.rule_of(error) if plan.others else plan
-        return self.after(verdict, error, name, text, repeatable=rule.repeats_calls, unsafe=_UNSAFE)
+        try:
+            verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
+            name, text = type(error).__qualname__, text_of(error)
+            rule: RetryPlan = plan.rule_of(error) if plan.others else plan
+            return self.after(verdict, error, name, text, repeatable=rule.repeats_calls, unsafe=UNSAFE_CALL)
+        except Exception as broken:
+            leave_call_in_doubt(broken, self)
+            raise
 
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait before the next attempt, None to return `value`: a success, or the last value.
 
         The policy's `on_result` judges the value; without it, any value is a success.
         """
-        verdict = self.plan.verdict_of_value(value) if self.plan.checks_values else None
-        self.refused = verdict is not None
-        if verdict is None:
-            self.succeeded()
-            return None
-        if reports_made[0] != self.reports and not self.plan.retry_exhausted and harm_within(self) is not None:
-            self.end()
-            return None
-        return self.after(verdict, None, *refusal_of(value), repeatable=self.plan.repeats_calls, response=value)
+        plan = self.plan
+        try:
+            verdict = plan.verdict_of_value(value) if plan.checks_values else None
+            self.refused = verdict is not None
+            if verdict is None:
+                self.succeeded()
+                return None
+            if reports_made[0] != self.reports and not plan.retry_exhausted and harm_within(self) is not None:
+                self.end()
+                return None
+            return self.after(verdict, None, *refusal_of(value), repeatable=plan.repeats_calls, response=value)
+        except Exception as broken:
+            leave_call_in_doubt(broken, self)
+            raise
 
     def succeeded(self) -> None:
         """Count a success in the budget, and notify the listeners if it took more than one attempt."""

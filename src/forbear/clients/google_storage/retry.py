@@ -159,21 +159,31 @@ class Retry(api_retry.Retry):
                 try:
                     value: T = func(*args, **kwargs) if chunk is None else chunk.resume()
                 except Exception as error:
-                    verdict = self._verdict(error)
-                    if listener is not None and verdict.kind in _WORTH_IT:
-                        listener(error)
-                    sending = chunk or sending_of(func)
-                    request = known if known is not None or sending is None else sending.request
-                    judgement = self._judgement(error, request, func)
-                    if judgement.session and sending is not None and not judgement.repeatable and sending.can_resume():
-                        # A chunk gets the full limits at its first failure, and again after progress of its session.
-                        if chunk is None or chunk.has_progressed():
-                            call = RetriedCall(self._policy, Start())
-                        chunk, judgement = sending, judgement.replace(repeatable=True)
-                    subject = request or request_of_error(error)
-                    cure = None if (known_cure := cure_of(judgement)) is None else f"{known_cure}, or {_VOUCH}"
-                    status = errors.status_of(error)
-                    delay = call.failed(error, verdict, judgement, status, subject=subject, cure=cure)
+                    try:
+                        verdict = self._verdict(error)
+                        if listener is not None and verdict.kind in _WORTH_IT:
+                            listener(error)
+                        sending = chunk or sending_of(func)
+                        request = known if known is not None or sending is None else sending.request
+                        judgement = self._judgement(error, request, func)
+                        if (
+                            judgement.session
+                            and sending is not None
+                            and not judgement.repeatable
+                            and sending.can_resume()
+                        ):
+                            # A chunk gets the full limits at its first failure, and again after progress of its session.
+                            if chunk is None or chunk.has_progressed():
+                                call = RetriedCall(self._policy, Start())
+                            chunk, judgement = sending, judgement.replace(repeatable=True)
+                        subject = request or request_of_error(error)
+                        cure = None if (known_cure := cure_of(judgement)) is None else f"{known_cure}, or {_VOUCH}"
+                        status = errors.status_of(error)
+                        delay = call.failed(error, verdict, judgement, status, subject=subject, cure=cure)
+                    except Exception as broken:  # of the predicate or of `on_error`
+                        if verdict_of(error).kind is not Kind.NOT_EXECUTED:
+                            call.leave_in_doubt(broken, self._judgement(error, known, func), request_of_error(error))
+                        raise
                     if delay is None:
                         _annotate(error, call.report)
                         raise

@@ -10,8 +10,8 @@ from types import AsyncGeneratorType
 from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
+from forbear.exchange.call import begun
 from forbear.exchange.http.download import Download, HandedOut, Refused
-from forbear.exchange.http.exchange import begun
 from forbear.exchange.http.port import AsyncPort, AsyncSender
 from forbear.exchange.http.responses import is_continued
 from forbear.run.budget import granted

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
+from forbear.exchange.call import begun
 from forbear.exchange.http.download import Download, HandedOut, Refused
-from forbear.exchange.http.exchange import begun
 from forbear.exchange.http.port import Port, Sender
 from forbear.exchange.http.responses import is_continued
 

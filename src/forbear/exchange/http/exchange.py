@@ -8,7 +8,7 @@ from forbear.core.events import Operation
 from forbear.core.report import Details, Report, attach, text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import FORBIDDEN, Start, is_only_of_user, why_not, with_proof, within_rules
+from forbear.exchange.call import FORBIDDEN, Start, begun, is_only_of_user, why_not, with_proof, within_rules
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.idempotency import IN_USE, IdempotencyKey
@@ -18,6 +18,7 @@ from forbear.http.status import reason, retry_after
 from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
+from forbear.run.doubt import leave_in_doubt
 from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
 from forbear.run.vouching import is_vouched
@@ -28,15 +29,6 @@ if TYPE_CHECKING:
     from forbear.http.request import HttpService
 
 _USUAL_PORTS = (80, 443)
-
-
-def begun(verdict: Verdict) -> Verdict:
-    """Return `verdict` with NOT_EXECUTED turned into TRANSIENT, for an attempt that certainly began.
-
-    A part of its response or of its body was seen. Its outcome is unknown, even if the error claims that nothing was
-    executed, as a refused HTTP/2 stream does.
-    """
-    return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
 
 
 class Exchange:
@@ -127,13 +119,20 @@ class Exchange:
         `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one,
         and `headers` are its headers. With it, or if the caller's own body stream raised, the request counts as begun.
         """
-        proven, verdict = verdict, self.verdict_of(error, verdict)
-        if done is not None or self._body.failed:
-            verdict = begun(verdict)
-        by_word = is_only_of_user(verdict, proven)
-        details = self.details(done, headers)
-        name, text = type(error).__qualname__, text_of(error)
-        return self._after(verdict, error, name, text, details, done=done, by_word=by_word)
+        is_begun = done is not None or self._body.failed
+        proven = begun(verdict) if is_begun else verdict
+        try:
+            verdict = self.verdict_of(error, verdict)
+            if is_begun:
+                verdict = begun(verdict)
+            by_word = is_only_of_user(verdict, proven)
+            details = self.details(done, headers)
+            name, text = type(error).__qualname__, text_of(error)
+            return self._after(verdict, error, name, text, details, done=done, by_word=by_word)
+        except Exception as broken:
+            if proven.kind is not Kind.NOT_EXECUTED:
+                self._leave_in_doubt(broken)
+            raise
 
     def verdict_of(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the verdict on an error: the adapter's `verdict` under a policy of a service, else that of the policy.
@@ -155,6 +154,13 @@ class Exchange:
         the client's `response`. After a status query that shows missing bytes of the chunk, the rest is to be sent at
         once (0.0).
         """
+        try:
+            return self._answered(status, headers, response)
+        except Exception as broken:
+            self._leave_in_doubt(broken)
+            raise
+
+    def _answered(self, status: int, headers: Mapping[str, str], response: object) -> float | None:
         policy = self.policy
         verdict = word = None
         if status >= 400:
@@ -206,6 +212,14 @@ class Exchange:
             unsafe=self._broke_after(status),
             details=self.details(status, headers),
         )
+
+    def _leave_in_doubt(self, error: Exception) -> None:
+        """Attach a report to `error`, which a function of the user raised, unless repeating the request is harmless."""
+        if self._judgement is None:
+            self._judgement = self.service.classify(self.request)  # `safe` raised it, and vouches for nothing
+        if not self.repeatable:
+            number = 1 if self._run is None else self._run.attempt
+            leave_in_doubt(error, self.operation, self.unsafe, self.runtime, self._started, self.request, number)
 
     def details(self, status: int | None, headers: Mapping[str, str]) -> Details:
         """Return what a support case needs of an attempt that failed now: the time, the status and the request ids.

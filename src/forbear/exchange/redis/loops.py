@@ -4,14 +4,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, TypeVar, cast
 
+from forbear.core.decide import Reason
 from forbear.core.report import reports_made, text_of
-from forbear.core.verdict import Kind, Verdict
+from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.exchange.call import FORBIDDEN, is_only_of_user, with_proof
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
 from forbear.policy import Policy
 from forbear.run.budget import granted
+from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import refusal_of
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
 from forbear.run.spending import Spending, admit
@@ -250,7 +252,11 @@ class CommandRun(Run):
         """
         if self._settings.tables or verdict.kind is Kind.CONFLICT or type(error) is AttemptTimeout:
             return verdict
-        return with_proof(self.plan.verdict_of_error(error), verdict)
+        try:
+            return with_proof(self.plan.verdict_of_error(error), verdict)
+        except Exception as broken:
+            self._leave_in_doubt(broken, verdict, self._work)
+            raise
 
     def failed_as(
         self, verdict: Verdict, error: Exception, work: Work | None = None, *, by_word: bool = False
@@ -264,16 +270,20 @@ class CommandRun(Run):
         text = without_arguments(text_of(error))[:_LONGEST_TEXT]
         if work.scripted and verdict.kind is Kind.TRANSIENT:
             self.in_doubt = True  # whatever a script answers, it may have written before
-        return self.after(
-            verdict,
-            error,
-            type(error).__qualname__,
-            text,
-            repeatable=work.repeatable and self._settings.may_repeat,
-            maybe_done=work.scripted or work.is_maybe_done(text),
-            unsafe=self._unsafe(work),
-            vouched=by_word or (work.vouched and verdict.kind is not Kind.NOT_EXECUTED),
-        )
+        try:
+            return self.after(
+                verdict,
+                error,
+                type(error).__qualname__,
+                text,
+                repeatable=work.repeatable and self._settings.may_repeat,
+                maybe_done=work.scripted or work.is_maybe_done(text),
+                unsafe=self._unsafe(work),
+                vouched=by_word or (work.vouched and verdict.kind is not Kind.NOT_EXECUTED),
+            )
+        except Exception as broken:
+            self._leave_in_doubt(broken, verdict_of(error, work), work)
+            raise
 
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value.
@@ -281,6 +291,13 @@ class CommandRun(Run):
         None is for an accepted value, which counts as a success, and for the last value of a run that gives up. If
         there are errors among the responses of a pipeline, only a Verdict of `on_result` counts.
         """
+        try:
+            return self._judged(value)
+        except Exception as broken:
+            self._leave_in_doubt(broken, TRANSIENT, self._work)
+            raise
+
+    def _judged(self, value: object) -> float | None:
         policy = self._policy
         verdict = policy.verdict_of_failed_value(value) if _has_errors(value) else policy.verdict_of_value(value)
         if verdict is None or verdict.kind is Kind.PERMANENT:
@@ -294,6 +311,15 @@ class CommandRun(Run):
             unsafe=self._unsafe(self._work),
             vouched=self._work.vouched or verdict.kind is Kind.NOT_EXECUTED,
         )
+
+    def _leave_in_doubt(self, error: Exception, verdict: Verdict, work: Work) -> None:
+        """Attach a report to `error`, which a function of the user raised, unless repeating the work is harmless.
+
+        `verdict` is the one by what was sent.
+        """
+        if verdict.kind is not Kind.NOT_EXECUTED and not (work.repeatable and self._settings.may_repeat):
+            unsafe = self._unsafe(work) or Reason.UNSAFE.value
+            leave_in_doubt(error, self.operation, unsafe, self.runtime, self.started, number=self.attempt)
 
     def _unsafe(self, work: Work) -> str | None:
         """Return why the work is not repeated, with the cure if the policy lets it work; None without a reason."""

@@ -1,0 +1,57 @@
+"""Errors of the user's own functions, raised while they judge an attempt that must not be repeated.
+
+Such an error takes the place of the response or of the client's error, and no run has given up yet. Without a report,
+an outer run could execute the request again.
+"""
+
+from forbear.core.decide import Reason
+from forbear.core.report import Attempt, Report, attach, text_of
+from forbear.run.nesting import gave_up, inherit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.run.runtime import Runtime
+    from forbear.run.state import Run, Subject
+
+UNSAFE_CALL = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
+"""The reason why a function is not called again."""
+
+
+def leave_in_doubt(
+    error: Exception,
+    operation: str,
+    unsafe: str,
+    runtime: "Runtime",
+    started: float,
+    subject: "Subject | None" = None,
+    number: int = 1,
+) -> None:
+    """Attach a report to `error`, which stops every outer run; the attempt that was judged must not be repeated.
+
+    `unsafe` says why not. `started` is the time before the first attempt. `subject` is the request, None if it is not
+    known. `number` is that of the attempt.
+    """
+    elapsed = runtime.monotonic() - started
+    failure = Attempt(number, type(error).__qualname__, text_of(error), elapsed, None, runtime.now())
+    report = Report(
+        operation,
+        (failure,),
+        elapsed,
+        Reason.UNSAFE,
+        unsafe,
+        omitted=number - 1,
+        method=None if subject is None else subject.method,
+        resource=None if subject is None else subject.resource,
+    )
+    gave_up(report, error)
+    attach(error, report)
+
+
+def leave_call_in_doubt(error: Exception, run: "Run") -> None:
+    """Let `error`, raised while `run` judged an attempt of a function, carry what must not be repeated of that attempt.
+
+    That is the function itself if the policy does not repeat it, else what an inner run gave up.
+    """
+    inherit(error, run)
+    if not run.plan.repeats_calls:
+        leave_in_doubt(error, run.operation, UNSAFE_CALL, run.runtime, run.started, number=run.attempt)
