@@ -35,6 +35,7 @@ _LEFT_OPEN = (Reason.UNSAFE, Reason.BODY)
 """Reasons for which an inner policy did not repeat a transient failure; the cycle may."""
 
 _UNKNOWABLE = "the write may have been applied, and without `mine` this cannot be checked"
+_UNFINISHED = "a write may have been applied, and the cycle failed before this was checked"
 
 
 def update(
@@ -232,14 +233,14 @@ class _UpdateCycle:
             return self._failed(step, error)
         except Exception as broken:  # of `on` or `conflict`
             if step == "write" or self.run.in_doubt:
-                leave_in_doubt(broken, self.run.operation, _UNKNOWABLE, self.run.runtime, self.run.started)
+                leave_in_doubt(broken, self.run.operation, _UNFINISHED, self.run.runtime, self.run.started)
             raise
 
     def _failed(self, step: str, error: Exception) -> float | None:
         inner = inner_report(error, self.run)
         if step == "modify":
             verdict = TRANSIENT if self.run.in_doubt else PERMANENT  # no outer run repeats a write that is in doubt
-            return self._after(error, verdict, None, repeatable=False)
+            return self._after(error, verdict, None, repeatable=False, unsafe=_UNFINISHED)
         verdict = self._policy.verdict_of_error(error)
         if type(error) is AttemptTimeout or (inner is not None and inner.reason in _LEFT_OPEN):
             verdict = TRANSIENT
@@ -268,7 +269,15 @@ class _UpdateCycle:
         _refuse_coroutine("conflict", is_conflict)
         return is_conflict
 
-    def _after(self, error: Exception, verdict: "Verdict", inner: "Report | None", *, repeatable: bool) -> float | None:
+    def _after(
+        self,
+        error: Exception,
+        verdict: "Verdict",
+        inner: "Report | None",
+        *,
+        repeatable: bool,
+        unsafe: str = _UNKNOWABLE,
+    ) -> float | None:
         blocked = Stop(Reason.EXHAUSTED) if verdict.exhausted and not self._policy.retry_exhausted else None
         if inner is not None and _tried_enough(inner) and not self._policy.retry_exhausted:
             if not self.run.in_doubt:
@@ -283,7 +292,7 @@ class _UpdateCycle:
             repeatable=repeatable,
             maybe_done=True,
             blocked=blocked,
-            unsafe=_UNKNOWABLE,
+            unsafe=unsafe,
         )
 
 

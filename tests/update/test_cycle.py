@@ -165,7 +165,7 @@ def test_errors_of_the_other_parts_come_out(drive: Driver, part: str) -> None:
         assert isinstance(outcome.error.__context__, Down)
     else:
         assert outcome.report is not None
-        assert (outcome.report.reason, outcome.report.maybe_done) == (Reason.PERMANENT, True)
+        assert (outcome.report.reason, outcome.report.maybe_done) == (Reason.UNSAFE, True)
 
 
 @every_driver

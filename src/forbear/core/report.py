@@ -285,9 +285,10 @@ def carried(
             yield carrier, report
             if not behind:
                 continue
-        is_error = isinstance(carrier, BaseException)
-        parts = [_look_up(carrier, "response")] if is_error or carrier is outcome else []
-        if is_error:
+        parts: list[Any] = []
+        if carrier is outcome or isinstance(carrier, BaseException):
+            parts.append(_look_up(carrier, "response"))
+        if isinstance(carrier, BaseException):
             parts += _parts(carrier)
             parts += [context_of(carrier)] if behind else []
         for part in parts:
@@ -297,7 +298,7 @@ def carried(
 
 
 def _parts(error: BaseException) -> "list[BaseException]":
-    """Return the exceptions that `error` holds: its first argument, its cause, and the first 1000 members of a group."""
+    """Return the exceptions that `error` holds: its first argument, its cause, and members of its group."""
     parts: list[Any] = [*_tuple(error, "args")[:1], cause_of(error)]
     if isinstance(error, BaseExceptionGroup):
         parts += _tuple(error, "exceptions")[:_MOST_CARRIERS]  # pyright: ignore[reportUnknownArgumentType]

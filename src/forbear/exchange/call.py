@@ -23,7 +23,7 @@ from forbear.services import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.run.state import Subject
+    from forbear.protocols import Subject
 
 FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repeatable=False)"
 

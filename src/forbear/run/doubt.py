@@ -10,8 +10,9 @@ from forbear.run.nesting import gave_up, inherit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.protocols import Subject
     from forbear.run.runtime import Runtime
-    from forbear.run.state import Run, Subject
+    from forbear.run.state import Run
 
 UNSAFE_CALL = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
 """The reason why a function is not called again."""

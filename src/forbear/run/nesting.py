@@ -11,7 +11,17 @@ An inner run that gave up because a repeat could do harm stops a function's run,
 from contextvars import ContextVar
 
 from forbear.core.decide import Reason
-from forbear.core.report import Report, attach, carried, carried_by, carry, cause_of, context_of, traceback_of
+from forbear.core.report import (
+    Report,
+    attach,
+    carried,
+    carried_by,
+    carry,
+    cause_of,
+    context_of,
+    reports_made,
+    traceback_of,
+)
 from forbear.run.listeners import is_notified
 from forbear.run.remote import remote_report
 
@@ -85,6 +95,9 @@ def inherit(error: BaseException, run: "OuterRun") -> None:
     chain of `error`: causes and contexts, even suppressed ones. Older reports do not count, because the run may have
     begun in an `except` block. The report comes with a note, unless a traceback of `error` shows the note anyway.
     """
+    is_chained = cause_of(error) is not None or context_of(error) is not None
+    if reports_made[0] == run.reports and not is_chained:
+        return
     shown = _harm_in(error, run)
     if shown is not None:
         carry(error, shown)

@@ -9,17 +9,7 @@ from sys import intern
 
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
-from forbear.core.report import (
-    Attempt,
-    Details,
-    Report,
-    RequestIds,
-    attach,
-    cause_of,
-    context_of,
-    reports_made,
-    text_of,
-)
+from forbear.core.report import Attempt, Details, Report, RequestIds, attach, reports_made, text_of
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.budget import PendingDelay
@@ -33,9 +23,7 @@ from forbear.run.switch import ever_off, ever_stopping, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    from forbear.protocols import RetryPlan
+    from forbear.protocols import RetryPlan, Subject
 
     Failure = tuple[Verdict, Exception | None, str, str, float, Details]
     """A failed attempt: its verdict, its error if there is one, its name and text, the seconds elapsed, its details."""
@@ -45,14 +33,6 @@ if TYPE_CHECKING:
         | tuple[int, str, str, float, float | None]
         | tuple[int, str, str, float, float | None, float, int | str | None, RequestIds]
     )
-
-    class Subject(Protocol):
-        """The protocol of what a run sends, as reports name it."""
-
-        @property
-        def method(self) -> str: ...
-        @property
-        def resource(self) -> str | None: ...
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
@@ -118,8 +98,7 @@ class Run:
         if self.spending is not None and self.spending.refused:
             self.refuse(error)
             return None
-        if reports_made[0] != self.reports or context_of(error) is not None or cause_of(error) is not None:
-            inherit(error, self)
+        inherit(error, self)
         try:
             verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
             name, text = type(error).__qualname__, text_of(error)

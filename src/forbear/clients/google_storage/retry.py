@@ -166,13 +166,9 @@ class Retry(api_retry.Retry):
                         sending = chunk or sending_of(func)
                         request = known if known is not None or sending is None else sending.request
                         judgement = self._judgement(error, request, func)
-                        if (
-                            judgement.session
-                            and sending is not None
-                            and not judgement.repeatable
-                            and sending.can_resume()
-                        ):
-                            # A chunk gets the full limits at its first failure, and again after progress of its session.
+                        is_chunk = judgement.session and not judgement.repeatable
+                        if is_chunk and sending is not None and sending.can_resume():
+                            # A chunk gets the full limits at its first failure, and again when its session progresses.
                             if chunk is None or chunk.has_progressed():
                                 call = RetriedCall(self._policy, Start())
                             chunk, judgement = sending, judgement.replace(repeatable=True)
