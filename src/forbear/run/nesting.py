@@ -77,6 +77,11 @@ class RunOrigin:
         self.entry = None if traceback is None else _entry(traceback)
 
 
+def is_final(report: "Report") -> bool:
+    """Return whether an outer run stops, too: the run reached a limit, or a repeat could do harm."""
+    return report.reason in _FINAL
+
+
 def gave_up(report: "Report", outcome: object) -> None:
     """Record `report` as the newest of this thread or task, with the id of the `outcome` that it is about.
 

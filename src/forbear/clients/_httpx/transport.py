@@ -4,8 +4,9 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from forbear.clients._httpx.errors import HttpxLibrary
+from forbear.clients._httpx.numbered import given_up, remember, stop_repeat
 from forbear.clients._httpx.port import AsyncHttpxPort, HttpxPort
-from forbear.core.report import EXTENSION
+from forbear.core.report import ATTRIBUTE, EXTENSION, Report
 from forbear.exchange.http import adrive, drive
 from forbear.exchange.http.options import BUFFER, HttpOptions, key_of
 from forbear.exchange.http.responses import WHOLE_OR_PART, FirstResult
@@ -53,6 +54,12 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
 Transport = TypeVar("Transport")
 Req = TypeVar("Req")
 Resp = TypeVar("Resp")
+
+
+def _attach_report(response: Any, report: Report) -> None:
+    """Attach a report to a response, in its extensions and as an attribute, which pickling keeps."""
+    response.extensions[EXTENSION] = report
+    setattr(response, ATTRIBUTE, report)
 
 
 _OF_THE_OTHER_STYLE = frozenset({
@@ -137,6 +144,8 @@ class SyncRetrying(_Retrying[Transport, Req, Resp]):
         options = self._options_for(request)
         if options is None:
             return send(request)
+        if given_up.get() is not None:
+            stop_repeat(self._library, request)
         port = HttpxPort(options, self._library, send, request)
         if port.is_plain and request.method == "GET":  # most requests are plain, and nearly all of them succeed at once
             try:
@@ -147,9 +156,14 @@ class SyncRetrying(_Retrying[Transport, Req, Resp]):
                 if response.status_code in WHOLE_OR_PART:
                     return self._readable(port, response)
                 port.outcome = FirstResult(response)
-        response = drive.drive(port)
+        try:
+            response = drive.drive(port)
+        except Exception:
+            remember(request, port.report)
+            raise
         if port.report is not None:
-            response.extensions[EXTENSION] = port.report
+            _attach_report(response, port.report)
+            remember(request, port.report, response)
         return self._readable(port, response) if port.needs_reader(response) else response
 
     def _readable(self, port: HttpxPort, response: Any) -> Any:
@@ -194,6 +208,8 @@ class AsyncRetrying(_Retrying[Transport, Req, Resp]):
         options = self._options_for(request)
         if options is None:
             return await send(request)
+        if given_up.get() is not None:
+            stop_repeat(self._library, request)
         port = AsyncHttpxPort(options, self._library, send, request)
         if port.is_plain and request.method == "GET":
             try:
@@ -204,9 +220,14 @@ class AsyncRetrying(_Retrying[Transport, Req, Resp]):
                 if response.status_code in WHOLE_OR_PART:
                     return self._readable(port, response)
                 port.outcome = FirstResult(response)
-        response = await adrive.drive(port)
+        try:
+            response = await adrive.drive(port)
+        except Exception:
+            remember(request, port.report)
+            raise
         if port.report is not None:
-            response.extensions[EXTENSION] = port.report
+            _attach_report(response, port.report)
+            remember(request, port.report, response)
         return self._readable(port, response) if port.needs_reader(response) else response
 
     def _readable(self, port: AsyncHttpxPort, response: Any) -> Any:

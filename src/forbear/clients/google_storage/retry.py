@@ -23,10 +23,11 @@ from forbear.clients.google_storage.calls import (
     verdict_of,
 )
 from forbear.clients.google_storage.cures import cure_of
+from forbear.clients.requests.response import attach_report
 from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
-from forbear.core.report import ATTRIBUTE, Report
+from forbear.core.report import Report
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import RetriedCall, Start
@@ -261,7 +262,7 @@ def _annotate(error: Exception, report: Report | None) -> None:
     """Set the report on the response of `error`, if both exist: for uploads the client raises a new error with it."""
     response = getattr(error, "response", None)
     if report is not None and response is not None:
-        setattr(response, ATTRIBUTE, report)
+        attach_report(response, report)
 
 
 def is_generation_specified(query_params: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ except ImportError as error:
     ) from error
 
 from forbear.clients.requests.port import RequestsPort
-from forbear.clients.requests.response import continued, read
+from forbear.clients.requests.response import attach_report, continued, read
 from forbear.exchange.http.drive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions, key_of
 from forbear.http.vouch import Vouch
@@ -97,6 +97,5 @@ class RetryAdapter(HTTPAdapter):
             else:
                 read(port, response)  # the session would, and takes longer
         if port.report is not None:
-            untyped: Any = response
-            untyped.__forbear_report__ = port.report
+            attach_report(response, port.report)
         return response

@@ -7,11 +7,19 @@ import requests
 import urllib3
 from requests.exceptions import ChunkedEncodingError, RequestException
 
-from forbear.core.report import attach, report
+from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Reader
 from forbear.exchange.http.port import Port
 
 _PIECE = 64 * 1024
+
+
+def attach_report(response: Any, report: Report) -> None:
+    """Attach a report to a response. Pickling keeps it, also in the error of `raise_for_status()`."""
+    setattr(response, ATTRIBUTE, report)
+    kept: object = getattr(response, "__attrs__", None)
+    if isinstance(kept, list):
+        response.__attrs__ = [*kept, ATTRIBUTE]
 
 
 def pieces(response: requests.Response) -> Iterator[bytes]:
