@@ -98,7 +98,7 @@ def inherit(error: BaseException, run: "OuterRun") -> None:
     An inner run made that report during the current attempt of `run`. It was made in this thread or task, whatever
     became of its error. Or it was made in another one, or in another process, and its error is in a group or in the
     chain of `error`: causes and contexts, even suppressed ones. Older reports do not count, because the run may have
-    begun in an `except` block. The report comes with a note, unless a traceback of `error` shows the note anyway.
+    begun in an `except` block. The report comes with its note, unless `report(error)` finds it anyway.
     """
     is_chained = cause_of(error) is not None or context_of(error) is not None
     if reports_made[0] == run.reports and not is_chained:
