@@ -125,6 +125,8 @@ class Exchange:
             verdict = self.verdict_of(error, verdict)
             if is_begun:
                 verdict = begun(verdict)
+                if self._body.failed and verdict.kind is Kind.PERMANENT and not self.repeatable:
+                    verdict = TRANSIENT  # the server may have all of the body that it expected
             by_word = is_only_of_user(verdict, proven)
             details = self.details(done, headers)
             name, text = type(error).__qualname__, text_of(error)

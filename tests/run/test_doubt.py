@@ -1,0 +1,67 @@
+"""Errors of the user's own judging functions: they carry what must not be repeated of the attempt that they judged."""
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from forbear.core.decide import Reason
+from forbear.core.report import report
+from forbear.testing.script import Script
+from forbear.testing.virtual_time import virtual_time
+from tests.support.run.cases import BUSY, Busy
+from tests.support.run.shapes import (
+    INNER,
+    OUTER,
+)
+
+BREAKING = {
+    "on": lambda fail: {"on": fail},
+    "delay": lambda fail: {"delay": fail},
+    "stop": lambda fail: {"stop": fail},
+    "on_result": lambda fail: {"on_result": fail},
+}
+
+
+@pytest.mark.parametrize("options", BREAKING.values(), ids=BREAKING)
+@pytest.mark.parametrize("own", [True, False], ids=["not-repeatable", "inner-unsafe"])
+def test_a_judge_that_raises(options: Callable[[Any], dict[str, Any]], own: bool) -> None:
+    """Its error takes the place of what it judged, and says that this must not be repeated."""
+    made = 0
+
+    def fail(thing: object) -> Any:
+        raise KeyError(thing)
+
+    chosen = options(fail)
+
+    def pay() -> object:
+        nonlocal made
+        made += 1
+        if not own:
+            with contextlib.suppress(Busy):
+                INNER.call(Script(Busy))
+        if "on_result" in chosen:
+            return made
+        raise Busy
+
+    policy = BUSY.replace(**chosen)
+    policy = policy.with_repeatable(False) if own else policy.replace(retry_exhausted=True)
+    with virtual_time(), pytest.raises((KeyError, Busy)) as caught:  # a run that must stop does not ask `stop`
+        OUTER.call(policy.call, pay)
+    assert made == 1
+    found = report(caught.value)
+    assert found is not None
+    assert found.reason is Reason.UNSAFE
+
+
+def test_a_judge_that_raises_where_repeats_are_harmless() -> None:
+    """Then its error is like any other."""
+    script = Script(Busy, Busy, Busy)
+
+    def fail(thing: object) -> Any:
+        raise KeyError(thing)
+
+    with virtual_time(), pytest.raises(KeyError):
+        OUTER.call(BUSY.with_on(fail).call, script)
+    assert len(script.calls) == 3
