@@ -134,7 +134,7 @@ def test_a_run_in_the_handler_of_an_older_failure(driver: Driver) -> None:
             raised_anew(Payments())
         except Failed:
             outcome = driver(OUTER, Failed, Broken, "done")
-    assert (outcome.value, len(outcome.calls)) == ("done", 3)
+            assert (outcome.value, len(outcome.calls)) == ("done", 3)
 
 
 def test_a_handled_failure_before_the_run() -> None:
