@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from forbear.core.decide import Reason
-from forbear.core.report import EXTENSION, Attempt, Report, attach, carried, report, reports_made, text_of
+from forbear.core.report import EXTENSION, Attempt, Report, attach, carried, carry, report, reports_made, text_of
 
 TEXT = "limit of 2 attempts reached"
 TWO = (Attempt(1, "OSError", "lost", 0.25, 1), Attempt(2, "OSError", "lost again", 31.21))
@@ -311,3 +311,23 @@ def test_looking_for_reports_ends() -> None:
     for _ in range(50):
         group = ExceptionGroup("more", [group, *group.exceptions[:10]])
     assert report(group) is None
+
+
+def test_reports_behind_an_error() -> None:
+    """With `behind`, contexts are searched, suppressed ones too, and so is what an error with a report holds."""
+    first, last = carrying(OSError("lost")), carrying(KeyError("last"))
+    last.__context__ = first
+    last.__suppress_context__ = True
+    assert [carrier for carrier, _ in carried(last)] == [last]
+    assert [carrier for carrier, _ in carried(last, behind=True)] == [last, first]
+    first.__context__ = last
+    assert len(list(carried(last, behind=True))) == 2
+    assert list(carried(last, read=lambda carrier: None)) == []
+
+
+def test_carried_without_a_note() -> None:
+    """An error may carry a report that another one shows."""
+    error = OSError("lost")
+    carry(error, made())
+    assert report(error) == made()
+    assert not hasattr(error, "__notes__")

@@ -238,6 +238,24 @@ def test_with_predicate_and_on_error(cloud: Cloud, bucket: Any) -> None:
     assert len(told) == 1
 
 
+@pytest.mark.parametrize("part", ["predicate", "on_error"])
+def test_a_function_that_raises(cloud: Cloud, bucket: Any, part: str) -> None:
+    """Its error takes the place of the client's; no outer policy repeats the write, but it may repeat a read."""
+
+    def fail(error: Exception) -> bool:
+        raise KeyError(part)
+
+    retry = ours.Retry(on_error=fail) if part == "on_error" else ours.DEFAULT_RETRY.with_predicate(fail)
+    outer = forbear.retry(on=Exception, attempts=3, backoff=forbear.Constant(0))
+    for call, times in ((bucket.update, 1), (bucket.reload, 3)):
+        cloud.clear_faults()
+        cloud.fault(Fault.status(503, times=9))
+        before = len(cloud.requests)
+        with virtual_time(), pytest.raises(KeyError):
+            outer.call(call, retry=retry)
+        assert len(cloud.requests) - before == times
+
+
 def test_the_caller_may_know_better(cloud: Cloud, bucket: Any) -> None:
     """`with_repeatable` overrules the table, and survives the other `with_…` methods."""
     cloud.fault(Fault.status(503, times=1))
