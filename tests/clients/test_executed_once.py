@@ -59,8 +59,8 @@ def _with_requests(url: str, **options: Any) -> None:
 
 async def _with_aiohttp(url: str, **options: Any) -> None:
     middlewares = (RetryMiddleware(**options),)
-    async with aiohttp.ClientSession(middlewares=middlewares, raise_for_status=True) as session:
-        await session.post(url, data=b"x")
+    async with aiohttp.ClientSession(middlewares=middlewares) as session:
+        (await session.post(url, data=b"x")).raise_for_status()
 
 
 def _with_urllib3(url: str, **options: Any) -> None:

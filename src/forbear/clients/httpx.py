@@ -10,6 +10,8 @@ from forbear.clients._httpx.install import installer
 from forbear.clients._httpx.transport import DOCUMENTATION, AsyncRetrying, SyncRetrying
 
 _LIBRARY = HttpxLibrary(httpx)
+GivenUpResponse = _LIBRARY.GivenUpResponse
+"""The class of a response on which forbear gave up. It is here so that pickle finds it."""
 
 
 class RetryTransport(SyncRetrying[httpx.BaseTransport, httpx.Request, httpx.Response], httpx.BaseTransport):  # noqa: D101

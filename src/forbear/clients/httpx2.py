@@ -10,6 +10,8 @@ from forbear.clients._httpx.install import installer
 from forbear.clients._httpx.transport import DOCUMENTATION, AsyncRetrying, SyncRetrying
 
 _LIBRARY = HttpxLibrary(httpx2)
+GivenUpResponse = _LIBRARY.GivenUpResponse
+"""The class of a response on which forbear gave up. It is here so that pickle finds it."""
 
 
 class RetryTransport(SyncRetrying[httpx2.BaseTransport, httpx2.Request, httpx2.Response], httpx2.BaseTransport):  # noqa: D101

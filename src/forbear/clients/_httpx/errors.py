@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from forbear.clients._given_up import GivenUp
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.drive import Reader
@@ -47,6 +48,8 @@ class HttpxLibrary:
         self.ResponseBody: Any = type("ResponseBody", (Reader, module.SyncByteStream), slots)
         self.AsyncRequestBody: Any = type("AsyncRequestBody", (_RequestBody, module.AsyncByteStream), {})
         self.AsyncResponseBody: Any = type("AsyncResponseBody", (AsyncReader, module.AsyncByteStream), slots)
+        own = f"forbear.clients.{module.__name__}"  # where pickle finds the class
+        self.GivenUpResponse: Any = type("GivenUpResponse", (GivenUp, module.Response), {"__module__": own})
 
     def verdict(self, error: Exception) -> Verdict:
         """Return the verdict on an error raised before a response began; `exchange.begun` corrects a later one.

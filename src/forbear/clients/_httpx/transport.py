@@ -56,10 +56,15 @@ Req = TypeVar("Req")
 Resp = TypeVar("Resp")
 
 
-def _attach_report(response: Any, report: Report) -> None:
-    """Attach a report to a response, in its extensions and as an attribute, which pickling keeps."""
+def _attach_report(library: HttpxLibrary, response: Any, report: Report) -> None:
+    """Attach a report to a response, in its extensions and as an attribute, which it keeps when it is pickled.
+
+    The error of its `raise_for_status()` gets the report, too.
+    """
     response.extensions[EXTENSION] = report
     setattr(response, ATTRIBUTE, report)
+    if type(response) is library.module.Response:
+        response.__class__ = library.GivenUpResponse
 
 
 _OF_THE_OTHER_STYLE = frozenset({
@@ -162,7 +167,7 @@ class SyncRetrying(_Retrying[Transport, Req, Resp]):
             remember(request, port.report)
             raise
         if port.report is not None:
-            _attach_report(response, port.report)
+            _attach_report(self._library, response, port.report)
             remember(request, port.report, response)
         return self._readable(port, response) if port.needs_reader(response) else response
 
@@ -226,7 +231,7 @@ class AsyncRetrying(_Retrying[Transport, Req, Resp]):
             remember(request, port.report)
             raise
         if port.report is not None:
-            _attach_report(response, port.report)
+            _attach_report(self._library, response, port.report)
             remember(request, port.report, response)
         return self._readable(port, response) if port.needs_reader(response) else response
 

@@ -6,14 +6,13 @@ Everything in aiohttp that reads a body, `response.content` included, waits for 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from typing import Any
-from weakref import ref
 
-from aiohttp import ClientPayloadError, ClientResponse, ClientResponseError, StreamReader
+from aiohttp import ClientPayloadError, ClientResponse, StreamReader
 from aiohttp.base_protocol import BaseProtocol
 
-from forbear.core.report import Report, attach
+from forbear.clients._given_up import GivenUp, given_up
+from forbear.core.report import Report
 from forbear.exchange.http.adrive import AsyncReader
 
 _LIMIT = 64 * 1024
@@ -60,18 +59,8 @@ def attach_report(response: ClientResponse, report: Report) -> None:
     """Attach a report to a response, and to the error that its `raise_for_status()` raises."""
     untyped: Any = response
     untyped.__forbear_report__ = report
-    untyped.raise_for_status = partial(_raise_for_status, ref(response), report)
-
-
-def _raise_for_status(weak: "ref[ClientResponse]", report: Report) -> None:
-    response = weak()
-    if response is None:
-        return  # the caller of this method holds the response
-    try:
-        type(response).raise_for_status(response)
-    except ClientResponseError as error:
-        attach(error, report)
-        raise
+    if not issubclass(type(response), GivenUp):
+        untyped.__class__ = given_up(type(response))
 
 
 class Continued(StreamReader):

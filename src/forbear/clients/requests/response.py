@@ -7,6 +7,7 @@ import requests
 import urllib3
 from requests.exceptions import ChunkedEncodingError, RequestException
 
+from forbear.clients._given_up import GivenUp
 from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Reader
 from forbear.exchange.http.port import Port
@@ -14,12 +15,21 @@ from forbear.exchange.http.port import Port
 _PIECE = 64 * 1024
 
 
+class GivenUpResponse(GivenUp, requests.Response):
+    """A response on which forbear gave up."""
+
+
 def attach_report(response: Any, report: Report) -> None:
-    """Attach a report to a response. Pickling keeps it, also in the error of `raise_for_status()`."""
+    """Attach a report to a response, which keeps it when it is pickled.
+
+    The error of its `raise_for_status()` gets the report, too.
+    """
     setattr(response, ATTRIBUTE, report)
-    kept: object = getattr(response, "__attrs__", None)
-    if isinstance(kept, list):
-        response.__attrs__ = [*kept, ATTRIBUTE]
+    if isinstance(response, requests.Response):
+        known: Any = response
+        known.__attrs__ = [*response.__attrs__, ATTRIBUTE]
+        if type(response) is requests.Response:
+            known.__class__ = GivenUpResponse
 
 
 def pieces(response: requests.Response) -> Iterator[bytes]:
@@ -78,7 +88,7 @@ def continued(port: Port[requests.Response], response: requests.Response) -> req
     return copy
 
 
-class _Response(requests.Response):
+class _Response(GivenUp, requests.Response):
     """A response whose `iter_content` copies the report of a broken body to the error that requests makes of it."""
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
