@@ -45,7 +45,8 @@ async def _in_a_group(request: aiohttp.ClientRequest, handler: aiohttp.ClientHan
             task = group.create_task(handler(request))  # type: ignore[arg-type,var-annotated]
     except* aiohttp.ClientError as several:
         raise several.exceptions[0] from None
-    return task.result()
+    response: aiohttp.ClientResponse = task.result()
+    return response
 
 
 async def _renamed(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
@@ -63,7 +64,8 @@ OUTER = [_as_it_is, _in_a_task, _shielded, _gathered, _timed, _in_a_group, _rena
 async def test_nothing_is_sent_again_behind_other_middlewares(outer: Any, per_request: bool) -> None:
     """Whatever tasks they run the request in, and whichever error of a broken connection they raise."""
     middlewares = (outer, RetryMiddleware(cloud_storage.policy), _in_a_task)
-    of_session, of_call = ((), {"middlewares": middlewares}) if per_request else (middlewares, {})
+    of_session = () if per_request else middlewares
+    of_call: Any = {"middlewares": middlewares} if per_request else {}
     for method, data in (("PUT", b"x"), ("DELETE", None)):
         with Wire(reply(200), Answer(end="close")) as wire, virtual_time():
             async with aiohttp.ClientSession(middlewares=of_session) as session:

@@ -25,12 +25,12 @@ def test_an_sdk_with_retries_of_its_own(
     monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: type[Exception], vouched: bool, times: int
 ) -> None:
     """The last attempt of forbear is the last one, and an outer policy does not begin again."""
-    monkeypatch.setattr(openai._base_client.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(openai.OpenAI, "_sleep_for_retry", lambda self, **details: None)
     with Wire(answer) as wire, virtual_time():
         safe = f"POST {wire.url}/v1/*/*" if vouched else ()
         made = openai.OpenAI(api_key="k", base_url=f"{wire.url}/v1", max_retries=0)
         with install(made, POLICY, safe=safe) as client:
-            asking = client.with_options(max_retries=3)
+            asking: Any = client.with_options(max_retries=3)
             outer = forbear.retry(on=openai.APIError, attempts=2, backoff=forbear.Constant(0))
             with pytest.raises(kind) as caught:
                 outer.call(asking.chat.completions.create, **CHAT)

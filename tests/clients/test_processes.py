@@ -119,7 +119,12 @@ def test_through_processes(method: str) -> None:
         def submitted(work: Any, *args: Any) -> object:
             return executor.submit(work, *args).result()
 
-        for run in (submitted, lambda work, *args: pool.apply(work, args)):
+        def applied(work: Any, *args: Any) -> object:
+            return pool.apply(work, args)
+
+        runs: list[Any] = [submitted, applied]
+        for run in runs:
+            work: Any
             for work, answer, args in CASES if run is not submitted else [*CASES, *UNPICKLABLE]:
                 with Wire(answer) as wire:
                     with pytest.raises(Exception):  # noqa: B017, PT011

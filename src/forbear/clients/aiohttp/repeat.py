@@ -26,11 +26,11 @@ class _GivenUp(Trace):
         self.request: ClientRequest | None = request
         self.error: Exception | None = error
 
-    async def send_request_exception(self, *details: Any) -> None:
+    async def send_request_exception(self, *args: Any, **kwargs: Any) -> None:
         """Forget the error: the call ends with one."""
         self.request = self.error = None
 
-    async def send_request_end(self, *details: Any) -> None:
+    async def send_request_end(self, *args: Any, **kwargs: Any) -> None:
         """Forget the error: an outer middleware has replaced it by a response."""
         self.request = self.error = None
 

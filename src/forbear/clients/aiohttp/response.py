@@ -6,7 +6,7 @@ Everything in aiohttp that reads a body, `response.content` included, waits for 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import ClientPayloadError, ClientResponse, StreamReader
 from aiohttp.base_protocol import BaseProtocol
@@ -57,10 +57,10 @@ async def settled(response: ClientResponse) -> None:
 
 def attach_report(response: ClientResponse, report: Report) -> None:
     """Attach a report to a response, and to the error that its `raise_for_status()` raises."""
-    untyped: Any = response
+    untyped, kind = cast("Any", response), cast("Any", type(response))
     untyped.__forbear_report__ = report
-    if not issubclass(type(response), GivenUp):
-        untyped.__class__ = given_up(type(response))
+    if GivenUp not in kind.__mro__:
+        untyped.__class__ = given_up(kind)
 
 
 class Continued(StreamReader):
