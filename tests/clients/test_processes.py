@@ -128,7 +128,7 @@ def test_through_processes(method: str) -> None:
             for work, answer, args in CASES if run is not submitted else [*CASES, *UNPICKLABLE]:
                 with Wire(answer) as wire:
                     with pytest.raises(Exception):  # noqa: B017, PT011
-                        OUTER.call(run, work, *args, wire.url)
+                        OUTER.call(lambda run=run, work=work, args=args, url=wire.url: run(work, *args, url))
                     assert len(wire.seen) == 1, (work, answer)
             with Wire(BUSY) as wire:
                 policy = OUTER.with_on_result(lambda response: response.status_code == 503)
