@@ -138,7 +138,7 @@ def test_a_run_in_the_handler_of_an_older_failure(driver: Driver) -> None:
 
 
 def test_a_handled_failure_before_the_run() -> None:
-    """What was given up in this thread before the run began does not count."""
+    """A failure in this thread before the run began does not count."""
     script = Script(Failed, "done")
     with virtual_time():
         with contextlib.suppress(Busy):
@@ -147,7 +147,7 @@ def test_a_handled_failure_before_the_run() -> None:
 
 
 def test_the_failure_of_another_task() -> None:
-    """What another task gives up meanwhile does not count."""
+    """A failure in another task meanwhile does not count."""
     script = Script(Failed, "done")
 
     async def attempt() -> object:
@@ -224,7 +224,7 @@ def test_cycles_of_causes_and_contexts_end() -> None:
 
 
 def test_nothing_is_kept_alive() -> None:
-    """What a thread remembers of a failure has no frames and no errors."""
+    """A thread remembers no frames and no errors of a failure."""
     with virtual_time(), pytest.raises(Failed) as caught:
         OUTER.call(swallowed, Payments())
     remembered = weakref.ref(caught.value)

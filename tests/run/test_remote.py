@@ -1,4 +1,4 @@
-"""What must not be repeated is still known when the error comes from a worker process."""
+"""Errors of worker processes say what must not be repeated."""
 
 import concurrent.futures.process
 import contextlib
@@ -30,7 +30,7 @@ from tests.support.run.shapes import (
 _process: Any = concurrent.futures.process
 _pool: Any = pool
 SENT = [_process._ExceptionWithTraceback, _pool.ExceptionWithTraceback]
-"""What the executors of processes pickle in place of an error."""
+"""The objects that the executors of processes pickle in place of an error."""
 
 
 def _twice(pay: Function) -> None:

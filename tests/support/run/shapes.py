@@ -99,7 +99,7 @@ def copied(pay: Function) -> None:
 
 
 def pickled(pay: Function) -> None:
-    """What pickle restores, without cause and context."""
+    """A copy made by pickle, without cause and context."""
     try:
         raised_from(pay)
     except Failed as error:
