@@ -331,3 +331,10 @@ def test_carried_without_a_note() -> None:
     carry(error, made())
     assert report(error) == made()
     assert not hasattr(error, "__notes__")
+
+
+def test_a_response_without_a_report() -> None:
+    """The response of an error is looked at, and not searched further."""
+    error = OSError("failed")
+    error.response = SimpleNamespace(response=carrying(OSError("another")))  # type: ignore[attr-defined]
+    assert report(error) is None
