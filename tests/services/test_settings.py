@@ -48,7 +48,8 @@ def test_what_are_no_statuses(service: Callable[..., Any], statuses: object, err
 
 
 @pytest.mark.parametrize(
-    ("service", "flag"), [(CloudStorage, "disputed"), (CloudStorage, "documented"), (Iam, "retry_not_found")]
+    ("service", "flag"),
+    [(CloudStorage, "disputed"), (CloudStorage, "documented"), (Iam, "documented"), (Iam, "retry_not_found")],
 )
 def test_flags_are_true_or_false(service: Callable[..., Any], flag: str) -> None:
     """A word such as "no" would count as true."""

@@ -106,26 +106,28 @@ def rows(path: Path) -> tuple[Row, ...]:
 class Api:
     """The operations in the rows of some tables, found by method and path or by RPC.
 
-    `service` is the name in judgements. Raises ValueError for two operations with one method and path, and for rows of
-    one RPC that disagree.
+    `service` is the name in judgements. With `documented` the rule of the service's own page replaces that of the row,
+    where the page has one. Raises ValueError for two operations with one method and path, and for rows of one RPC that
+    disagree.
     """
 
     __slots__ = ("_matcher", "_procedures")
 
-    def __init__(self, service: str, rows: Iterable[Row]) -> None:
+    def __init__(self, service: str, rows: Iterable[Row], *, documented: bool = False) -> None:
         self._matcher: Matcher[HttpOperation] = Matcher()
         self._procedures: dict[str, RpcOperation] = {}
         known: dict[str, object] = {}
         for row in rows:
             method, paths, rpc = row.where
-            operation = HttpOperation(service, row)
+            rule = row.documented if documented else None
+            operation = HttpOperation(service, row, rule)
             for path in paths.split("|"):
                 self._matcher.add(method, path, operation)
             if rpc:
-                facts = (row.rule, row.maybe_done, row.effect)
+                facts = (row.rule, row.documented, row.maybe_done, row.effect)
                 if known.setdefault(rpc, facts) != facts:
                     raise ValueError(f"rows of one RPC must agree, got {row.id} for {rpc}")
-                self._procedures[rpc] = RpcOperation(service, rpc, row)
+                self._procedures[rpc] = RpcOperation(service, rpc, row, rule)
 
     def request(self, request: Request, path: str, query: str) -> Judgement | None:
         """Return the judgement on a request whose target has this path and query, None for an unknown operation."""

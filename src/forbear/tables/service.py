@@ -6,6 +6,7 @@ with one counts as unknown. An unknown RPC is never repeated.
 """
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -26,16 +27,12 @@ BATCH = "a batch holds many calls that cannot be judged or repeated one by one; 
 """The reason that judgements give for never repeating a batch."""
 
 
-_COMPILED: dict[str, Mapping[str, Api]] = {}
-"""The tables of each service, compiled when they are first needed; all its instances share them."""
-
-
 class TableService(Record):
     """The base of services that judge requests, RPCs and responses by tables.
 
     `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504). A subclass sets `name`, the name in
     judgements and reports, and the `folder` of its tables. `files` maps the name of each API in host names to the names
-    of its tables, without `.csv`.
+    of its tables, without `.csv`. A subclass whose `documented` is true judges by the rules of the service's page.
     """
 
     __slots__ = ("statuses",)
@@ -44,6 +41,7 @@ class TableService(Record):
     name: ClassVar[str]
     folder: ClassVar[Path]
     files: ClassVar[Mapping[str, tuple[str, ...]]]
+    documented: bool = False
 
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES) -> None:
         self._set(statuses=responses.checked(statuses))
@@ -124,11 +122,14 @@ class TableService(Record):
 
     def _apis(self) -> Mapping[str, Api]:
         """Return the compiled tables of this service, by the name of the API in host names ("iam")."""
-        apis = _COMPILED.get(self.name)
-        if apis is None:
-            listed = {api: [row for file in files for row in self.rows_of(file)] for api, files in self.files.items()}
-            apis = _COMPILED[self.name] = {api: Api(self.name, rows) for api, rows in listed.items()}
-        return apis
+        return _compiled(type(self), self.documented)
+
+
+@cache
+def _compiled(service: type[TableService], documented: bool) -> Mapping[str, Api]:
+    """Return the tables of a service, compiled; all its instances share them."""
+    listed = {api: [row for file in files for row in service.rows_of(file)] for api, files in service.files.items()}
+    return {api: Api(service.name, rows, documented=documented) for api, rows in listed.items()}
 
 
 def _repeatable(judgement: Judgement) -> bool:

@@ -131,7 +131,7 @@ def test_pushback(server: Server, client: Any, word: str, waits: int) -> None:
 @pytest.mark.parametrize(
     ("method", "sent"),
     [
-        ("google.cloud.redis.v1.CloudRedis/DeleteInstance", 2),
+        ("google.cloud.redis.v1.CloudRedis/CreateInstance", 2),
         ("google.cloud.redis.v1.CloudRedis/FailoverInstance", 1),
         ("google.iam.admin.v1.IAM/GetRole", 2),
         ("google.iam.admin.v1.IAM/CreateServiceAccountKey", 1),

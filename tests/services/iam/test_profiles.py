@@ -25,7 +25,7 @@ def test_documented_is_the_retry_page() -> None:
     policy = iam.documented
     assert policy.backoff == Exponential(initial=1, multiplier=2, maximum=64, jitter="documented", spread=1)
     assert policy.limits == Limits(attempts=None, timeout=300)
-    assert policy.service == DOCUMENTED == Iam(statuses=frozenset({500, 502, 503, 504}))
+    assert policy.service == DOCUMENTED == Iam(documented=True, statuses=frozenset({500, 502, 503, 504}))
     assert not DOCUMENTED.retry_not_found  # "Como opção ... 404"
 
 

@@ -59,6 +59,9 @@ def why_retried(verdict: Verdict, judgement: Judgement) -> str:
         return f"transient, and you vouch that a repeat does no harm{wait_text(verdict)}"
     if judgement.met is not None:
         return f"transient, and the condition makes a repeat safe{wait}"
+    entry = tables.entry(judgement.service, judgement.operation)
+    if entry is not None and entry.safety is not judgement.safety:  # only the page calls it safe
+        return f"transient, and the service's page on retries excepts no such request{wait}"
     return f"transient, and a repeat is harmless{wait}"
 
 

@@ -36,19 +36,29 @@ DOCUMENTED_STATUSES = frozenset({500, 502, 503, 504})
 class AccessService(TableService):
     """The base of the services that the retry page of IAM covers: IAM and Resource Manager.
 
-    `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504). `retry_not_found` makes 404 transient,
-    too. Reads are eventually consistent, so a new resource may not be found yet. A 404 that may mean that an earlier
-    attempt worked, as for a delete, stays permanent.
+    - `documented` follows the page, which excepts no request: updates, deletions, restores and switches that set a
+      state are repeated although there is no precondition for them. A repeat may undo the newer change of another
+      client.
+    - `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504; with `documented` 500, 502, 503 and
+      504).
+    - `retry_not_found` makes 404 transient, too. Reads are eventually consistent, so a new resource may not be found
+      yet. A 404 that may mean that an earlier attempt worked, as for a delete, stays permanent.
     """
 
-    __slots__ = ("retry_not_found",)
+    __slots__ = ("documented", "retry_not_found")
 
+    documented: bool
     retry_not_found: bool
 
-    def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES, retry_not_found: bool = False) -> None:
-        super().__init__(statuses=statuses)
+    def __init__(
+        self, *, documented: bool = False, statuses: frozenset[int] | None = None, retry_not_found: bool = False
+    ) -> None:
+        check.flag("documented", documented)
         check.flag("retry_not_found", retry_not_found)
-        self._set(retry_not_found=retry_not_found)
+        if statuses is None:
+            statuses = DOCUMENTED_STATUSES if documented else TRANSIENT_STATUSES
+        super().__init__(statuses=statuses)
+        self._set(documented=documented, retry_not_found=retry_not_found)
 
     def verdict(
         self,
@@ -82,10 +92,11 @@ class AccessService(TableService):
 
 
 class Iam(AccessService):
-    """The service IAM: it judges requests, RPCs and responses. `statuses` replaces the transient statuses.
+    """The service IAM: it judges requests, RPCs and responses.
 
-    By default these are 408, 429, 500, 502, 503 and 504. `retry_not_found` makes 404 transient, too, unless it may mean
-    that an earlier attempt worked.
+    `documented` follows the retry page to the letter: it also repeats writes that may undo a newer change of another
+    client. `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504; with `documented` 500, 502, 503
+    and 504). `retry_not_found` makes 404 transient, too, unless it may mean that an earlier attempt worked.
     """
 
     __slots__ = ()
@@ -148,7 +159,7 @@ def _rpc(rpc: str, method: str) -> RpcOperation:
 RECOMMENDED = Iam()
 """The service with its recommended rules."""
 
-DOCUMENTED = Iam(statuses=DOCUMENTED_STATUSES)
+DOCUMENTED = Iam(documented=True)
 
 
 _LIMITS = Limits(attempts=None, timeout=300)
@@ -161,8 +172,12 @@ def documented() -> Policy:
     Waits are `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64), for five minutes in all as in its example,
     without a limit on attempts. Transient are 500, 502, 503 and 504. 404 is optional on the page:
     `documented.with_retry_not_found()`. A 409 with the status ABORTED calls for a new read-modify-write, as
-    `forbear.update` does it with `is_conflict`. The page names no operation that must not be repeated, so the table
-    decides here, too.
+    `forbear.update` does it with `is_conflict`. The page names no operation that must not be repeated. Here, too, the
+    table decides, but writes that set a state are repeated: the update of a service account, deletions, restores,
+    `:enable`, `:disable` and `:revokeSessions`.
+
+    Warning: these have no precondition. After a lost response a repeat undoes what another client changed in between.
+    `policy` does not repeat them.
 
     One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
     says no less than a 503, and a request that may have been executed is not repeated blindly after either.
@@ -180,6 +195,9 @@ def policy() -> Policy:
       formula has no jitter at the cap, so clients that failed together keep coming back together.
     - 429 is transient: the page warns of quotas, and a quota comes back with time.
     - 408 is transient: the server says that it did not receive the whole request.
+    - A write without a precondition is not repeated if it may have been executed: a repeat would undo what another
+      client changed in between. This concerns the update of a service account, deletions of what can be restored,
+      restores, `:enable`, `:disable` and `:revokeSessions`.
     """
     return policy_of(RECOMMENDED, _LIMITS, RECOMMENDED_WAITS)
 

@@ -55,7 +55,7 @@ def policy() -> Policy:
     - Jitter covers half of every wait: retry n waits 2**n to 2**(n+1) s, and 32 to 64 s at the cap. The documented
       formula has no jitter at the cap, so clients that failed together keep coming back together.
     - There is a timeout of five minutes besides the 11 attempts. A number of attempts is no limit where each one is
-      slow. A deleted instance keeps its name for longer than that, so a repeated delete cannot hit a new instance.
+      slow.
     - 501, 505 and other rare 5xx are permanent: a retry does not make the server able.
     - 408 is transient: the server did not receive the whole request.
     """

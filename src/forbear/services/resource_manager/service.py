@@ -10,14 +10,15 @@ from typing import ClassVar
 from forbear.policy import Policy
 from forbear.services import iam
 from forbear.services.errors import ErrorVerdicts
-from forbear.services.iam.service import DOCUMENTED_STATUSES, AccessService
+from forbear.services.iam.service import AccessService
 
 
 class ResourceManager(AccessService):
-    """The service Resource Manager: it judges requests, RPCs and responses. `statuses` replaces the transient statuses.
+    """The service Resource Manager: it judges requests, RPCs and responses.
 
-    By default these are 408, 429, 500, 502, 503 and 504. `retry_not_found` makes 404 transient, too, unless it may mean
-    that an earlier attempt worked.
+    `documented` takes the statuses of IAM's retry page. `statuses` replaces the transient statuses (408, 429, 500,
+    502, 503 and 504; with `documented` 500, 502, 503 and 504). `retry_not_found` makes 404 transient, too, unless it
+    may mean that an earlier attempt worked.
     """
 
     __slots__ = ()
@@ -30,7 +31,7 @@ class ResourceManager(AccessService):
 RECOMMENDED = ResourceManager()
 """The service with its recommended rules."""
 
-DOCUMENTED = ResourceManager(statuses=DOCUMENTED_STATUSES)
+DOCUMENTED = ResourceManager(documented=True)
 
 
 @cache
