@@ -185,3 +185,18 @@ def test_every_target_is_a_function() -> None:
     for target in export.TARGETS:
         assert callable(getattr(export, target))
     assert {"TARGETS", "Exported", "source", *export.TARGETS} == set(export.__all__)
+
+
+@pytest.mark.parametrize("profile", ["documented", "documented_2020", "python_client", "gsutil"])
+@pytest.mark.parametrize("language", ["nodejs", "php", "ruby", "go", "java", "cpp", "csharp", "boto", "google_api_core"])
+def test_data_that_is_sent_again_after_429(language: str, profile: str) -> None:
+    """The retry page calls 429 to a chunk final; a client that repeats it says so, under the profiles of the page."""
+    loss = "429 to data of a resumable upload: repeated, although the page on retries calls it final"
+    assert loss in getattr(export, language)(getattr(cloud_storage, profile)).losses
+    assert loss not in getattr(export, language)(cloud_storage.policy).losses
+
+
+def test_tools_that_do_not_send_data_again_after_429() -> None:
+    """For gcloud 429 is final, and the others repeat no request that sends data."""
+    for target in (export.gcloud, export.grpc, export.envoy, export.urllib3):
+        assert not any(loss.startswith("429") for loss in target(cloud_storage.documented).losses)

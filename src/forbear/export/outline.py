@@ -248,6 +248,7 @@ class Outline:
         names = ", ".join(sorted(self.methods or ()))
         if self.policy.service is None:
             self.says("safety")
+        self.says("chunks")  # no target repeats a PUT to this service
         self.differs("safety", f"safety: by the method alone; {names} are repeated, and no other")
 
     def _retries_within(self, timeout: float) -> int:
@@ -296,6 +297,9 @@ def _features(policy: Policy, waits: Waits) -> dict[str, str]:
     elif not policy.repeats_calls:
         losses["safety"] = "repeatable=False: calls that may have been executed are repeated"
     losses["errors"] = "errors: the target decides which failures are transient"
+    service = policy.service
+    if service is not None and service.name == "cloud_storage" and getattr(service, "documented", False):
+        losses["chunks"] = "429 to data of a resumable upload: repeated, although the page on retries calls it final"
     if limits.attempts is not None:
         losses["attempts"] = f"attempts={limits.attempts}: no limit on attempts"
     if limits.timeout is not None:

@@ -140,6 +140,7 @@ def gcloud(policy: Policy) -> Exported[str]:
         "jitter", f"jitter={outline.waits.jitter}: 1.5 to 3.5 s more, 1.5 to 2.5 s at the longest ({_GCLOUD_JITTER})"
     )
     _loses_statuses(outline, (408, 429), _GCLOUD_STATUSES)
+    outline.says("chunks")
     outline.warns(
         "other requests",
         "only uploads and downloads read these properties; all others make 5 attempts, with waits of 2, 4, 8 and 16 s, "

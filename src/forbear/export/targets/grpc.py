@@ -33,6 +33,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     `Exported`, which also lists what is lost. Raises ValueError for a name that the policy's service does not have.
     """
     outline = Outline.for_requests(policy)
+    outline.says("chunks")  # no call that sends data is repeated
     names = None if methods is None else _checked(methods)
     judge: object = policy.service
     service = judge if is_rpc_service(judge) else None
