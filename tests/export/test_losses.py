@@ -188,7 +188,9 @@ def test_every_target_is_a_function() -> None:
 
 
 @pytest.mark.parametrize("profile", ["documented", "documented_2020", "python_client", "gsutil"])
-@pytest.mark.parametrize("language", ["nodejs", "php", "ruby", "go", "java", "cpp", "csharp", "boto", "google_api_core"])
+@pytest.mark.parametrize(
+    "language", ["nodejs", "php", "ruby", "go", "java", "cpp", "csharp", "boto", "google_api_core"]
+)
 def test_data_that_is_sent_again_after_429(language: str, profile: str) -> None:
     """The retry page calls 429 to a chunk final; a client that repeats it says so, under the profiles of the page."""
     loss = "429 to data of a resumable upload: repeated, although the page on retries calls it final"

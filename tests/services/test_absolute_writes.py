@@ -13,6 +13,7 @@ from forbear.core.verdict import Safety
 from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
 from forbear.services import iam, registry
+from forbear.services.iam.service import DOCUMENTED, RECOMMENDED
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.support.rows import for_each
@@ -57,7 +58,7 @@ def test_what_sets_a_state_of_an_account(line: str) -> None:
     """There is no precondition, so `policy` stops; the page excepts no request, so `documented` goes on."""
     method, _, target = line.partition(" ")
     request = Request(method, "iam.googleapis.com", target, {}, b"{}")
-    recommended, documented = (policy.service.classify(request) for policy in (iam.policy, iam.documented))
+    recommended, documented = (service.classify(request) for service in (RECOMMENDED, DOCUMENTED))
     assert (recommended.repeatable, recommended.safety) == (False, Safety.NEVER)
     assert (documented.repeatable, documented.safety) == (True, Safety.ALWAYS)
 
@@ -66,8 +67,8 @@ def test_the_same_over_grpc() -> None:
     """The RPCs of these methods follow their rows."""
     for method in ("UpdateServiceAccount", "DeleteServiceAccount", "EnableServiceAccount", "DisableServiceAccountKey"):
         call = GrpcCall(f"/google.iam.admin.v1.IAM/{method}")
-        assert not iam.policy.service.classify_call(call).repeatable
-        assert iam.documented.service.classify_call(call).repeatable
+        assert not RECOMMENDED.classify_call(call).repeatable
+        assert DOCUMENTED.classify_call(call).repeatable
 
 
 def test_a_deletion_that_can_be_undone_needs_a_precondition() -> None:
@@ -99,12 +100,12 @@ def test_tables_compiled_by_many_threads_at_once() -> None:
     """Each thread gets a whole table."""
     from forbear.tables import service
 
-    service._compiled.cache_clear()
+    service._COMPILED.clear()
     start, answers = threading.Barrier(8), list[bool]()
 
     def judge() -> None:
         start.wait()
-        answers.append(iam.policy.service.classify(Request("GET", "iam.googleapis.com", ACCOUNT)).operation is not None)
+        answers.append(RECOMMENDED.classify(Request("GET", "iam.googleapis.com", ACCOUNT)).operation is not None)
 
     threads = [threading.Thread(target=judge) for _ in range(8)]
     for thread in threads:

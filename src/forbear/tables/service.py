@@ -6,7 +6,6 @@ with one counts as unknown. An unknown RPC is never repeated.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,6 +24,10 @@ from forbear.tables.table import Row, entries
 
 BATCH = "a batch holds many calls that cannot be judged or repeated one by one; send each of them alone"
 """The reason that judgements give for never repeating a batch."""
+
+
+_COMPILED: dict[tuple[str, bool], Mapping[str, Api]] = {}
+"""The compiled tables by the name of their service and by `documented`, each compiled when it is first needed."""
 
 
 class TableService(Record):
@@ -122,14 +125,13 @@ class TableService(Record):
 
     def _apis(self) -> Mapping[str, Api]:
         """Return the compiled tables of this service, by the name of the API in host names ("iam")."""
-        return _compiled(type(self), self.documented)
-
-
-@cache
-def _compiled(service: type[TableService], documented: bool) -> Mapping[str, Api]:
-    """Return the tables of a service, compiled; all its instances share them."""
-    listed = {api: [row for file in files for row in service.rows_of(file)] for api, files in service.files.items()}
-    return {api: Api(service.name, rows, documented=documented) for api, rows in listed.items()}
+        key = self.name, self.documented
+        apis = _COMPILED.get(key)
+        if apis is None:  # two threads may both compile; either result is whole
+            listed = {api: [row for file in files for row in self.rows_of(file)] for api, files in self.files.items()}
+            compiled = {api: Api(self.name, rows, documented=self.documented) for api, rows in listed.items()}
+            apis = _COMPILED[key] = compiled
+        return apis
 
 
 def _repeatable(judgement: Judgement) -> bool:
