@@ -111,3 +111,41 @@ def test_a_new_manifest_is_for_its_owner_alone(invoke: Invoke, tmp_path: Path) -
             manifest.chmod(0o644)
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://hooks.slack.com/services/T/B/secret",
+        "https://hooks.slack.com/services/T/B:secret",
+        "https://x.webhook.office.com/webhookb2/a/IncomingWebhook/b/secret",
+        "https://api.telegram.org/bot123456:secret/send",
+        "https://api.telegram.org/bot123456:" + "secret" * 6,
+    ],
+)
+def test_explain_shows_no_secret_path(invoke: Invoke, url: str) -> None:
+    """Neither in the request nor in the pattern that would vouch for it, in text and JSON."""
+    for options in ((), ("--json",)):
+        done = invoke("explain", "POST", url, *options)
+        assert done.exit_code == 0
+        assert "https://" in done.stdout
+        assert "secret" not in done.output
+
+
+@pytest.mark.parametrize("form", ["//me:{}@storage.test", "me:{}@storage.test", "http:/me:{}@h", "http:me:{}@h:1"])
+def test_the_password_of_an_address_without_a_scheme(
+    form: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each option and variable for an address leaves it out of its error."""
+    address = form.format(SECRET)
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
+    for words in (
+        ("ls", "gs://demo/"),
+        ("ls", "gs://demo/", "--endpoint", address),
+        ("curl", "--attempts", "1", address),
+        ("explain", "GET", address),
+        ("explain", "curl", address),
+    ):
+        done = invoke(*words)
+        assert done.exit_code
+        assert SECRET not in done.output, words

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core import redact as module
-from forbear.core.redact import HIDDEN, LIMIT, HiddenBytes, HiddenText, conceal, redact
+from forbear.core.redact import HIDDEN, LIMIT, HiddenBytes, HiddenText, conceal, redact, without_user
 from forbear.core.report import Attempt
 
 SECRET = "s3cr3tS3cr3tS3cr3tS3cr3t"
@@ -88,7 +88,16 @@ TEXTS = [
     "sk-{}",
     "\nSG.{}",
     "https://hooks.slack.com/services/T0/B0/{}",
+    "https://hooks.slack.com/triggers/T0/1/{}",
+    "https://discord.com/api/v10/webhooks/1/{}",
+    "https://x.webhook.office.com/webhookb2/a@b/IncomingWebhook/{}/c",
+    "https://outlook.office.com/webhook/a@b/IncomingWebhook/{}/c",
+    "https://chat.example.com:8443/hooks/{}",
+    "https://hook.eu1.example.com:443/{}",
+    "Max retries exceeded with url: /api/webhooks/1/{} (Caused by ...)",
+    "https://maker.ifttt.com/trigger/e/with/key/{}",
     "https://api.telegram.org/bot123456:{}/send",
+    "https://api.telegram.org/file/bot123456%3A{}/photo.jpg",
     "ACL SETUSER u on >{} ~*",
     "Command # 1 (ACL SETUSER u on >{}) of pipeline caused error: ERR",
     "CONFIG SET requirepass {}",
@@ -100,6 +109,8 @@ TEXTS = [
     "authorization: Digest username=u, response={}\nhost: h",
 ]
 HARMLESS = [
+    "https://api.example.com/v1/webhook_endpoints/we_1 has no hooks",
+    "https://api.example.com/bots/bot1/messages",
     "",
     "[Errno 104] Connection reset by peer",
     "All connection attempts failed",
@@ -251,3 +262,16 @@ def test_a_secret_value_is_hidden_by_its_repr(secret: str | bytes) -> None:
     """A traceback with variables shows no part of it, and it is the same text or bytes for those who send it."""
     assert SECRET not in f"{secret!r} {[secret]} {(secret,)}"
     assert secret in {SECRET, SECRET.encode()}
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("//me:{}@h", f"{HIDDEN}@h"), ("me:{}@h:80/p", f"{HIDDEN}@h:80/p"), ("http:/me:{}@h", f"{HIDDEN}@h"),
+        ("http:me:a@{}@h", f"{HIDDEN}@h"), ("h:80/p", "h:80/p"), ("http://h/p?key={}", f"http://h/p?key={HIDDEN}"),
+        ("\n{}@h\n", f"{HIDDEN}@h\\n"),
+    ],
+)  # fmt: skip
+def test_an_address_is_shown_without_its_user(address: str, shown: str) -> None:
+    """Also one that lacks its scheme or a slash, by which a URL would be known."""
+    assert without_user(address.format(SECRET)) == shown

@@ -94,3 +94,10 @@ def test_overrides(headers: dict[str, str], expected: list[str]) -> None:
 def test_labels(name: str, short: str) -> None:
     """Metrics have few labels, whatever methods there are."""
     assert request.method_label(name) == short
+
+
+def test_the_repr_shows_no_secret() -> None:
+    """A traceback with variables shows the method and the URL: no query, header, body or secret path."""
+    headers = {"authorization": "Bearer s3cr3t"}
+    request = Request("POST", "hooks.example.com", "/x/s3cr3t?key=s3cr3t", headers, b"s3cr3t")
+    assert repr(request) == "Request('POST', 'https://hooks.example.com/[redacted]')"

@@ -1,9 +1,13 @@
 """CRC32C: known values, and joining without reading again."""
 
+import sys
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.transfer import checksum as module
 from forbear.transfer.checksum import Crc32c, crc32c_of
 
 
@@ -49,3 +53,33 @@ def test_large_parts_are_joined(size: int) -> None:
     two.update(after)
     one.join(two)
     assert one.text == crc32c_of(before + after)
+
+
+def test_threads_that_join_for_the_first_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table that they fill together is right, and so is every result of each of them."""
+
+    def joined() -> int:
+        one = Crc32c(7, 6)
+        one.join(Crc32c(9, (1 << 40) - 1))
+        return one.value
+
+    def work() -> None:
+        start.wait()
+        values.append(joined())
+
+    right, table = joined(), list(module._zeros)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(10):
+            monkeypatch.setattr(module, "_zeros", table[:1])
+            start, values = threading.Barrier(4), list[int]()
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert values == [right] * 4
+            assert module._zeros == table[: len(module._zeros)]
+    finally:
+        sys.setswitchinterval(interval)

@@ -5,6 +5,7 @@ import json
 import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import forbear
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer.errors import HttpError, NoCredentials, WrongResponse
+from forbear.transfer.errors import HttpError, NoCredentials, TransferError, WrongResponse
 from forbear.transfer.objects import Url
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.storage.credentials import ANONYMOUS, Credentials, GoogleTokens, Tokens, tokens
@@ -246,6 +247,48 @@ def test_no_token_goes_over_plain_http(endpoint: str) -> None:
 def test_where_a_token_may_go(endpoint: str) -> None:
     """To where nobody else can read it."""
     assert Storage(endpoint=endpoint, credentials=Credentials()).endpoint == endpoint
+
+
+def variables(error: BaseException | None) -> str:
+    """The variables of forbear's frames in the traceback of an error and of all that led to it, by their repr."""
+    seen = list[str]()
+    while error is not None:
+        frames = [frame for frame, _ in walk_tb(error.__traceback__) if "forbear" in frame.f_globals["__name__"]]
+        seen += [f"{name} = {value!r}" for frame in frames for name, value in frame.f_locals.items()]
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return "\n".join(seen)
+
+
+async def test_tracebacks_with_variables_show_no_token(account: Credentials, tmp_path: Path) -> None:
+    """Nor the URL of an upload session, a header of the user or the password of a proxy, in errors of any step."""
+    session = "/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=s3cr3t-session"
+    large = file_of(tmp_path, 2 * CHUNK)
+    lost = Answer(b"", "reset")
+    for answers in ([lost], [reply(200, b"", f"Location: {session}"), lost]):
+        with Wire(*answers) as wire:
+            headers, policy = {"X-Key": "s3cr3t-header"}, cloud_storage.policy.with_attempts(1)
+            async with storing(wire.url, credentials=account, headers=headers, policy=policy) as storage:
+                with pytest.raises(TransferError) as caught:
+                    await upload(storage, large, TARGET, chunk_size=CHUNK)
+            assert wire.seen[-1].header("x-key") == "s3cr3t-header"
+            token = wire.seen[0].header("authorization")
+            assert token in ("Bearer first", "Bearer second")
+        shown = variables(caught.value)
+        assert "authorised = " in shown
+        assert token not in shown
+        assert "s3cr3t" not in shown
+
+
+async def test_the_password_of_a_proxy_is_in_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it refuses the connection or has a wrong address."""
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    for proxy in ("http://me:s3cr3t@127.0.0.1:1", "ftp://me:s3cr3t@127.0.0.1:1"):
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        with pytest.raises((TransferError, ValueError)) as caught:
+            async with Storage(endpoint="http://storage.test", policy=cloud_storage.policy.with_attempts(1)) as storage:
+                await storage.stat(Url("bkt", "a"))
+        assert "s3cr3t" not in variables(caught.value)
 
 
 async def test_a_session_elsewhere_is_not_shown_the_token(cloud: Cloud, account: Credentials, tmp_path: Path) -> None:

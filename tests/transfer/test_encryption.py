@@ -1,5 +1,6 @@
 """Encryption keys: objects are written and read with them, and no state, error or event shows a key."""
 
+import base64
 import io
 import json
 import pickle
@@ -8,9 +9,11 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from forbear.core.redact import redact
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import (
     EncryptionKey,
@@ -35,6 +38,7 @@ from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads.download import download
 from forbear.transfer.encryption import ObjectEncryption, checked_keys
 from forbear.transfer.rewrite import copy
+from forbear.transfer.storage.endpoint import concealed
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import WireError
 from tests.support.rows import for_each
@@ -327,6 +331,22 @@ async def test_a_server_that_ignores_the_key_is_found_out(tmp_path: Path) -> Non
     async with odd_server(made, reply("204 No Content", b"")) as url, storing(url) as storage:
         with pytest.raises(TransferError, match="was not encrypted by the key that was sent, and was deleted"):
             await upload(storage, path, TARGET, encryption_key=A)
+
+
+def test_other_spellings_of_a_key_are_hidden() -> None:
+    """A server may repeat it percent-encoded, URL-safe, as hexadecimals or in JSON, with padding or without."""
+    raw = bytes(range(200, 232))
+    key = base64.b64encode(raw).decode()
+    concealed(EncryptionKey(raw).headers(), "https://storage.googleapis.com")
+    quoted = quote(key, safe="")
+    spellings = [key, quoted, quoted.replace("%2B", "%2b").replace("%2F", "%2f"), raw.hex(), raw.hex().upper()]
+    spellings += [base64.urlsafe_b64encode(raw).decode(), key.replace("/", "\\/"), key.replace("+", " ")]
+    assert "+" in key
+    assert "/" in key
+    for text in [*spellings, *(text.rstrip("=") for text in spellings)]:
+        shown = redact(f"you sent {text} to us")
+        assert shown.startswith("you sent [redacted]"), text
+        assert len(shown) <= len("you sent [redacted]%3D to us"), text
 
 
 async def test_keys_stay_secret(tmp_path: Path) -> None:

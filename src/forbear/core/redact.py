@@ -21,7 +21,7 @@ _LONGEST_TOKEN = 256
 
 _MOST_CONCEALED = 1000
 _MARK = "\u2026"
-_OF_TOKENS = "-./+_=~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_OF_TOKENS = "-./+_=~%0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 _NOT_YET = r"(?!\[redacted\])"
 _START = r"(?:\b|(?<=\\[nrt]))"
@@ -55,11 +55,12 @@ _SHAPES = (
     # all values in a query: signatures, keys, ids of upload sessions and any other
     ("? & # ;", rf"([?&#;][\w.~%+\[\]-]++=){_NOT_YET}[^\s&#\"<>]++"),
     ("%3d %253d %25253d", rf"(?i)(%(?:25){{0,2}}(?:3F|26|23)[\w.~+-]++%(?:25){{0,2}}3D){_NOT_YET}[^\s&#\"<>]++"),
-    # webhooks, whose paths are secret
+    # webhooks and bots, whose paths are secret: all after a host or a segment of the path that says so
     (
-        "hook /bot",
+        "hook /bot /with/key/",
         (
-            r"(?i)(hooks\.slack\.com/|discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/|/bot(?=\d{6,12}:))"
+            r"(?i)((?<![\w-])(?:web)?hooks?\.[\w.-]{1,100}+(?::\d{1,5}+)?/|/(?:web)?hooks?(?:b2)?/|/with/key/"
+            r"|/bot(?=\d{6,12}(?::|%3A)))"
             rf"{_NOT_YET}[^\s?#\"'<>]++"
         ),
     ),
@@ -130,7 +131,7 @@ kept, the rest of the match is hidden.
 _URL = r"(://)((?:(?!://)\S)++)"
 
 _ANY_SIGN = (
-    r"://|--|/bot|1//0|%(?:25){0,2}3[ad]|a(?:iza|kia|sia|uth)|b(?:asic|earer)|c(?:ookie|redential)|dop_|eyj"
+    r"://|--|/bot|/with/key/|1//0|%(?:25){0,2}3[ad]|a(?:iza|kia|sia|uth)|b(?:asic|earer)|c(?:ookie|redential)|dop_|eyj"
     r"|g(?:h[oprsu]_|ithub_|lpat|o(?:cspx|og1))|h(?:f_|ook|vs\.)|k(?:_(?:live|test)|ey)|n(?:egotiate|pm_)"
     r"|p(?:ass|rivate|wd|ypi-)|s(?:e(?:cret|ssion|tuser)|g\.|ignature|k-)|token|upload|x(?:app|ox|-)|ya29|[>@?&#;]"
 )
@@ -176,6 +177,15 @@ def redact(text: str) -> str:
         return hide(whole)[:LIMIT]
     # If the cut goes through a URL, its last part may be a password; an `@` marks it as one.
     return hide(f"{_head(whole)}@").removesuffix("@")[: LIMIT - 1] + _MARK
+
+
+def without_user(address: str) -> str:
+    """Return an address for display, redacted. A user and password before its last `@` are hidden.
+
+    For a value that ought to be a URL and may lack the scheme or have another fault, by which `redact` would know them.
+    """
+    _, at, host = address.rpartition("@")
+    return redact(f"{HIDDEN}@{host}" if at else address)
 
 
 def conceal(secret: str) -> None:

@@ -1,6 +1,7 @@
 """Patterns by which users vouch for requests: a method and a URL, "POST https://api.example.com/v1/search*"."""
 
 from forbear.core.record import Record
+from forbear.core.redact import HIDDEN, hide, printable, without_user
 from forbear.http.request import Request, method_overrides
 
 TYPE_CHECKING = False
@@ -86,15 +87,18 @@ def covers(patterns: "Iterable[Pattern]", request: Request) -> bool:
 def suggested(request: Request) -> tuple[str, ...]:
     """Return patterns that cover a request and its like, () if no pattern can.
 
-    A segment of the path that may be an id or a secret is `*`, as is the query. There is a pattern for the method, and
-    one for each other method that an override header names.
+    A segment of the path that may be an id or a secret is `*`, as are the query and whatever reports hide of the path.
+    There is a pattern for the method, and one for each other method that an override header names.
     """
     scheme, host, port = request.origin
     origin = f"{scheme}://{f'[{host}]' if ':' in host else host}"
     if port != (80 if scheme == "http" else 443):
         origin += f":{port}"
     path, mark, _ = request.target.partition("?")
-    url = origin + "/".join(map(_without_id, path.split("/"))) + ("?*" if mark else "")
+    shown = hide(printable(f"{host}{path}")).partition(HIDDEN)[0].removeprefix(host)
+    known = len(path.split("/")) if shown == path else shown.count("/")
+    segments = [_without_id(each) if at < known else "*" for at, each in enumerate(path.split("/"))]
+    url = origin + "/".join(segments) + ("?*" if mark else "")
     texts = tuple(f"{method} {url}" for method in dict.fromkeys((request.method, *method_overrides(request.headers))))
     try:
         return texts if covers(patterns(texts), request) else ()
@@ -122,12 +126,12 @@ def is_for_its_host(request: Request) -> bool:
 def _words(text: object, parameter: str) -> tuple[str, str]:
     """Return the method and the URL of a pattern's text."""
     if not isinstance(text, str):
-        raise TypeError(f"`{parameter}` must hold patterns such as {EXAMPLE}, got {text!r}")
+        raise TypeError(f"`{parameter}` must hold patterns such as {EXAMPLE}, got {without_user(repr(text))}")
     method, space, url = text.partition(" ")
     if not space or not method or not _TOKEN.issuperset(method):
         raise ValueError(
             f"`{parameter}` must hold patterns of a method in upper case, a space and a URL, such as {EXAMPLE}; "
-            f"got {text!r}"
+            f"got {without_user(text)!r}"
         )
     return method, url
 
@@ -136,7 +140,7 @@ def parts(text: str, url: str, parameter: str) -> tuple[tuple[str, str, int], st
     """Return origin, path and query (None without one) of the URL of a pattern."""
 
     def wrong(rule: str) -> ValueError:
-        return ValueError(f"`{parameter}` must hold patterns {rule}; got {text!r}")
+        return ValueError(f"`{parameter}` must hold patterns {rule}; got {without_user(text)!r}")
 
     if not url.isascii() or not url.isprintable() or " " in url:
         raise wrong("as they go over the wire: ASCII, with %XX for any other character and xn-- names for hosts")

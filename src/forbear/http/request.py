@@ -1,6 +1,7 @@
 """`Request`, the part of an HTTP request that services judge; `HttpService`; RFC 9110's rules for methods (§9.2)."""
 
 from forbear.core.record import Record
+from forbear.core.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ class Request(Record):
         set_(self, "body", body)
         set_(self, "scheme", scheme)
         set_(self, "port", port)
+
+    def __repr__(self) -> str:
+        """Return the method and the URL without query and secrets; headers and body may be secret, too."""
+        return f"Request({self.method!r}, {redact(self.resource)!r})"
 
     @property
     def origin(self) -> tuple[str, str, int]:

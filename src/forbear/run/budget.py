@@ -263,7 +263,10 @@ class HostBudgets(Budget):
         key = host.lower(), service
         budget = self._find(key)
         if budget is None:
-            made = self._spare.pop() if self._spare else self._made()
+            try:
+                made = self._spare.pop()
+            except IndexError:  # it is used up; asking first would race with other threads
+                made = self._made()
             with _lock[0]:
                 budget = self._live.setdefault(key, made)  # another thread may have made one
         self._keep(key, budget)

@@ -52,14 +52,14 @@ def _shifted(value: int, size: int) -> int:
 
     The result XOR the CRC32C of the next `size` bytes is the CRC32C of both parts together.
     """
-    power = 0
-    while size:
-        if power == len(_zeros):
-            _zeros.append(_squared(_zeros[-1]))
-        if size & 1:
-            value = _applied(_zeros[power], value)
-        size >>= 1
-        power += 1
+    matrices = _zeros.copy()  # one of its own: other threads may extend the table at the same time
+    if size.bit_length() > len(matrices):
+        while size.bit_length() > len(matrices):
+            matrices.append(_squared(matrices[-1]))
+        _zeros[:] = matrices
+    for power in range(size.bit_length()):
+        if size >> power & 1:
+            value = _applied(matrices[power], value)
     return value
 
 
@@ -86,4 +86,4 @@ def _one_byte() -> list[int]:
 
 
 _zeros = [_one_byte()]
-"""The matrices for 1, 2, 4 … zero bytes, computed when first needed."""
+"""The matrices for 1, 2, 4 … zero bytes, computed when first needed and replaced as a whole."""

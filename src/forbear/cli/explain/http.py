@@ -35,6 +35,7 @@ _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _RARE = (501, 505, 508)  # listed only for the profiles that retry them
 _OTHERS = (400, 401, 403, 404, 409, 412)
 _RETRY_AFTER = "30"  # seconds
+_LONGEST_VERB = 24  # characters
 _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 
 
@@ -105,13 +106,14 @@ def path_of(request: Request) -> str:
 def shown_path(request: Request) -> str:
     """Return the path of a request for display: without secrets such as the token of a webhook.
 
-    The verb of a custom method stays (`secrets/a:getIamPolicy`), although it stands where a secret could stand.
+    The verb of a custom method stays (`secret:getIamPolicy`), although it stands where a secret could stand: a short
+    word after a path that has none.
     """
-    path, colon, verb = path_of(request).rpartition(":")
-    if not (colon and verb.isalpha()):
-        path, colon, verb = path_of(request), "", ""
-    host = printable(request.host)
-    return hide(f"{host}{printable(path)}").removeprefix(host) + colon + verb
+    host, path = printable(request.host), printable(path_of(request))
+    before, colon, verb = path.rpartition(":")
+    if colon and verb.isalpha() and len(verb) <= _LONGEST_VERB and hide(f"{host}{before}") == f"{host}{before}":
+        return path
+    return hide(f"{host}{path}").removeprefix(host)
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urljoin, urlsplit
 
 from forbear.core.events import Event
+from forbear.core.redact import HiddenText
 from forbear.core.report import attach
 from forbear.core.verdict import PERMANENT, Verdict
 from forbear.exchange.call import refuse_for_clients
@@ -161,7 +162,7 @@ class Storage:
         session's own URL may lead to another host of the service, which gets no credentials. Any other host gets no
         request at all (WrongResponse).
         """
-        source = self._source
+        url, source = HiddenText(url), self._source  # it may be that of a session
         if not url.startswith(f"{self.endpoint}/"):
             self.trusted_url(url, f"{method} data")
             source = NO_TOKENS
@@ -199,14 +200,15 @@ class Storage:
     def trusted_url(self, location: str, what: str) -> str:
         """Return the absolute URL of `location`, a Location header; WrongResponse if data must not be sent there.
 
-        `what` names the request in the error.
+        It is a hidden text: whoever has the URL of an upload session may finish the upload. `what` names the request in
+        the error.
         """
         try:
             url = urljoin(f"{self.endpoint}/", location)
         except ValueError:
             url = ""
         if self.is_trusted(url):
-            return url
+            return HiddenText(url)
         raise WrongResponse(
             f"{what}: the server names {origin(url)} as the place for the data, which does not belong to "
             f"{self.endpoint}",

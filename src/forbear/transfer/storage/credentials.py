@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from forbear.core.redact import HiddenText
 from forbear.core.report import attach, report
 from forbear.policy import Policy
 from forbear.transfer.errors import NoCredentials
@@ -100,7 +101,7 @@ class GoogleTokens(Tokens):
     def _headers(self) -> dict[str, str]:
         headers: dict[str, str] = {}
         self._credentials.apply(headers)
-        return headers
+        return {name: HiddenText(value) for name, value in headers.items()}
 
     async def _refresh(self) -> None:
         from google.auth import exceptions

@@ -1,13 +1,14 @@
 """The endpoint of the service: its URL, its proxy, and the other URLs that may receive its data."""
 
+import base64
 import os
 import re
 import sys
 from collections.abc import Mapping
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from forbear.core.redact import conceal
+from forbear.core.redact import HiddenText, conceal, without_user
 from forbear.transfer.errors import TransferError
 from forbear.transfer.wire.pool import PORTS, Origin
 
@@ -35,8 +36,8 @@ def checked(endpoint: str) -> str:
     url = endpoint if "://" in endpoint else f"http://{endpoint}"
     if _origin(url) is None or "?" in url or "#" in url:
         raise ValueError(
-            f"`endpoint` must be an http or https URL without user, query and fragment, got {endpoint!r}; "
-            f"such as {ENDPOINT}"
+            "`endpoint` must be an http or https URL without user, query and fragment, "
+            f"got {without_user(endpoint)!r}; such as {ENDPOINT}"
         )
     return url.rstrip("/")
 
@@ -57,7 +58,7 @@ def checked_headers(headers: Mapping[str, str], endpoint: str) -> dict[str, str]
             raise ValueError(f"`headers` must not set {name}, which transfers set themselves; leave it out")
         if lower in _SECRET and not is_private(endpoint):
             raise ValueError(f"`headers` must not send {name} to {endpoint} over plain http; use https")
-        checked[lower] = value
+        checked[lower] = HiddenText(value)  # it may be a secret
     return checked
 
 
@@ -71,8 +72,23 @@ def concealed(headers: dict[str, str], endpoint: str) -> dict[str, str]:
         raise TransferError(text, "use https")
     for name, value in headers.items():
         if name.endswith("-key"):
-            conceal(value)
+            for spelling in _spellings(value):
+                conceal(spelling)
     return headers
+
+
+def _spellings(key: str) -> list[str]:
+    """Return how a server may spell a key that it got in base64: percent-encoded, URL-safe, in JSON, as hexadecimals.
+
+    Without padding, so that a text with it contains them, too.
+    """
+    plain = key.rstrip("=")
+    encoded = quote(plain, safe="")
+    raw = base64.b64decode(key).hex()
+    return [
+        plain, encoded, encoded.replace("%2B", "%2b").replace("%2F", "%2f"), plain.replace("+", " "),
+        plain.replace("/", "\\/"), plain.replace("+", "-").replace("/", "_"), raw, raw.upper(),
+    ]  # fmt: skip
 
 
 def is_private(endpoint: str) -> bool:
@@ -142,6 +158,8 @@ def _is_unspecified(host: str) -> bool:
 def proxy(endpoint: str) -> str | None:
     """Return the URL of the proxy for an endpoint from the environment (HTTPS_PROXY, NO_PROXY and so on), else None.
 
+    It is a hidden text, as it may have a password.
+
     A loopback endpoint has none: a proxy would see tokens sent over plain http, and would connect to its own machine.
     """
     url = urlsplit(endpoint)
@@ -153,4 +171,6 @@ def proxy(endpoint: str) -> str | None:
     from urllib.request import getproxies, proxy_bypass  # expensive to import, and few machines have a proxy
 
     address = None if proxy_bypass(host) else getproxies().get(url.scheme)
-    return address if address is None or "://" in address else f"http://{address}"
+    if address is None:
+        return None
+    return HiddenText(address if "://" in address else f"http://{address}")

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from forbear.core.redact import HiddenBytes
+from forbear.core.redact import HiddenBytes, HiddenText, without_user
 from forbear.core.verdict import PERMANENT
 from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.connection import Connection, Payload
@@ -110,7 +110,7 @@ class Pool:
     ) -> bytes:
         fields = {**self._headers, **headers}
         if self._proxy is not None and origin.scheme == "http":
-            target = f"http://{origin.netloc}{target}"
+            target = HiddenText(f"http://{origin.netloc}{target}")
             fields.update(self._proxy_headers)
         if body is not None or method not in {"GET", "DELETE"}:
             fields["Content-Length"] = str(len(body) if body is not None else 0)
@@ -241,10 +241,8 @@ def _proxy(url: str) -> Origin:
     try:
         return split(url)[0]
     except ValueError:
-        scheme, mark, rest = url.rpartition("://")
-        shown = scheme + mark + rest.rpartition("@")[2]
         raise ValueError(
-            f"`proxy` must be an http:// or https:// URL with a host and a valid port, got {shown}; "
+            f"`proxy` must be an http:// or https:// URL with a host and a valid port, got {without_user(url)}; "
             "look at HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment"
         ) from None
 
@@ -265,7 +263,7 @@ def split(url: str) -> tuple[Origin, str]:
     scheme, _, rest = url.partition("://")
     slash = rest.find("/")
     netloc, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
-    return _origin(scheme.lower(), netloc), target
+    return _origin(scheme.lower(), netloc), HiddenText(target)
 
 
 def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
@@ -273,9 +271,9 @@ def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str])
 
     ValueError if a header or the target holds a line end, or the target a space.
     """
-    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
-    text = "\r\n".join(lines)
+    lines = [HiddenText(f"{method} {target} HTTP/1.1"), f"Host: {host}"]
+    lines += [HiddenText(f"{name}: {value}") for name, value in headers.items()]
+    text = HiddenText("\r\n".join(lines))
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or " " in target:
         raise ValueError(f"`headers` must hold no line end, `url` no line end or space, got one in {method} {host}")
     return HiddenBytes(f"{text}\r\n\r\n".encode("latin-1"))
@@ -303,4 +301,4 @@ def _authorization(proxy: str) -> dict[str, str]:
     if parts.username is None:
         return {}
     pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    return {"Proxy-Authorization": HiddenText(f"Basic {base64.b64encode(pair.encode()).decode()}")}
