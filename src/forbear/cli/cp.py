@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 from typing import Unpack
 
 import click
@@ -10,8 +9,10 @@ import click
 from forbear.cli.completion import complete_path
 from forbear.cli.output import EXIT_CODES, BadInput
 from forbear.cli.transfers.options import TransferOptions, check, keys_of, metadata_of, transfer_options
+from forbear.cli.values import file_content
 
 _STREAM = "-"
+_MOST_LISTED = 256 * 1024 * 1024  # bytes of `--files-from`
 _EPILOG = f"""{EXIT_CODES}
 
 \b
@@ -103,9 +104,10 @@ def command(
 def _listed(file: str) -> tuple[str, ...]:
     """Return the lines of a file, or of stdin for "-", without empty ones; raise BadInput if it cannot be read."""
     try:
-        text = sys.stdin.buffer.read() if file == _STREAM else Path(file).read_bytes()
-    except OSError as error:
-        raise BadInput(f"`--files-from` cannot read {file}: {error.strerror}", "name another file") from None
+        text = file_content(file, _MOST_LISTED, "copy the files in several runs, or by a pattern")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInput(f"`--files-from` cannot read {file}: {reason}", "name another file") from None
     lines = tuple(os.fsdecode(line.removesuffix(b"\r")) for line in text.split(b"\n") if line.strip())
     if not lines:
         raise BadInput(f"`--files-from` needs at least one source, and {file} has none", "write one on each line")

@@ -1,16 +1,35 @@
 """Parse the values of options: durations, counts and exit codes. Other texts raise click.BadParameter."""
 
 import re
+import sys
 from enum import Enum
+from pathlib import Path
 from typing import Final, NoReturn
 
 import click
 
+from forbear.cli.output import BadInput
 from forbear.core.duration import parse_duration
 
 _RATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _CODES = re.compile(r"\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*", re.ASCII)
+
+
+def file_content(name: str, most: int, hint: str) -> bytes:
+    """Return the content of a file, or of stdin for "-".
+
+    BadInput with this hint if it has more than `most` bytes, as a device may. OSError or ValueError if it cannot be
+    read.
+    """
+    if name == "-":
+        content = b"" if sys.stdin is None else sys.stdin.buffer.read(most + 1)
+    else:
+        with Path(name).open("rb") as file:
+            content = file.read(most + 1)
+    if len(content) > most:
+        raise BadInput(f"{'stdin' if name == '-' else name} is larger than {most >> 20} MiB", hint)
+    return content
 
 
 class NoLimit(Enum):

@@ -20,6 +20,8 @@ S = TypeVar("S", bound=Section)
 
 TABLES: dict[str, type[Section]] = {"clients": Clients, "service": Server, "throttle": Throttling}
 LISTS: dict[str, type[Section]] = {"windows": Window, "clients.changes": RateChange, "layers": Layer}
+_LONGEST = 256 * 1024
+_MOST_DOTS = 200
 _ITEM = re.compile(r"(\w+)\[([0-9]{1,6})\]", re.ASCII)
 _NAMES = {"policy": "name", "budget": "preset"}  # a text for the table is this key of it
 
@@ -29,7 +31,12 @@ def read_file(path: Path, options: Iterable[str] = ()) -> Scenario:
 
     Raises ScenarioError, and OSError if the file cannot be read.
     """
-    content = path.read_bytes()
+    with path.open("rb") as file:
+        content = file.read(_LONGEST + 1)
+    if len(content) > _LONGEST:
+        raise ScenarioError(f"{path} must have at most {_LONGEST >> 10} KiB; name the file of a scenario")
+    if any(line.count(b".") > _MOST_DOTS for line in content.splitlines()):  # tomllib takes their square in memory
+        raise ScenarioError(f"{path} must have at most {_MOST_DOTS} dots in a line; write long lists on several lines")
     try:
         text = content.decode()
         document: object = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -65,7 +72,12 @@ def _merged(document: Any, options: Iterable[str]) -> dict[str, Any]:
     """Return a copy of a document, changed by options."""
     if not is_mapping(document):
         refuse("scenario", "a table of keys", document, 'write keys such as duration = "10m"')
-    merged: dict[str, Any] = deepcopy(document)
+    try:
+        merged: dict[str, Any] = deepcopy(document)
+    except RecursionError:
+        refuse(
+            "scenario", "a table of keys, at most three deep", "a document of many levels", "leave the inner ones out"
+        )
     for option in options:
         _set_option(merged, option)
     return merged

@@ -1,5 +1,6 @@
 """The bodies of requests: bytes, files, forms, and stdin, which is read once and can be sent again."""
 
+import os
 import re
 import sys
 from contextlib import ExitStack
@@ -9,9 +10,11 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO
 
 from forbear.cli.explain.curl import CurlLine
+from forbear.cli.explain.draft import MAX_CONTENT
 from forbear.cli.output import BadInput
+from forbear.cli.values import file_content
 
-STDIN_IN_MEMORY = 64 * 1024 * 1024
+STDIN_IN_MEMORY = MAX_CONTENT
 """The longest stdin for `-d @-`, in bytes."""
 
 STDIN_UPLOAD = 1024 * 1024 * 1024
@@ -108,8 +111,8 @@ def _opened(name: str, stack: ExitStack) -> BinaryIO:
         raise BadInput("the curl option --upload-file . is not supported", "use -T - to read stdin")
     try:
         file: BinaryIO = stack.enter_context(Path(name).open("rb"))  # noqa: SIM115 - the stack closes it
-        if not file.seekable():
-            raise BadInput(f"{name} is no file that can be read twice", "use -T - to read a stream from stdin")
+        if not file.seekable() or (os.fstat(file.fileno()).st_size == 0 and file.read(1)):  # a pipe, a device, /proc
+            raise BadInput(f"{name} is no file that states its length", "use -T - to read a stream from stdin")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise BadInput(f"cannot read the body from {name}: {reason}", "name a file that you may read") from None
@@ -136,7 +139,7 @@ def _part(option: str, value: str, stack: ExitStack) -> tuple[str, tuple[Any, ..
     content: Any = stdin_bytes() if path == "-" else _opened(path, stack)
     if text[0] == "<":
         if not isinstance(content, bytes):
-            content = content.read()
+            content = file_content(path, MAX_CONTENT, "send it as a file: -F 'NAME=@FILE'")
         return name, (filename, content, *kind)
     return name, (filename or Path(path).name, content, *kind)
 

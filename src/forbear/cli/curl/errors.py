@@ -30,6 +30,8 @@ class CurlFailed(Problem):
 
 def failure_of(error: Exception) -> CurlFailed:
     """Return the failure for an error that httpx or the network raised."""
+    if _is_of_protocol(error):
+        return CurlFailed("a file changed its length while it was sent", NOT_SENT, "send it again")
     code = code_of(error)
     reason = next((cause.strerror for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror), None)
     if code in (UNRESOLVED, NOT_CONNECTED):
@@ -58,6 +60,16 @@ def code_of(error: Exception) -> int:
     if isinstance(error, httpx.WriteError):
         return NOT_SENT
     return BAD_ENCODING if isinstance(error, httpx.DecodingError) else NOT_RECEIVED
+
+
+def is_of_run(error: Exception) -> bool:
+    """Return whether an error is one of httpx, of the network, or of a body that has not the length that it stated."""
+    return isinstance(error, (httpx.HTTPError, OSError, UnicodeError)) or _is_of_protocol(error)
+
+
+def _is_of_protocol(error: Exception) -> bool:
+    """Return whether h11 or h2 raised an error that httpx does not wrap: they refuse what breaks their protocol."""
+    return type(error).__module__.partition(".")[0] in ("h11", "h2")
 
 
 def _host(error: Exception) -> str:

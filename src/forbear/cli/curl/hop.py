@@ -103,12 +103,11 @@ def next_hop(hop: Hop, status: int, location: str | None, settings: CurlSettings
     if status not in _REDIRECTS or not location:
         return None
     try:
-        url = hop.url.join(location)
+        url = hop.url.join(location).copy_with(username=None, password=None, fragment=None)
     except (httpx.InvalidURL, ValueError):
         raise BadRedirect("the Location of a redirect is not a URL") from None
     if url.scheme not in settings.schemes or not url.host:
         raise BadRedirect(f"a redirect leads to the scheme {url.scheme or 'without a host'}, which is not allowed")
-    url = url.copy_with(username=None, password=None, fragment=None)
     headers = {name: value for name, value in hop.headers.items() if name != "host"}
     changed = replace(hop, url=url, target=None)
     if changed.request.origin != hop.request.origin:

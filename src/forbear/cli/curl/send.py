@@ -12,7 +12,7 @@ import click
 import httpx
 
 from forbear.cli.curl.connect import CurlTransport
-from forbear.cli.curl.errors import HTTP_ERROR, TOO_MANY_REDIRECTS, WRONG_URL, CurlFailed, failure_of
+from forbear.cli.curl.errors import HTTP_ERROR, TOO_MANY_REDIRECTS, WRONG_URL, CurlFailed, failure_of, is_of_run
 from forbear.cli.curl.hop import BadRedirect, Hop, next_hop
 from forbear.cli.curl.output import Sink, file_or_stdout, formatted, head_of, open_sink
 from forbear.cli.curl.report import HopReport, print_json
@@ -95,14 +95,15 @@ class CurlRun:
                 name = self._settings.values.get("dump-header")
                 dump = None if name is None else stack.enter_context(file_or_stdout(name))
                 sink = stack.enter_context(open_sink(self._settings, typed_url))
-                client = stack.enter_context(httpx.Client(transport=self._retrying, trust_env=False))
-                self._follow(client, hop, dump, sink)
+                self._follow(stack.enter_context(self._retrying), hop, dump, sink)
             code = 0
         except Problem as error:
             code = error.exit_code
             self._write_out(None, code, 0)
             raise
-        except (httpx.HTTPError, OSError, UnicodeError) as error:
+        except Exception as error:
+            if not is_of_run(error):
+                raise
             failure = failure_of(error)
             code = failure.exit_code
             self._write_out(None, code, 0)
@@ -117,10 +118,10 @@ class CurlRun:
             if self._rules.report == "json":
                 print_json(self._reports, code, current.get().monotonic() - self._started)
 
-    def _follow(self, client: httpx.Client, hop: Hop, dump: Sink | None, sink: Sink) -> None:
+    def _follow(self, transport: httpx.BaseTransport, hop: Hop, dump: Sink | None, sink: Sink) -> None:
         settings, heads = self._settings, b""
         while True:
-            with closing(self._send(client, hop)) as response:
+            with closing(self._send(transport, hop)) as response:
                 heads += head_of(response)
                 following = self._next(hop, response)
                 if following is None:
@@ -146,7 +147,7 @@ class CurlRun:
         if failed:
             raise CurlFailed(f"the server responded with {response.status_code}", HTTP_ERROR)
 
-    def _send(self, client: httpx.Client, hop: Hop) -> httpx.Response:
+    def _send(self, transport: httpx.BaseTransport, hop: Hop) -> httpx.Response:
         policy, judgement = self._rules.policy_for(hop)
         printer = EventPrinter(policy.limits.attempts) if self._rules.report == "text" else None
         report = HopReport(hop, judgement, printer)
@@ -156,7 +157,13 @@ class CurlRun:
             doubt = "may be executed twice" if judgement.repeatable else "must not be executed twice"
             tell(f"* {what}: {doubt} ({judgement.service}, {judgement.safety.value})")
         extensions = {"timeout": self._transport.timeouts, "forbear": policy.with_on_event(report)}
-        response = client.send(hop.message(extensions), stream=True, auth=None, follow_redirects=False)
+        message = hop.message(extensions)
+        try:
+            response = transport.handle_request(message)  # a client would also parse the Location, which may be no URL
+        except httpx.RequestError as error:
+            error.request = message
+            raise
+        response.request = message
         report.status = response.status_code
         if self._settings.has("verbose"):
             for line in head_of(response).decode("latin-1").split("\r\n")[:-2]:

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import SplitResult, quote, urlsplit
 
 from forbear.cli.output import BadInput
+from forbear.cli.values import file_content
 from forbear.http.request import Request
+
+MAX_CONTENT = 64 * 1024 * 1024
+"""The most bytes of a file, or of stdin, that is kept in memory as a body or a part of one."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -129,7 +132,7 @@ def _shown(url: str) -> str:
 
 def _content(name: str) -> bytes:
     try:
-        return Path(name).read_bytes()
+        return file_content(name, MAX_CONTENT, "send a large file with curl's -X METHOD -T FILE")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise BadInput(

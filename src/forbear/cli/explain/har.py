@@ -5,10 +5,8 @@ The file may contain anything; parts of the wrong type are errors or count as mi
 
 import base64
 import json
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +16,7 @@ from forbear.cli.explain.draft import Draft
 from forbear.cli.explain.tables import either
 from forbear.cli.output import BadInput, console
 from forbear.cli.profiles import ProfileChoice
+from forbear.cli.values import file_content
 from forbear.core.check import is_list, is_mapping
 from forbear.core.redact import printable
 from forbear.core.service import Judgement
@@ -69,17 +68,10 @@ def read(name: str) -> tuple[list[RecordedRequest], int]:
 
 def _content(name: str) -> bytes:
     try:
-        if name == "-":
-            content = sys.stdin.buffer.read(MAX_SIZE + 1)
-        else:
-            with Path(name).open("rb") as file:
-                content = file.read(MAX_SIZE + 1)
+        return file_content(name, MAX_SIZE, "save fewer requests, or leave the responses out")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise BadInput(f"cannot read {name}: {reason}", "name a file that a browser or a proxy saved") from None
-    if len(content) > MAX_SIZE:
-        raise BadInput(f"{name} is larger than {MAX_SIZE >> 20} MiB", "save fewer requests, or leave the responses out")
-    return content
 
 
 def _entry(number: int, entry: Any) -> RecordedRequest | None:

@@ -8,6 +8,7 @@ from forbear.policy import Policy
 from forbear.services.cloud_storage import profiles
 
 _SECTION = "Boto"
+_LONGEST = 1024 * 1024  # characters of a file
 _DEFAULTS = ["/etc/boto.cfg", "~/.boto"]
 
 
@@ -69,8 +70,11 @@ def _fault(settings: RawConfigParser, path: Path) -> str:
     A file that does not exist is no failure. The text never quotes the file; it follows the path in an error message.
     """
     try:
-        with path.open(encoding="utf-8-sig") as lines:
-            settings.read_file(lines)
+        with path.open(encoding="utf-8-sig") as file:
+            text = file.read(_LONGEST + 1)
+        if len(text) > _LONGEST:
+            return f": a .boto file must have at most {_LONGEST >> 20} MiB"
+        settings.read_string(text)
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:

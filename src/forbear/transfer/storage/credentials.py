@@ -1,8 +1,11 @@
 """Credentials, and the tokens that google-auth obtains for them, as headers of requests."""
 
 import asyncio
+import os
+import stat
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +24,7 @@ _LOG_IN = (
 )
 SCOPE = "https://www.googleapis.com/auth/devstorage.full_control"
 _PIECE = 64 * 1024
+_LARGEST_FILE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,7 @@ def _load(credentials: Credentials) -> Any:
     import google.auth
     from google.auth import impersonated_credentials
 
+    _check_file(credentials.file or os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
     load: Any = google.auth
     if credentials.file is None:
         loaded = load.default(scopes=[credentials.scope])[0]
@@ -169,6 +174,14 @@ def _load(credentials: Credentials) -> Any:
         act: Any = impersonated_credentials
         loaded = act.Credentials(loaded, credentials.impersonate, [credentials.scope])
     return loaded
+
+
+def _check_file(path: str | None) -> None:
+    """Raise ValueError for a device or a large file, which google-auth would read into memory; a pipe may be right."""
+    with suppress(OSError):
+        found = os.stat(path or os.devnull)
+        if path and (stat.S_ISCHR(found.st_mode) or stat.S_ISBLK(found.st_mode) or found.st_size > _LARGEST_FILE):
+            raise ValueError(f"{path} is no file of credentials: it is a device, or larger than 1 MiB")
 
 
 def _is_transient(error: Exception) -> bool:
