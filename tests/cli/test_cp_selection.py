@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from forbear.cli import cp
 from forbear.cli.app import app
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
@@ -162,3 +163,13 @@ def test_options_reach_the_storage(invoke: Invoke, cloud: Cloud) -> None:
     assert done.stderr.startswith("error: d/a.txt: gs://bkt/y exists already\nhint: remove it, or allow it to be ")
     assert invoke("cp", "--packed", "gs://bkt/x", "packed").exit_code == 0
     assert Path("packed").stat().st_size < 1000
+
+
+def test_a_list_of_sources_has_a_limit(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device, or a wrong file, is not read into memory."""
+    monkeypatch.setattr(cp, "_MOST_LISTED", 1 << 20)
+    listed = tmp_path / "list"
+    listed.write_bytes(b"a" * (1 << 20) + b"\n")
+    done = invoke("cp", "--files-from", str(listed), "gs://bkt/x/")
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {listed} is larger than 1 MiB\nhint: copy the files in several runs")

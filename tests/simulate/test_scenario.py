@@ -248,3 +248,28 @@ def test_a_list_in_an_option() -> None:
     assert [(each.kind, each.start, each.length) for each in replaced] == [("hold", 7, 2)]
     with pytest.raises(ScenarioError, match=r"`windows` must be a list of tables as in TOML.*; write \[\] for none"):
         read_mapping(document, ["windows=[{"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("s.toml", "a." * 20_000 + "b = 1", "at most 200 dots in a line"),
+        ("s.toml", "# comment\n" * 30_000, "at most 256 KiB"),
+        ("s.json", "[" * 100_000, "must be JSON: maximum recursion depth"),
+        ("s.json", '{"a": ' * 900 + "1" + "}" * 900, "of many levels"),
+        ("s.json", '{"duration": ' + "9" * 5000 + "}", "must be JSON"),
+    ],
+)
+def test_hostile_files(tmp_path: Path, name: str, text: str, words: str) -> None:
+    """Deep, wide and large ones get one clear line, in little memory."""
+    file = tmp_path / name
+    file.write_text(text)
+    with pytest.raises(ScenarioError, match=words) as caught:
+        read_file(file)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_device_is_not_read_to_its_end() -> None:
+    """It has none."""
+    with pytest.raises(ScenarioError, match="/dev/zero must have at most 256 KiB"):
+        read_file(Path("/dev/zero"))

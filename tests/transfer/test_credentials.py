@@ -220,6 +220,15 @@ def no_virtual_machine(*_: object, **__: object) -> bool:
     return False
 
 
+async def test_a_device_holds_no_credentials(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the named file nor the one of the environment is read without an end."""
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/dev/zero")
+    for credentials in (Credentials(file="/dev/zero"), Credentials()):
+        with pytest.raises(NoCredentials, match="/dev/zero is no file of credentials: it is a device"):
+            async with Storage(endpoint=cloud.url, credentials=credentials):
+                pass
+
+
 async def test_no_credentials_at_all(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cure is to log in."""
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)

@@ -5,6 +5,7 @@ import socket
 from contextlib import suppress
 from pathlib import Path
 
+import h11
 import httpx
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from forbear.cli.curl.errors import failure_of
 from forbear.cli.curl.settings import CurlSettings
+from forbear.cli.explain import draft
 from forbear.cli.explain.curl import _IGNORED, _IGNORED_FLAGS, CurlLine
 from forbear.cli.output import BadInput
 from tests.cli.conftest import Invoke
@@ -30,6 +32,8 @@ from tests.support.clients.wire import Answer, Wire, reply
         (reply(404, b"body"), ("-f",), 22, "the server responded with 404"),
         (reply(404, b"body"), ("--fail-with-body",), 22, "the server responded with 404"),
         (reply(302, b"", "Location: ftp://x/"), ("-L",), 3, "a redirect leads to the scheme ftp"),
+        (reply(302, b"", "Location: data:text/plain,x"), ("-L",), 3, "a redirect leads to the scheme data"),
+        (reply(302, b"", "Location: https://[::1"), ("-L",), 3, "the Location of a redirect is not a URL"),
         (reply(302, b"", "Location: /again"), ("-L", "--max-redirs", "2"), 47, "more than 2 redirects"),
         (Answer(end="stall"), ("--max-time", "0.1"), 28, "the attempt took longer than --max-time 0.1 s"),
         (reply(200, b"", length=9, end="stall"), ("--max-time", "0.1"), 28, "took longer than --max-time 0.1 s"),
@@ -194,3 +198,53 @@ def test_any_value_is_taken_or_refused(name: str, value: str) -> None:
     line.take(name, value)
     with suppress(BadInput):
         CurlSettings.of(line)
+
+
+@pytest.mark.parametrize(
+    "location", ["data:text/plain,x", "https://[::1", "https://h:99999999/", "\\\\", "//", "http:///x"]
+)
+def test_a_redirect_that_is_not_followed(invoke: Invoke, location: str) -> None:
+    """Without -L, the response is the result, wherever it leads."""
+    with Wire(reply(302, b"here", f"Location: {location}")) as server:
+        done = invoke("curl", "-i", server.url)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert f"Location: {location}" in done.stdout
+    assert done.stdout.endswith("here")
+
+
+@pytest.mark.parametrize("options", [("-T", "{}"), ("-F", "a=@{}"), ("-F", "a=<{}"), ("-X", "PUT", "-T", "{}")])
+@pytest.mark.parametrize("file", ["/dev/zero", "/proc/self/status"])
+def test_a_body_without_a_length(invoke: Invoke, file: str, options: tuple[str, ...]) -> None:
+    """A device, and a file of the system, has more bytes than it states; nothing is sent."""
+    with Wire(reply(200)) as server:
+        done = invoke("curl", *(option.format(file) for option in options), server.url)
+        assert server.seen == []
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {file} is no file that states its length\nhint: use -T - ")
+
+
+def test_an_empty_device_is_an_empty_body(invoke: Invoke) -> None:
+    """/dev/null is a usual way to send nothing."""
+    with Wire(reply(200)) as server:
+        assert invoke("curl", "-T", "/dev/null", server.url).exit_code == 0
+        assert server.seen[0].body == b""
+
+
+@pytest.mark.parametrize("command", [("explain", "curl"), ("curl",), ("curl", "--dry-run")])
+@pytest.mark.parametrize("option", ["-d", "--data-binary", "--json"])
+def test_data_from_a_large_file(
+    invoke: Invoke, command: tuple[str, ...], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not read whole: the error names the limit and the option for large files."""
+    monkeypatch.setattr(draft, "MAX_CONTENT", 2 << 20)
+    large = tmp_path / "large"
+    large.write_bytes(bytes((2 << 20) + 1))
+    done = invoke(*command, option, f"@{large}", "https://h.test/")
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {large} is larger than 2 MiB\nhint: send a large file with curl's")
+
+
+def test_a_file_that_changes_while_it_is_sent() -> None:
+    """h11 and h2 refuse a body of another length than its header states; httpx hands their errors on."""
+    failure = failure_of(h11.LocalProtocolError("Too little data for declared Content-Length"))
+    assert (failure.exit_code, failure.message) == (55, "a file changed its length while it was sent")

@@ -189,3 +189,10 @@ def test_nothing_else_is_raised(tmp_path_factory: pytest.TempPathFactory, start:
         except ValueError as error:
             found = str(error)
     assert found.startswith(("(", str(path)))
+
+
+def test_a_device_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of settings is short."""
+    monkeypatch.setenv("BOTO_CONFIG", "/dev/zero")
+    with pytest.raises(ValueError, match=r"/dev/zero: a \.boto file must have at most 1 MiB"):
+        gsutil_policy()
