@@ -40,11 +40,12 @@ class Judgement(Record):
       session for the bytes it has; the request is never sent again blindly.
     - `refused` says why nothing can make a request repeatable (a batch), None otherwise.
     - `vouched` is true if only the user's word makes the request repeatable.
+    - `unknown` says why a request is none of the operations (a wrong bucket name), None if nothing more is known.
     """
 
     __slots__ = (
         "service", "operation", "safety", "conditions", "met", "repeatable", "maybe_done", "mutation", "session",
-        "refused", "vouched",
+        "refused", "vouched", "unknown",
     )  # fmt: skip
 
     service: str
@@ -58,6 +59,7 @@ class Judgement(Record):
     session: bool
     refused: str | None
     vouched: bool
+    unknown: str | None
 
     def __init__(
         self,
@@ -72,11 +74,12 @@ class Judgement(Record):
         session: bool = False,
         refused: str | None = None,
         vouched: bool = False,
+        unknown: str | None = None,
     ) -> None:
         self._set(
             service=service, operation=operation, safety=safety, conditions=conditions, met=met, repeatable=repeatable,
             maybe_done=maybe_done, mutation=mutation, session=session, refused=refused,
-            vouched=vouched,
+            vouched=vouched, unknown=unknown,
         )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
+from forbear.exchange.call import why_not
 from forbear.http.request import Request
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 
@@ -65,7 +66,7 @@ def judge(
 def test_in_doubt_nothing_is_repeated(target: str) -> None:
     """A parameter or a path that is not known may mean something that is not known; a read stays a read."""
     for method in ("PUT", "DELETE", "POST", "PATCH"):
-        assert judge(f"{method} {target}", GUARD) == UNKNOWN
+        assert judge(f"{method} {target}", GUARD).replace(unknown=None) == UNKNOWN
     assert judge(f"GET {target}", GUARD).repeatable
 
 
@@ -209,3 +210,26 @@ def test_an_action_in_the_query_counts_only_without_a_body(body: bytes | None) -
     assert RECOMMENDED.classify(Request("POST", HOST, target, body=b"")).repeatable
     assert RECOMMENDED.classify(Request("POST", HOST, target, body=body)) == UNKNOWN
     assert RECOMMENDED.classify(Request("GET", HOST, "/?Action=ListAccessKeys", body=body)).repeatable
+
+
+@pytest.mark.parametrize(
+    ("host", "target", "reason"),
+    [
+        ("storage.googleapis.com", "/My_Bucket/o", "'My_Bucket' is no valid name of a bucket"),
+        ("storage.googleapis.com", "/ab/o", "'ab' is no valid name of a bucket"),
+        ("storage.googleapis.com", "/-ab-?acl", "'-ab-' is no valid name of a bucket"),
+        ("storage.googleapis.com", "/a%20b/o", "the first part of the path is no valid name of a bucket"),
+        ("localhost:4443", "/" + "a" * 300, "the first part of the path is no valid name of a bucket"),
+        ("storage.googleapis.com", "/bucket/o?unknown", None),
+        ("storage.googleapis.com", "/", None),
+        ("storage.googleapis.com", "/storage/v1/b/My_Bucket/x", None),
+        ("My_Bucket.storage.googleapis.com", "/o?unknown", None),
+    ],
+)
+def test_an_invalid_name_of_a_bucket_is_the_reason(host: str, target: str, reason: str | None) -> None:
+    """The judgement on a write that is unknown for it says so, as does `forbear explain`; a read is a read."""
+    write, read = (RECOMMENDED.classify(Request(method, host, target)) for method in ("PUT", "GET"))
+    assert (write.operation, write.repeatable, write.unknown) == (None, False, reason)
+    assert read.unknown is None
+    if reason is not None:
+        assert why_not(write, "the request").endswith(f"must not be executed twice ({reason})")

@@ -161,7 +161,7 @@ class Answer:
         conditions = either(judgement.conditions)
         return {
             "service": f"{judgement.service} ({self.profile})",
-            "operation": judgement.operation or "not known",
+            "operation": judgement.operation or f"not known{f': {judgement.unknown}' if judgement.unknown else ''}",
             "safety": judgement.safety.value,
             "conditions": f"{conditions} (met: {judgement.met or 'none'})" if conditions else "",
             "repeatable": "yes"

@@ -102,20 +102,24 @@ class CloudStorage(Record):
         path, query = preconditions.split(request.target)
         overrides = method_overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
-        known = None
+        known = unknown = None
         if not preconditions.is_cut(request.target):
             kind = hosts.kind_of(request.host)
             if kind in (hosts.HostKind.XML, hosts.HostKind.BUCKET) or not json_api.is_json_path(path):
                 if not overridden and kind is not hosts.HostKind.SHARED:
                     xml = _xml(self.disputed, self.documented)
-                    known = xml.judge(request, path, query, in_bucket=kind is hosts.HostKind.BUCKET)
+                    in_bucket = kind is hosts.HostKind.BUCKET
+                    known = xml.judge(request, path, query, in_bucket=in_bucket)
+                    unknown = None if in_bucket else xml_api.why_unknown(path)
             elif overridden:
                 known = _json(self.disputed, self.documented).overridden(overrides, request, path, query)
             else:
                 known = _json(self.disputed, self.documented).judge(request, path, query)
         if known is not None:
             return known
-        return _READ if request.method in READS and not overridden else _UNKNOWN
+        if request.method in READS and not overridden:
+            return _READ
+        return _UNKNOWN if unknown is None else _UNKNOWN.replace(unknown=unknown)
 
     def verdict(
         self,

@@ -25,6 +25,7 @@ _ODD = "an upload of no known kind"
 
 _SESSION = "upload_id"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_QUOTED = re.compile(r"[\w.-]{1,63}", re.ASCII)
 _DOTS = frozenset({".", ".."})
 
 # Parameters that do not change the operation: they select, order, sign, pay or (x-id, of the S3 SDKs) label.
@@ -114,6 +115,18 @@ class XmlApi:
             elif name and name.lower() not in _NEUTRAL:
                 return None
         return frozenset(subresources)
+
+
+def why_unknown(path: str) -> str | None:
+    """Return why no operation has this path, where the host names no bucket: an invalid bucket name; None otherwise.
+
+    Only a short name of usual characters is quoted.
+    """
+    bucket = path[1:].partition("/")[0]
+    if path[:1] != "/" or not bucket or _BUCKET.fullmatch(bucket):
+        return None
+    name = f"{bucket!r}" if _QUOTED.fullmatch(bucket) else "the first part of the path"
+    return f"{name} is no valid name of a bucket"
 
 
 def _resource(path: str, *, in_bucket: bool) -> str | None:
