@@ -33,6 +33,21 @@ def test_each_host_and_service_has_its_own() -> None:
     assert not budgets.of("api.example.com").take()
 
 
+class TakenByAnotherThread(list[Budget]):
+    """A list whose only item another thread takes between a look at it and `pop`."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def test_two_threads_may_want_the_first_budget() -> None:
+    """The budget that was made to check the arguments goes to one host; a thread that comes too late makes another."""
+    budgets = Budget.per_host()
+    assert isinstance(budgets, HostBudgets)
+    budgets._spare = TakenByAnotherThread()
+    assert budgets.of("api.example.com").take()
+
+
 @pytest.mark.parametrize(
     ("make_or_rule", "shown"),
     [

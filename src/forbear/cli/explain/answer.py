@@ -62,6 +62,8 @@ def why_retried(verdict: Verdict, judgement: Judgement) -> str:
     entry = tables.entry(judgement.service, judgement.operation)
     if entry is not None and entry.safety is not judgement.safety:  # only the page calls it safe
         return f"transient, and the service's page on retries excepts no such request{wait}"
+    if entry is not None and entry.effect != "none":
+        return f"transient, and a repeat leaves the same state, if nobody else writes{wait}"
     return f"transient, and a repeat is harmless{wait}"
 
 

@@ -36,9 +36,8 @@ DOCUMENTED_STATUSES = frozenset({500, 502, 503, 504})
 class AccessService(TableService):
     """The base of the services that the retry page of IAM covers: IAM and Resource Manager.
 
-    - `documented` follows the page, which excepts no request: updates, deletions, restores and switches that set a
-      state are repeated although there is no precondition for them. A repeat may undo the newer change of another
-      client.
+    - `documented` follows the page, which excepts no request: updates and switches that set a state are repeated
+      although there is no precondition for them. A repeat may undo the newer change of another client.
     - `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504; with `documented` 500, 502, 503 and
       504).
     - `retry_not_found` makes 404 transient, too. Reads are eventually consistent, so a new resource may not be found
@@ -173,8 +172,7 @@ def documented() -> Policy:
     without a limit on attempts. Transient are 500, 502, 503 and 504. 404 is optional on the page:
     `documented.with_retry_not_found()`. A 409 with the status ABORTED calls for a new read-modify-write, as
     `forbear.update` does it with `is_conflict`. The page names no operation that must not be repeated. Here, too, the
-    table decides, but writes that set a state are repeated: the update of a service account, deletions, restores,
-    `:enable`, `:disable` and `:revokeSessions`.
+    table decides, but writes that set a state are repeated: the update of a service account, `:enable` and `:disable`.
 
     Warning: these have no precondition. After a lost response a repeat undoes what another client changed in between.
     `policy` does not repeat them.
@@ -196,8 +194,7 @@ def policy() -> Policy:
     - 429 is transient: the page warns of quotas, and a quota comes back with time.
     - 408 is transient: the server says that it did not receive the whole request.
     - A write without a precondition is not repeated if it may have been executed: a repeat would undo what another
-      client changed in between. This concerns the update of a service account, deletions of what can be restored,
-      restores, `:enable`, `:disable` and `:revokeSessions`.
+      client changed in between. This concerns the update of a service account, `:enable` and `:disable`.
     """
     return policy_of(RECOMMENDED, _LIMITS, RECOMMENDED_WAITS)
 
