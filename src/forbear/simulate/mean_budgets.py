@@ -45,8 +45,8 @@ class MeanBudget(Protocol):
         """Count successes of first attempts and of retries."""
         ...
 
-    def serving(self, requests: float) -> None:
-        """Take the mean number of requests that workers serve, which the engine counts as ended at once."""
+    def sent(self, retries: float) -> None:
+        """Count retries that are sent, after their wait."""
         ...
 
     def level(self) -> float | None:
@@ -203,10 +203,10 @@ class MeanBoth:
         for each in self._both:
             each.succeeded(now, first, retried)
 
-    def serving(self, requests: float) -> None:
-        """Hand the number to both."""
+    def sent(self, retries: float) -> None:
+        """Count retries that are sent in both."""
         for each in self._both:
-            each.serving(requests)
+            each.sent(retries)
 
     def level(self) -> float | None:
         """Return the level of the retry budget."""
@@ -247,17 +247,20 @@ def mean_budget(rule: "BudgetRule | SharedBucket", groups: float, *, rate: float
     return refuse("budget.rule", "a rule of forbear in the cohort engine", rule, "choose the exact engine")
 
 
-def scenario_budget(scenario: "Scenario") -> MeanBudget | None:
-    """Return new mean budgets for the clients of a scenario, with its throttle if it has one; None for neither."""
+def scenario_budget(scenario: "Scenario", step: float) -> MeanBudget | None:
+    """Return new mean budgets for the clients of a scenario, with its throttle if it has one; None for neither.
+
+    `step` is the width of a bin in seconds.
+    """
     clients = scenario.clients
     rate = max(clients.rate, *(change.rate for change in clients.changes), 0.0)
     if clients.arrivals == "closed":
         rate = clients.count / (clients.think_time + scenario.service.time)
     elif clients.arrivals == "herd":
-        rate = clients.count / max(scenario.windows[-1].end if scenario.windows else 0.0, scenario.step)
+        rate = clients.count / max(scenario.windows[-1].end if scenario.windows else 0.0, step)
     throttle = None if scenario.throttle is None else scenario.throttle.budget
     gates = [
-        mean_budget(gate.counts, max(clients.count / gate.group(clients.count), 1.0), rate=rate, step=scenario.step)
+        mean_budget(gate.counts, max(clients.count / gate.group(clients.count), 1.0), rate=rate, step=step)
         for gate in (scenario.budget, throttle)
         if gate is not None
     ]

@@ -23,7 +23,7 @@ class FreeCalls:
     def failed(self, now: float, first: float, retried: float) -> None:
         """Count nothing."""
 
-    def serving(self, requests: float) -> None:
+    def sent(self, retries: float) -> None:
         """Count nothing."""
 
     def level(self) -> float | None:
@@ -155,7 +155,6 @@ class MeanActive:
     def __init__(self, rule: ActiveShare) -> None:
         self._rule = rule
         self._active = 0.0
-        self._serving = 0.0
         self._retries = 0.0
         self._places = _Places()
 
@@ -170,17 +169,15 @@ class MeanActive:
         self._retries = max(self._retries - retried, 0.0)
 
     def grant(self, now: float, retries: float, throttled: float = 0.0, timed_out: float = 0.0) -> float:
-        """Grant retries up to the share of the active calls, which they join."""
+        """Grant retries up to the share of the active calls."""
         share, least = self._rule.share, self._rule.least
-        active = self._active + self._serving + 1
+        active = self._active + 1
         places = max(int(share * active), least)
         if places <= _FEW_PLACES:
             free = self._places.free([0.0] * places + [1.0], self._retries) if retries > 0 else 0.0
             granted = min(retries * free, max(places - self._retries, 0.0))
         else:
-            room = (share * active - 0.5 - self._retries) / (1 - share) if share < 1 else retries
-            granted = min(retries, max(room, 0.0))
-        self._active += granted
+            granted = min(retries, max(share * active - 0.5 - self._retries, 0.0))
         self._retries += granted
         return granted
 
@@ -192,9 +189,9 @@ class MeanActive:
         """Return None: there are no tokens."""
         return None
 
-    def serving(self, requests: float) -> None:
-        """Count these requests as active, too."""
-        self._serving = requests
+    def sent(self, retries: float) -> None:
+        """Count retries as active once they are sent."""
+        self._active += retries
 
 
 class MeanClientThrottle(FreeCalls):

@@ -24,15 +24,16 @@ class ServiceTimes:
             values = [exp(server.sigma * normal.inv_cdf(share)) for share in shares]
         scale = server.time * _POINTS / sum(values)
         self.mean = server.time
-        self._values = [value * scale for value in values]
-        self._sums = [0.0, *accumulate(self._values)]
+        self.values = [value * scale for value in values]
+        """The values, from the shortest to the longest."""
+        self._sums = [0.0, *accumulate(self.values)]
 
     def share_within(self, limit: float, factor: float = 1.0) -> float:
         """Return the share of requests that need at most `limit` seconds, in a window slower by `factor`."""
-        return bisect_right(self._values, limit / factor) / _POINTS
+        return bisect_right(self.values, limit / factor) / _POINTS
 
     def mean_within(self, limit: float, factor: float = 1.0) -> float:
         """Return the mean time in seconds that a worker spends on a request, if it stops after `limit` seconds."""
-        i = bisect_right(self._values, limit / factor)
+        i = bisect_right(self.values, limit / factor)
         stopped = (_POINTS - i) * max(limit, 0.0) if i < _POINTS else 0.0  # not 0 times infinity
         return (self._sums[i] * factor + stopped) / _POINTS

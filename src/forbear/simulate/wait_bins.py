@@ -7,7 +7,7 @@ from forbear.core.check import INFINITY
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import Kind, Verdict
 from forbear.simulate.arrays import np
-from forbear.simulate.waits import KNOTS, MOST_ROWS, wait_table
+from forbear.simulate.waits import KNOTS, MOST_ROWS, WaitTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,17 +22,21 @@ _FINE = 64  # points between two knots of a wait table
 class WaitKernels:
     """The waits after each attempt, in bins of `step` seconds; and those after an error with a Retry-After."""
 
-    def __init__(self, limits: Limits, backoff: "Backoff", step: float, retry_after: float | None = None) -> None:
-        self._table = table = wait_table(limits, backoff)
+    def __init__(
+        self, limits: Limits, backoff: "Backoff", table: WaitTable, step: float, retry_after: float | None = None
+    ) -> None:
+        self._table = table
         self._step = step
         self._retry_after = retry_after
         self._kernels = [_kernel(row, step) for row in table.rows]
-        self._limited = self._kernels
+        self._sums = [np.cumsum(kernel).tolist() for kernel in self._kernels]
+        self._limited, self._limited_sums = self._kernels, self._sums
         if retry_after is not None:
             rows = _rows_after(limits, backoff, retry_after, len(table.rows))
             self._limited = [_kernel(row, step) for row in rows]
+            self._limited_sums = [np.cumsum(kernel).tolist() for kernel in self._limited]
         self.reads_last = table.reads_last
-        self.endless = table.attempts is None or table.attempts > MOST_ROWS
+        self.endless = endless_retries(table)
         """True if later retries use the row of the last one."""
         self.last = len(table.rows) if self.endless or table.attempts is None else table.attempts - 1
         """The row of the last attempt that has one of its own; the first attempt has row 0."""
@@ -41,25 +45,34 @@ class WaitKernels:
         self.longest = max(map(len, (*self._kernels, *self._limited)))
         """The number of bins of the longest wait."""
 
-    def after(self, row: int, age: float, *, limited: bool = False) -> "tuple[Counts, float]":
-        """Return the share of retries that come 0, 1, 2 … bins later, and the share that comes at the timeout.
+    def after(self, row: int, age: float, *, limited: bool = False) -> "tuple[Counts, float, float]":
+        """Return the share of retries that come 0, 1, 2 … bins later, its sum, and the share that comes at the timeout.
 
         `age` is the mean time in seconds since the begin of the calls. The rest gives up. `limited` is for errors with
         the Retry-After.
         """
-        plain = self._kernels[min(row, len(self._kernels) - 1)]
-        kernel = self._limited[min(row, len(self._limited) - 1)] if limited else plain
+        kernels, sums = (self._limited, self._limited_sums) if limited else (self._kernels, self._sums)
+        row = min(row, len(kernels) - 1)
+        kernel, known = kernels[row], sums[row]
         timeout = self._table.timeout
         if timeout is None:
-            return kernel, 0.0
+            return kernel, known[-1], 0.0
         left = timeout - age
         if left <= 0 or (limited and self._retry_after is not None and self._retry_after > left):
-            return kernel[:0], 0.0
+            return kernel[:0], 0.0, 0.0
         bins = max(int(left / self._step + 0.5), 1)
-        past = float(kernel[bins:].sum())
+        if bins >= len(known):
+            return kernel, known[-1], 0.0
+        past = known[-1] - known[bins - 1]
         if not self._table.clamp:  # only the jitter of a Retry-After is cut at the timeout, not the backoff
-            past = past - float(plain[bins:].sum()) if limited else 0.0
-        return kernel[:bins], max(past, 0.0)
+            plain = self._sums[row]
+            past = past - (plain[-1] - plain[min(bins, len(plain)) - 1]) if limited else 0.0
+        return kernel[:bins], known[bins - 1], max(past, 0.0)
+
+
+def endless_retries(table: WaitTable) -> bool:
+    """Return whether the retries of a policy have no end, or more than a table has rows."""
+    return table.attempts is None or table.attempts > MOST_ROWS
 
 
 def _rows_after(limits: Limits, backoff: "Backoff", retry_after: float, count: int) -> list[tuple[float, ...]]:
