@@ -35,9 +35,9 @@ class RequestRatio(Ratio):
 class ActiveShare(Record):
     """At most a `share` of the active calls may be retries, or `least` retries at a time, if that is more (Envoy).
 
-    A call is active while an attempt of it is under way, or a granted retry waits in backoff. The part after the point
-    does not count: 20 % of 19 calls are 3. The failed attempt itself counts as active until the decision. No successes
-    are needed: a retry is granted again once enough retries have ended.
+    A call is active while an attempt of it is under way. A granted retry that still waits is one of the retries, but no
+    active call. The part after the point does not count: 20 % of 19 calls are 3. The failed attempt itself counts as
+    active until the decision. No successes are needed: a retry is granted again once enough retries have ended.
     """
 
     __slots__ = ("share", "least")
@@ -53,7 +53,10 @@ class ActiveShare(Record):
         self._set(share=share, least=least)
 
     def start(self) -> list[int]:
-        """Return the counters of a new budget, both 0: the active attempts, and the retries among them."""
+        """Return the counters of a new budget, both 0: the attempts that have not ended, and the retries among them.
+
+        After them come the times, in microseconds, at which the waits of retries end.
+        """
         return [0, 0]
 
     def admit(self, state: list[int], now: float, u: float) -> bool:
@@ -73,14 +76,21 @@ class ActiveShare(Record):
     def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
         """Count one more retry in `state` and return one token in micro-tokens; if there are too many, return None.
 
-        `now` and `verdict` are not read.
+        `now` is in seconds, and `verdict` is not read.
         """
-        allowed = max(micro(self.share) * (state[0] + 1) // MICRO, self.least)
+        moment = micro(now)
+        state[2:] = [end for end in state[2:] if end > moment]
+        active = max(state[0] - len(state[2:]), 0)
+        allowed = max(micro(self.share) * (active + 1) // MICRO, self.least)
         if state[1] >= allowed:
             return None
         state[0] += 1
         state[1] += 1
         return MICRO
+
+    def wait(self, state: list[int], now: float, delay: float) -> None:
+        """Note in `state` that the retry granted at `now` is not active for the next `delay` seconds."""
+        state.append(micro(now + delay))
 
     def succeeded(self, state: list[int], now: float, cost: int) -> None:
         """Change nothing: `release` has counted the end of the attempt."""

@@ -44,7 +44,7 @@ class Budget:
     forked child, a budget that counts active attempts is new, too.
     """
 
-    __slots__ = ("__weakref__", "_admit", "_counts", "_failed", "_forked", "_release", "_rule", "_state")
+    __slots__ = ("__weakref__", "_admit", "_counts", "_failed", "_forked", "_release", "_wait", "_rule", "_state")
 
     by_host: "ClassVar[bool]" = False
     """True for the budgets of `per_host`, which have the counters."""
@@ -71,6 +71,7 @@ class Budget:
         self._admit: Any = getattr(self._counts, "admit", None)
         self._failed: Any = getattr(self._counts, "failed", None)
         self._release: Any = getattr(self._counts, "release", None)
+        self._wait: Any = getattr(self._counts, "wait", None)
         self._state = self._counts.start()
         self._forked = _forks[0]
 
@@ -128,7 +129,10 @@ class Budget:
 
     @classmethod
     def envoy(cls, share: float = 0.2, least: int = 3) -> "Self":
-        """Make Envoy's budget: a `share` of the active calls may be retries at one time, and at least `least`."""
+        """Make Envoy's budget: a `share` of the active calls may be retries at one time, and at least `least`.
+
+        A retry that waits is one of the retries, but no active call.
+        """
         from forbear.core.admission import ActiveShare
 
         return cls(ActiveShare(share, least))

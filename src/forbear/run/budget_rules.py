@@ -12,10 +12,11 @@ if TYPE_CHECKING:
         """The protocol of the rule by which a budget counts: TokenBucket, Throttle, Ratio or one of the user's.
 
         The counters are a list of ints, `state`, which the methods change in place. `now` is monotonic time in seconds,
-        `cost` a number of micro-tokens. A rule may have three more methods. `admit(state, now, u) -> bool` counts a
+        `cost` a number of micro-tokens. A rule may have four more methods. `admit(state, now, u) -> bool` counts a
         first attempt and returns whether it may be sent; `u` is a random number, uniform in [0, 1). `release(state,
         now, cost)` counts the end of an attempt, which took `cost` (0 for a first one). `failed(state, now, verdict)`
-        counts a failure, after `release` and whether or not a retry follows.
+        counts a failure, after `release` and whether or not a retry follows. `wait(state, now, delay)` counts a granted
+        retry, right after `take`: it is sent in `delay` seconds.
         """
 
         def start(self) -> list[int]:

@@ -72,14 +72,16 @@ class Spending:
             self.budget._call(self.budget._failed, verdict)
         return verdict
 
-    def take(self, verdict: "Verdict") -> bool:
-        """Count a request to retry after `verdict`, and return whether the budget grants the retry."""
+    def take(self, verdict: "Verdict", delay: float = 0.0) -> bool:
+        """Count a request to retry after `verdict` and `delay` seconds; return whether the budget grants the retry."""
         if self.budget._is_custom:
             return self.budget.take()
         cost = self.budget._take(verdict)
         if cost is None:
             return False
         self._cost, self._active = cost, self.budget._release is not None
+        if self.budget._wait is not None:
+            self.budget._call(self.budget._wait, delay)
         return True
 
     def succeeded(self, *, retried: bool) -> None:

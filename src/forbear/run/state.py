@@ -247,7 +247,7 @@ class Run:
                 settle = partial(self._settle, step.delay, failure, outcome, maybe_done)
                 if self.awaits and spending.budget.blocks:
                     return PendingDelay(step.delay, spending.budget.atake, settle)
-                return settle(spending.take(priced))
+                return settle(spending.take(priced, step.delay))
         self._give_up(stop, failure, outcome, maybe_done)
         return None
 

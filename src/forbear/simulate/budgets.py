@@ -15,7 +15,8 @@ class FleetBudget(Protocol):
     """The budgets of a fleet. `client` is the number of the client, from 0, and `now` the virtual time in seconds.
 
     One object answers for all clients. Whether each client has its own counters, the clients of a process share theirs,
-    or the whole fleet does, is up to it. Costs are in micro-tokens.
+    or the whole fleet does, is up to it. Costs are in micro-tokens. It may have one more method: `wait(client, now, delay)`
+    counts a granted retry, which is sent in `delay` seconds.
     """
 
     def admit(self, client: int, now: float, u: float) -> bool:
@@ -51,6 +52,7 @@ class RuleBudgets:
         self._admit = getattr(rule, "admit", None)
         self._failed = getattr(rule, "failed", None)
         self._release = getattr(rule, "release", None)
+        self._wait = getattr(rule, "wait", None)
 
     def admit(self, client: int, now: float, u: float) -> bool:
         """Return whether the rule admits a first attempt; a rule that counts retries only always does."""
@@ -69,6 +71,11 @@ class RuleBudgets:
         cost: int | None = self._rule.take(self._state(client), now, verdict)
         self._missing += cost or 0
         return cost
+
+    def wait(self, client: int, now: float, delay: float) -> None:
+        """Count a granted retry that is sent in `delay` seconds, if the rule counts active attempts."""
+        if self._wait is not None:
+            self._wait(self._state(client), now, delay)
 
     def release(self, client: int, now: float, cost: int) -> None:
         """Count the end of an attempt, if the rule counts active ones."""
@@ -121,6 +128,11 @@ class BothBudgets:
             self._budget.release(client, now, cost)
             return None
         return cost
+
+    def wait(self, client: int, now: float, delay: float) -> None:
+        """Count a granted retry in both."""
+        self._budget.wait(client, now, delay)
+        self._throttle.wait(client, now, delay)
 
     def release(self, client: int, now: float, cost: int) -> None:
         """Count the end of an attempt in both."""

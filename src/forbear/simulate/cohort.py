@@ -114,7 +114,9 @@ class _Cohorts:
         course.retries[place] += retries
         if self._budget is not None:
             self._budget.sent(retries)
-        service.refill()
+        at_once = t == 0 and self._scenario.clients.arrivals == "herd"
+        if not at_once:
+            service.refill()
         kind = service.kinds[t]
         if kind == "refuse":
             self._refuse(t, due)
@@ -126,6 +128,15 @@ class _Cohorts:
             self._limited.add(refused, refused * self._age[:, t])
             due = due - refused
         service.accept(t, due)
+        if at_once:
+            self._refuse_excess(t, 0.0 if kind == "hold" else self._scenario.service.workers)
+
+    def _refuse_excess(self, t: int, workers: float = 0.0) -> None:
+        """Refuse the requests that find the queue full before so many workers begin."""
+        refused = self._service.refuse_excess(t, workers)
+        if refused is not None:
+            self._failures.throttled += refused
+            self._refuse(t, refused)
 
     def _refuse(self, t: int, refused: "Counts") -> None:
         self._course.refusals[t // self._parts] += float(refused.sum())
@@ -146,10 +157,7 @@ class _Cohorts:
         self._ended += first + retried
         if self._budget is not None:
             self._budget.succeeded(t * self._step, first, retried)
-        refused = service.refuse_excess(t)
-        if refused is not None:
-            self._failures.throttled += refused
-            self._refuse(t, refused)
+        self._refuse_excess(t)
         course.wasted[place] += service.wasted(t)
         queued = max(service.queued, 0.0)
         course.queued[place] += queued / self._parts

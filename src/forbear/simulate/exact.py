@@ -1,5 +1,6 @@
 """The exact engine: every call, attempt and request is an event. It decides with `forbear.core.decide` itself."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
@@ -60,13 +61,14 @@ class Tier:
     `below` is the next layer, None for the service.
     """
 
-    __slots__ = ("attempt_timeout", "backoff", "below", "budget", "limits", "retry_exhausted")
+    __slots__ = ("attempt_timeout", "backoff", "below", "budget", "limits", "retry_exhausted", "wait")
 
     def __init__(self, setting: Clients | Layer, budget: FleetBudget | None, below: "Tier | None") -> None:
         policy = setting.policy
         self.limits, self.backoff, self.retry_exhausted = policy.limits, policy.backoff, policy.retry_exhausted
         self.attempt_timeout = setting.attempt_timeout
         self.budget = budget
+        self.wait: Callable[[int, float, float], None] | None = getattr(budget, "wait", None)
         self.below = below
 
 
@@ -274,6 +276,8 @@ class _Fleet:
                 self._give_up(call)
                 return
             call.cost = cost
+            if tier.wait is not None:
+                tier.wait(call.client, now, step.delay)
         call.previous = step.delay
         self._agenda.at(now + step.delay, self._send, call)
 

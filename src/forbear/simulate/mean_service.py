@@ -112,10 +112,13 @@ class MeanService:
             self._part = 0.0
         self.busy = float(self._busy[t]) + free - room
 
-    def refuse_excess(self, t: int) -> "Counts | None":
-        """Take the requests of a bin that find the queue full out of it, and return them; None for none."""
+    def refuse_excess(self, t: int, workers: float = 0.0) -> "Counts | None":
+        """Take the requests of a bin that find the queue full out of it, and return them; None for none.
+
+        So many `workers` have yet to begin.
+        """
         most = self._settings.queue
-        if most is None or (excess := self.queued - most) <= NONE:
+        if most is None or (excess := self.queued - most - workers) <= NONE:
             return None
         fresh = self._waiting[:, t]
         arrived = float(fresh.sum())

@@ -42,7 +42,7 @@ def _finest(scenario: Scenario, table: WaitTable) -> float:
     clients = scenario.clients
     limits = [scenario.duration]
     if clients.attempt_timeout is not None:
-        limits.append(clients.attempt_timeout / 5)
+        limits.append(clients.attempt_timeout / 10)
     if table.timeout is not None:
         limits.append(table.timeout / 20)
     if clients.arrivals == "closed":

@@ -54,7 +54,7 @@ def steady_grant(rule: "BudgetRule | SharedBucket", groups: float, state: Steady
     elif isinstance(known, Ratio):
         retries = known.ratio * working + _floor(known, groups, state)
     elif isinstance(known, ActiveShare):
-        free = known.share * (state.active + state.waiting) > state.waiting or known.least * groups > state.waiting
+        free = known.share * state.active > state.waiting or known.least * groups > state.waiting
         retries = failing if free else 0.0
     elif isinstance(known, ClientThrottle):
         retries = failing if known.k * working >= 1 else 0.0
