@@ -182,6 +182,7 @@ class _Cohorts:
         wanted: list[tuple[int, float, float, Counts, float]] = []  # row, count, age, kernel, share at the timeout
         retries = throttled = timed_out = gave_up = 0.0
         last, endless = self._waits.last, self._waits.endless
+        grown, advance = self._waits.grown, self._waits.advance
         for kind in kinds:
             ages = kind.age.tolist()
             for n, count in enumerate(kind.count.tolist()):
@@ -206,10 +207,16 @@ class _Cohorts:
             return
         part = granted / retries  # the same for all attempts: the budget does not see which one it is
         for n, count, age, kernel, final in wanted:
-            row, bins = min(n + 1, last), slice(t, t + len(kernel))
+            bins = slice(t, t + len(kernel))
             sent = kernel * (count * part)
+            ages_sent = sent * (age + self._delays[: len(kernel)])
+            if advance < 1 and grown <= n < last:
+                self._due[n, bins] += sent * (1 - advance)
+                self._due_age[n, bins] += ages_sent * (1 - advance)
+                sent, ages_sent = sent * advance, ages_sent * advance
+            row = min(n + 1, last)
             self._due[row, bins] += sent
-            self._due_age[row, bins] += sent * (age + self._delays[: len(kernel)])
+            self._due_age[row, bins] += ages_sent
             if final:
                 self._due[-1, t + len(kernel)] += final * count * part
 

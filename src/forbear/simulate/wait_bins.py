@@ -7,7 +7,7 @@ from forbear.core.check import INFINITY
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import Kind, Verdict
 from forbear.simulate.arrays import np
-from forbear.simulate.waits import KNOTS, MOST_ROWS, WaitTable
+from forbear.simulate.waits import KNOTS, MOST_ROWS, WaitTable, mean_waits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +38,18 @@ class WaitKernels:
         self.reads_last = table.reads_last
         self.endless = endless_retries(table)
         """True if later retries use the row of the last one."""
-        self.last = len(table.rows) if self.endless or table.attempts is None else table.attempts - 1
+        self.grown = len(table.rows)
+        """The row from which on the waits do not grow, if the retries have no end."""
+        self.last = self.grown if self.endless or table.attempts is None else table.attempts - 1
         """The row of the last attempt that has one of its own; the first attempt has row 0."""
+        self.advance = 1.0
+        """The share of the retries from the row `grown` on that go on to the next row."""
+        wait = mean_waits(table)[-1]
+        if self.endless and table.timeout is not None and 0 < wait < INFINITY:
+            # A row has one mean age. So calls that go on until their timeout need rows from young to old.
+            more = ceil(table.timeout / wait)
+            self.last += min(more, MOST_ROWS)
+            self.advance = min(MOST_ROWS / more, 1.0)
         self.ends_at_timeout = table.clamp or retry_after is not None
         """True if waits may be cut to end at the timeout."""
         self.longest = max(map(len, (*self._kernels, *self._limited)))
