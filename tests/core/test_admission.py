@@ -61,6 +61,37 @@ def counted(state: list[int]) -> tuple[int, int]:
     return sum(state[1:11]), sum(state[11:])
 
 
+def test_envoys_retries_that_wait_are_no_active_calls() -> None:
+    """40 calls are active, and 8 of them fail: each retry that is granted waits for 5 s, and leaves fewer active."""
+    rule = ActiveShare(share=0.2, least=0)
+    state = rule.start()
+    for _ in range(40):
+        rule.admit(state, 0, 0.5)
+    granted = 0
+    for _ in range(8):
+        rule.release(state, 0, 0)
+        if rule.take(state, 0, TRANSIENT) is not None:
+            rule.wait(state, 0, 5)
+            granted += 1
+    assert granted == 6  # the seventh fails when 34 are active, of which a fifth are 6
+    assert rule.take(state, 4.9, TRANSIENT) is None
+    assert len(state) == 2 + granted
+    assert rule.take(state, 5.1, TRANSIENT) == MICRO  # 39 are active now, of which a fifth are 7
+    assert len(state) == 2
+
+
+def test_a_retry_that_is_cancelled_while_it_waits_is_not_counted_for_ever() -> None:
+    """It leaves the counts at once, and its wait with its time."""
+    rule = ActiveShare(share=1, least=0)
+    state = rule.start()
+    assert rule.take(state, 0, TRANSIENT) == MICRO
+    rule.wait(state, 0, 60)
+    rule.release(state, 1, MICRO)
+    assert state[:2] == [0, 0]
+    assert rule.take(state, 61, TRANSIENT) == MICRO
+    assert state == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("requests", "accepts", "u", "admitted"),
     [

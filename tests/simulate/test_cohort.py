@@ -173,22 +173,16 @@ def test_what_has_no_mean_names_the_exact_engine(change: dict[str, Any], key: st
         simulate_cohort(replace(Scenario(10), **change))
 
 
-@pytest.mark.parametrize("module", ["cohort", "levels", "wait_bins", "mean_budgets", "markov", "verdict"])
+@pytest.mark.parametrize(
+    "module", ["cohort", "levels", "reply_bins", "wait_bins", "mean_budgets", "mean_service", "markov", "verdict"]
+)
 def test_without_numpy_the_error_names_the_extra(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever module is imported first, the error says what to install; so does `simulate`."""
     for name in [name for name in sys.modules if name.startswith("forbear.simulate.")]:
-        if hasattr(sys.modules[name], "np") or name.endswith(("cohort", "mean_budgets", "verdict")):
+        if hasattr(sys.modules[name], "np") or name.endswith(("cohort", "mean_budgets", "resolution", "verdict")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(ImportError, match=r'needs numpy; install it with: pip install "forbear\[simulate\]"'):
         importlib.import_module(f"forbear.simulate.{module}")
     with pytest.raises(ImportError, match=r'pip install "forbear\[simulate\]"'):
         simulate(Scenario(duration=1))
-
-
-def test_a_step_that_would_change_the_attempt_timeout_is_refused() -> None:
-    """A timeout of 500 ms, rounded to two steps of 200 ms, kept no fleet down."""
-    clients = Clients(attempt_timeout=0.5)
-    with pytest.raises(ScenarioError, match=r"^`step` must be such that the attempt timeout of 0\.5 s is a whole"):
-        simulate_cohort(Scenario(10, 0.2, clients))
-    assert simulate_cohort(Scenario(10, 0.1, clients)).total("successes") > 0

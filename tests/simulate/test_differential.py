@@ -18,11 +18,11 @@ DURATION = 40  # seconds
 COUNTS = ("first_attempts", "retries", "successes", "failures", "refusals", "timeouts", "gave_up", "wasted")
 
 # No time is a multiple of another one, and no load is one that retries of failures make critical: at such an edge,
-# chance alone decides between two courses. Regular calls, or equal waits, meet the same luck again each time, which no
-# mean has. Nor has a mean the ages of single calls, which decide where a long random wait would pass the timeout.
-TIMES = (0.02, 0.1, 0.3, 1.0)
+# chance alone decides between two courses. Regular calls, a herd, and equal waits meet the same luck again each time,
+# which no mean has. Nor has it the ages of single calls, which decide whether a long random wait passes the timeout.
+TIMES = (0.05, 0.1, 0.3, 1.0)
 LIMITS = (
-    Limits(attempts=3, timeout=None), Limits(attempts=5), Limits(attempts=None, timeout=11.7, clamp=True),
+    Limits(attempts=3, timeout=None), Limits(attempts=5), Limits(attempts=None, timeout=19.7, clamp=True),
     Limits(attempts=6, timeout=7.7),
 )  # fmt: skip
 WAITS = (
@@ -42,7 +42,7 @@ def fleet(seed: int) -> Scenario:
         times=pick(["exponential", "constant", "lognormal"]), failure=pick([0, 0, 0.1, 0.3]),
         abandoned=pick(["done", "dropped"]),
     )  # fmt: skip
-    waits = pick(WAITS[: 4 if arrivals == "regular" else 5])
+    waits = pick(WAITS[: 4 if arrivals in ("regular", "herd") else 5])
     if chance.random() < 0.2 and arrivals != "regular" and waits.delay(1, 0.0, None) != waits.delay(1, 0.5, None):
         server = replace(server, rate_limit=capacity * pick([0.5, 0.9]), burst=capacity)
     policy = Policy(OSError, pick(LIMITS[: 3 if waits in WAITS[:2] else 4]), waits)

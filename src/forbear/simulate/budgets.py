@@ -15,8 +15,8 @@ class FleetBudget(Protocol):
     """The budgets of a fleet. `client` is the number of the client, from 0, and `now` the virtual time in seconds.
 
     One object answers for all clients. Whether each client has its own counters, the clients of a process share theirs,
-    or the whole fleet does, is up to it. Costs are in micro-tokens. It may have one more method: `wait(client, now, delay)`
-    counts a granted retry, which is sent in `delay` seconds.
+    or the whole fleet does, is up to it. Costs are in micro-tokens. It may have one more method:
+    `wait(client, now, delay)` counts a granted retry, which is sent in `delay` seconds.
     """
 
     def admit(self, client: int, now: float, u: float) -> bool:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.float64]
 
+
 def simulate_cohort(scenario: Scenario, *, budget: MeanBudget | None = None, course: Course | None = None) -> Course:
     """Return the mean course of a scenario. It has no chance and no delays of single calls.
 

@@ -45,7 +45,7 @@ class MeanService:
         self._busy = np.zeros(bins)  # the workers that began before a bin and are not free at its end
         self._wasted = np.zeros(bins)
         self._head = 0  # the oldest bin that may have requests in the queue
-        self._part = 0.0  # of the requests of that bin, which has begun
+        self._part: float = 0.0  # of the requests of that bin, which has begun
         self._tokens = float(server.burst)  # of the rate limit
         self.queued = 0.0
         """The requests in the queue at the end of a bin."""

@@ -1,4 +1,4 @@
-"""The bins in which workers answer, for the cohort engine: a request that begins in a bin occupies a worker for a while.
+"""The bins in which workers answer, for the cohort engine: a request has a worker from its begin to its response.
 
 Requests begin anywhere in their bin. So one that needs 2.3 bins is answered in the second bin after it with 70 %, and
 in the third with 30 %.
@@ -69,5 +69,5 @@ def _spread(times: "Counts", size: int) -> "Counts":
     """Return the share of `times` (in bins) that end 0, 1, 2 … bins later, from anywhere in their bin on."""
     low = times.astype(np.int64)
     part = times - low
-    bins: Counts = np.bincount(low, 1 - part, size) + np.bincount(low + 1, part, size)
-    return bins / len(times)
+    bins = np.bincount(low, 1 - part, size) + np.bincount(low + 1, part, size)
+    return np.asarray(bins, dtype=np.float64) / np.float64(len(times))

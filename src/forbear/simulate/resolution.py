@@ -43,6 +43,9 @@ def _finest(scenario: Scenario, table: WaitTable) -> float:
     limits = [scenario.duration]
     if clients.attempt_timeout is not None:
         limits.append(clients.attempt_timeout / 10)
+        if scenario.service.abandoned == "dropped" and scenario.service.times != "exponential":
+            # In an overload, the head of the queue is always about to time out: less than its work may be left.
+            limits.append(max(scenario.service.time / 4, clients.attempt_timeout / 400))
     if table.timeout is not None:
         limits.append(table.timeout / 20)
     if clients.arrivals == "closed":
@@ -61,7 +64,7 @@ def _finest(scenario: Scenario, table: WaitTable) -> float:
         if _rounded(window.start, step) > 0 or _rounded(window.length, step) > 0
     ]
     budgets = [gate.counts for gate in (scenario.budget, scenario.throttle and scenario.throttle.budget) if gate]
-    limits += [rule.window / 10 for rule in budgets if hasattr(rule, "window")]
+    limits += [getattr(rule, "window", INFINITY) / 10 for rule in budgets]
     return min(limits)
 
 
