@@ -109,12 +109,12 @@ def test_the_inverse_mode(invoke: Invoke) -> None:
     done = invoke("simulate", *search, "recovery < 60 s")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
-    assert lines[0] == "recovery < 60 s holds for clients.policy.attempts from 1 to 2"
-    assert ["2", "0", "s", "fits"] in [line.split() for line in lines]
-    assert ["3", "never"] in [line.split() for line in lines]
+    assert lines[0] == "recovery < 60 s holds for clients.policy.attempts from 1 to 3"
+    assert ["3", "0", "s", "fits"] in [line.split() for line in lines]
+    assert ["4", "never"] in [line.split() for line in lines]
     document = json.loads(invoke("simulate", *search, "recovery < 60 s", "--json").stdout)
-    assert (document["value"], document["fits"], document["monotone"]) == (2, [[1, 2]], True)
-    assert document["tried"][2] == {"value": 3, "figure": "never", "fits": False}
+    assert (document["value"], document["fits"], document["monotone"]) == (3, [[1, 3]], True)
+    assert document["tried"][3] == {"value": 4, "figure": "never", "fits": False}
     assert invoke("simulate", *search, "goodput > 79/s").exit_code == 1
 
 

@@ -15,6 +15,7 @@ from forbear.simulate.recovery import drain_time
 from forbear.simulate.resolution import step_parts
 from forbear.simulate.scenario import ClientBudget, Clients, Scenario, Server, Throttling, Window
 from forbear.simulate.waits import wait_table
+from tests.support.rows import sampled
 
 ENDLESS = Limits(attempts=None, timeout=None, unlimited=True)
 
@@ -78,20 +79,20 @@ def test_too_many_bins_are_refused() -> None:
     assert parts(0.001, duration=900) == 1
 
 
-@pytest.mark.parametrize("step", [0.3, 1.0])
+@pytest.mark.parametrize("step", sampled([1.0, 0.3], 1))
 def test_waves_of_the_documented_formula_do_not_depend_on_the_step(step: float) -> None:
-    """1000 clients fail at once, for 60 s, before a service of 20 a second: drain and counts are the same."""
+    """300 clients fail at once, for 60 s, before a service of 20 a second: drain and counts are the same."""
     policy = Policy(OSError, ENDLESS, Exponential(1, 2, 32, "documented"))
     server = Server(workers=2, queue=0, time=0.1, times="constant")
-    clients = Clients("herd", count=1000, policy=policy)
-    fine = Scenario(600, 0.1, clients, server, (Window("refuse", 0, 60),))
+    clients = Clients("herd", count=300, policy=policy)
+    fine = Scenario(250, 0.1, clients, server, (Window("refuse", 0, 60),))
     coarse = replace(fine, step=step)
     one, other = simulate_cohort(fine), simulate_cohort(coarse)
     assert drain_time(coarse, other) == pytest.approx(drain_time(fine, one), rel=0.02)
     assert len(other.successes) == len(other.queued) == coarse.bins
     for count in ("retries", "successes", "refusals"):
         assert other.total(count) == pytest.approx(one.total(count), rel=0.02)
-    assert other.mean("in_system", 100, 500) == pytest.approx(one.mean("in_system", 100, 500), rel=0.05)
+    assert other.mean("in_system", 60, 240) == pytest.approx(one.mean("in_system", 60, 240), rel=0.05)
 
 
 def test_a_coarse_step_does_not_shorten_the_attempt_timeout() -> None:
