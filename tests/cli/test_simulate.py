@@ -303,7 +303,9 @@ def test_the_file_of_the_page(invoke: Invoke, tmp_path: Path) -> None:
     lines = re.findall(r"^    forbear simulate fleet.toml(.*)", PAGE, re.MULTILINE)
     assert len(lines) == 4
     for line in lines:
-        done = invoke("simulate", str(file), *shlex.split(line), "--set", "step=250ms", "--json")
+        done = invoke(
+            "simulate", str(file), *shlex.split(line), "--set", "step=250ms", "--set", "duration=4m", "--json"
+        )
         assert done.exit_code == 0, done.stderr
 
 

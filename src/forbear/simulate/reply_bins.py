@@ -20,7 +20,7 @@ _EDGE = 1e-9  # of a bin: rounding does not make a response late
 
 
 class ReplyBins(NamedTuple):
-    """What becomes of requests that get a worker in one bin; index 0 is that bin, index 1 the next one, and so on."""
+    """The ends of requests that get a worker in one bin; index 0 is that bin, index 1 the next one, and so on."""
 
     reply: "Counts"
     """The share whose response comes in a bin, within the limit."""
