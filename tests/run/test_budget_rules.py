@@ -101,12 +101,12 @@ def test_envoy_in_a_total_outage(calls: int, retries: int) -> None:
     runs = begun(failing(TRANSIENT, budget), calls)
     going_on = [run for run in runs if run.failed(Busy()) is not None]
     assert len(going_on) == retries
-    assert budget._state == [retries, retries]
+    assert budget._state[:2] == [retries, retries]
     again = [run for run in going_on if run.failed(Busy()) is not None]  # a failed retry leaves its place to the next
     assert len(again) == min(retries, 3)
     for run in again:
         run.succeeded()
-    assert budget._state == [0, 0]
+    assert budget._state[:2] == [0, 0]
 
 
 def test_the_client_throttle_in_a_total_outage() -> None:
@@ -224,7 +224,7 @@ def test_rules_of_the_earlier_contract_work() -> None:
         for _ in range(3):
             policy.call(Script("done"))
         policy.call(Script(Busy, Busy, "done"))
-    assert budget._state == [2, 1]
+    assert budget._state[:2] == [2, 1]
 
 
 class Mixed(forbear.TokenBucket):
