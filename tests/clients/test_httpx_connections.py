@@ -6,16 +6,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 
 import forbear
 from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Reason, Verdict
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.services import rfc9110
-from tests.support.clients.flavours import Flavour
+from forbear.testing import virtual_time
+from tests.support.clients.flavours import FLAVOURS, Flavour
 from tests.support.clients.h2_server import h2_server
 from tests.support.clients.listen import listening
-from tests.support.clients.secure import untrusted
+from tests.support.clients.secure import trusted, untrusted
 from tests.support.clients.wire import Wire, reply
 
 
@@ -101,6 +103,78 @@ def test_a_server_that_goes_away_gets_the_whole_stream_again(flavour: Flavour) -
     with h2_server("go away", "reply") as (url, script):
         result = flavour.call(http2(flavour), "POST", url, content=flavour.once(pieces))
         assert (result.status, script.bodies) == (200, [b"".join(pieces)])
+
+
+LARGE = b"x" * 300_000
+"""More than the flow control of a new stream lets through, so that a server may go away while it is being sent."""
+
+
+HALF_READ = pytest.mark.filterwarnings("ignore:Exception ignored in. <async_generator object ByteStream")
+"""trio's warning of a body that the library itself leaves half read."""
+
+
+@HALF_READ
+@pytest.mark.parametrize(("step", "executed"), [("go away above", False), ("go away at", True), ("go away late", True)])
+def test_only_a_stream_above_the_last_one_was_not_processed(flavour: Flavour, step: str, executed: bool) -> None:
+    """A GOAWAY names the last stream that the server may have processed: a POST is repeated only if it is above.
+
+    Nor is it repeated if the server had begun to respond to it, whatever it says.
+    """
+    with h2_server("reply", step, "reply") as (url, script):
+        result = flavour.call(http2(flavour), "POST", url, content=LARGE, times=2)
+    if executed:
+        assert isinstance(result.error, flavour.library.RemoteProtocolError)
+        assert (result.report.reason, script.streams, script.bodies) == (Reason.UNSAFE, 2, [LARGE])
+    else:
+        assert (result.status, script.streams, script.bodies) == (200, 3, [LARGE] * 2)
+
+
+@HALF_READ
+def test_a_stream_above_the_last_one_through_a_proxy(
+    flavour: Flavour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same holds within the tunnel of a proxy."""
+    context = trusted(tmp_path / "both.pem", monkeypatch)
+    context.set_alpn_protocols(["h2"])
+    with h2_server("reply", "go away above", "reply", tunnel=context) as (proxy, script):
+        base = flavour.base(http2=True, proxy=proxy)
+        result = flavour.call(flavour.transport(transport=base), "POST", "https://localhost/", content=LARGE, times=2)
+    assert (result.status, script.bodies) == (200, [LARGE] * 2)
+
+
+@pytest.mark.parametrize("flavour", [each for each in FLAVOURS if each.is_async], ids=lambda each: each.name)
+def test_streams_that_were_never_opened_were_not_executed(flavour: Flavour) -> None:
+    """Requests that waited for their turn on a connection are repeated when its server goes away, whatever they are."""
+
+    async def post_all(url: str) -> list[int]:
+        statuses: list[int] = []
+        async with flavour.client(http2(flavour)) as client, anyio.create_task_group() as tasks:
+
+            async def post() -> None:
+                statuses.append((await client.post(url, content=b"x")).status_code)
+
+            for _ in range(2):
+                tasks.start_soon(post)
+        return statuses
+
+    with h2_server("go away soon", "reply") as (url, script), virtual_time():
+        assert flavour.run(lambda: post_all(url)) == [200] * 2
+    assert (script.streams, script.bodies) == (2, [b"x"])
+
+
+def test_a_stream_that_is_reset_while_its_body_is_sent_may_have_been_executed(flavour: Flavour) -> None:
+    """The libraries lose the code of the reset then: the outcome is unknown, so a PUT is repeated and a POST is not."""
+    module = flavour.library
+    reset = type("StreamClosedError", (Exception,), {})(1)
+    judge = HttpxLibrary(module).verdict
+    error = module.LocalProtocolError("1")
+    error.__cause__ = Exception(reset)
+    assert judge(error) is TRANSIENT
+    for method, bodies in (("PUT", 1), ("POST", 0)):
+        pieces = [b"x" * 20_000] * 3
+        with h2_server("fail", "reply") as (url, script):
+            result = flavour.call(http2(flavour), method, url, content=flavour.once(pieces))
+            assert len(script.bodies) == bodies, result.error
 
 
 def test_a_stream_that_is_refused_late_may_have_been_executed(flavour: Flavour) -> None:

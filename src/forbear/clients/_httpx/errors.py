@@ -12,6 +12,12 @@ from forbear.http.status import TRANSIENT_STATUSES
 _REFUSED_STREAM = 7
 """The HTTP/2 error code by which a server says that it has not processed a request."""
 
+_SENDING = ("handle_request", "handle_async_request")
+"""The names of httpcore's methods that send one request, sync and async."""
+
+_RESET = "StreamClosedError"
+"""The class name of h2's error for a stream that the server reset while the request's body was being sent."""
+
 _BROKEN_OFF = "ConnectionNotAvailable"
 """The class name of httpcore's error for a response that had begun when an HTTP/2 GOAWAY ended its stream.
 
@@ -55,7 +61,7 @@ class HttpxLibrary:
         """Return the verdict on an error raised before a response began; `exchange.begun` corrects a later one.
 
         - NOT_EXECUTED: no connection could be opened, or none was free in time. A proxy did not open its tunnel for a
-          passing reason. Or the server refused the HTTP/2 stream.
+          passing reason. Or the server did not process the HTTP/2 stream.
         - TRANSIENT (outcome unknown): the connection broke or timed out otherwise.
         - PERMANENT: every other error, an untrusted certificate and a tunnel that the proxy refuses for good included.
 
@@ -66,8 +72,8 @@ class HttpxLibrary:
         if isinstance(error, self.proxy):  # its text begins with the status of the proxy
             status = str(error)[:3]
             return NOT_EXECUTED if status.isdecimal() and int(status) in TRANSIENT_STATUSES else PERMANENT
-        if isinstance(error, self.lost) or type(error).__name__ == _BROKEN_OFF:
-            return NOT_EXECUTED if _is_refused_stream(error) or _is_before_tunnel(error) else TRANSIENT
+        if isinstance(error, self.lost) or type(error).__name__ == _BROKEN_OFF or _is_reset_while_sending(error):
+            return NOT_EXECUTED if _is_unprocessed_stream(error) or _is_before_tunnel(error) else TRANSIENT
         return PERMANENT
 
 
@@ -120,16 +126,50 @@ def _is_before_tunnel(error: Exception) -> bool:
     return False
 
 
-def _is_refused_stream(error: Exception) -> bool:
-    """Return whether the server said that it did not process the request's HTTP/2 stream (RFC 9113 §8.7).
+def _is_reset_while_sending(error: Exception) -> bool:
+    """Return whether the server reset an HTTP/2 stream while the request's body was being sent.
 
-    It says so by resetting the stream with REFUSED_STREAM, or by a GOAWAY whose last processed stream is 0.
+    The libraries call that a mistake of the client, and drop the code with which the stream was reset.
+    """
+    return any(type(cause).__name__ == _RESET for cause in _causes(error))
+
+
+def _is_unprocessed_stream(error: Exception) -> bool:
+    """Return whether the server certainly did not process the request's HTTP/2 stream (RFC 9113 §6.8 and §8.7).
+
+    - The stream was reset with REFUSED_STREAM.
+    - A GOAWAY names a last processed stream below this one. Its own id is in the traceback; 0 is below every stream.
+    - The stream was never opened, so that no byte of the request was sent.
     """
     for cause in _causes(error):
         event: object = cause.args[0] if cause.args else None
         kind = type(event).__name__
         if kind == "StreamReset" and getattr(event, "error_code", None) == _REFUSED_STREAM:
             return True
-        if kind == "ConnectionTerminated" and getattr(event, "last_stream_id", None) == 0:
+        last: object = getattr(event, "last_stream_id", None) if kind == "ConnectionTerminated" else None
+        if last == 0 or _is_untouched(last, cause):
             return True
+    return False
+
+
+def _is_untouched(last: object, cause: BaseException) -> bool:
+    """Return whether the stream of a request was never opened, or is above `last` and had no response.
+
+    `last` is the last stream that the server may have processed, None if it did not say. The traceback of `cause` has
+    the connection and the id, in the frame of httpcore's method that sends one request over HTTP/2.
+    """
+    trace = cause.__traceback__
+    while trace is not None:
+        frame, trace = trace.tb_frame, trace.tb_next
+        if frame.f_code.co_name not in _SENDING or not frame.f_globals.get("__name__", "").endswith(".http2"):
+            continue
+        stream = frame.f_locals.get("stream_id")
+        state = getattr(frame.f_locals.get("self"), "_h2_state", None)
+        highest: object = getattr(state, "highest_outbound_stream_id", None)
+        if not isinstance(highest, int):
+            return False
+        if stream is None or stream > highest:
+            return True
+        known = getattr(getattr(state, "streams", {}).get(stream), "state_machine", None)
+        return isinstance(last, int) and stream > last and getattr(known, "headers_received", True) is None
     return False
