@@ -24,9 +24,14 @@ _SENDERS = frozenset({"urllib3.connection", "http.client"})
 
 
 class Urllib3Errors:
-    """The verdicts on urllib3's errors, bare or wrapped by requests; `exceptions` is the module urllib3.exceptions."""
+    """The verdicts on urllib3's errors, bare or wrapped by requests; `exceptions` is the module urllib3.exceptions.
 
-    def __init__(self, exceptions: Any) -> None:
+    `wrapping` are the errors of the library around urllib3 that mean a broken connection.
+    """
+
+    def __init__(self, exceptions: Any, *wrapping: type[Exception]) -> None:
+        self._wrapping = wrapping
+        self._all: type[Exception] = exceptions.HTTPError
         self._tls: type[Exception] = exceptions.SSLError
         self._transient = (
             exceptions.TimeoutError,
@@ -43,17 +48,19 @@ class Urllib3Errors:
         """Return the verdict on an error, by its causes and by the functions that raised them.
 
         NOT_EXECUTED: a connection error that was raised while the connection was being opened. TRANSIENT (outcome
-        unknown): any later connection error. PERMANENT: an untrusted certificate, a TLS setting that urllib3 refuses,
+        unknown): any later connection error, and an error of `wrapping` that wraps none of urllib3, as other adapters
+        and mocks raise it. PERMANENT: an untrusted certificate, a TLS setting that urllib3 refuses,
         and every error that is not one of the connection. A tunnel that the proxy refuses is PERMANENT unless its
         status is worth a retry.
         """
         import ssl
 
         causes = list(_causes(error))
-        if _has(causes, ssl.SSLCertVerificationError) or (_has(causes, self._tls) and not _has(causes, OSError)):
+        refused = _has(causes, self._tls) and not _has(causes[1:], OSError)  # an error of requests is an OSError itself
+        if refused or _has(causes, ssl.SSLCertVerificationError):
             return PERMANENT  # a certificate or a setting that urllib3 itself refuses; no other attempt changes it
         if not _has(causes, *self._transient):
-            return PERMANENT
+            return TRANSIENT if isinstance(error, self._wrapping) and not _has(causes, self._all) else PERMANENT
         if not _was_opening(causes):
             return TRANSIENT
         status = next(filter(None, map(_refusal, causes)), None)

@@ -66,7 +66,9 @@ def body_of(body: Any, limit: int) -> Fixed | Once | Seekable:
     return streamed(_Pieces(body), body, limit)
 
 
-_LIBRARY = Urllib3Errors(urllib3.exceptions)
+_LIBRARY = Urllib3Errors(
+    urllib3.exceptions, requests.ConnectionError, requests.Timeout, requests.exceptions.ChunkedEncodingError
+)
 
 
 class RequestsPort(HttpCall):
