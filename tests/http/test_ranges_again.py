@@ -79,3 +79,12 @@ def test_a_second_response_with_another_status(
     else:
         with pytest.raises(Unresumable):
             ranges.verify_again(first, second, asked)
+
+
+def test_a_response_that_takes_the_place_of_another() -> None:
+    """It has its own length and its own names; only its coding must be that of the first."""
+    first = {"etag": '"a"', "content-length": "9", "content-encoding": "gzip"}
+    assert ranges.verify_anew(first, {"etag": '"b"', "content-length": "7", "content-encoding": "x-gzip"}) == 7
+    assert ranges.verify_anew(first, {"content-encoding": "gzip"}) is None
+    with pytest.raises(ranges.Unresumable, match="another content-encoding"):
+        ranges.verify_anew(first, {"content-length": "7"})

@@ -215,6 +215,17 @@ def verify_again(
     return other if length is None else length
 
 
+def verify_anew(headers: Mapping[str, str], others: Mapping[str, str]) -> int | None:
+    """Check that the body of a response can take the place of another one; return its length, None if it has none.
+
+    `headers` (with lower-case names) are those of the first response, `others` those of the new one. Raises Unresumable
+    if their codings differ: the reader of the first one has chosen how to decode it.
+    """
+    if coding(headers) != coding(others):
+        raise Unresumable("the second response has another content-encoding than the first")
+    return _length(others)
+
+
 def _verify_end(expected: DownloadRange, received: int, headers: Mapping[str, str], *, named: bool) -> int:
     """Check that a 416 says that nothing follows the `received` bytes of `expected`, and return `received`.
 

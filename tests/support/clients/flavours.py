@@ -31,10 +31,12 @@ class Result:
     pieces: list[bytes] = field(default_factory=list[bytes])
     slept: list[float] = field(default_factory=list[float])
     open_connections: int = 0
+    size: int = 0
 
     def add(self, piece: bytes) -> int:
         self.pieces.append(piece)
-        return len(self.content)
+        self.size += len(piece)
+        return self.size
 
     @property
     def status(self) -> int:

@@ -1,5 +1,6 @@
 """The classes of httpx or httpx2 that the adapters need, and the verdict on each of the library's errors."""
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,9 @@ _SENDING = ("handle_request", "handle_async_request")
 
 _RESET = "StreamClosedError"
 """The class name of h2's error for a stream that the server reset while the request's body was being sent."""
+
+_DEPTH = 12
+"""The frames in which the library's own reading of a body is looked for; it has four or five of its own."""
 
 _BROKEN_OFF = "ConnectionNotAvailable"
 """The class name of httpcore's error for a response that had begun when an HTTP/2 GOAWAY ended its stream.
@@ -50,10 +54,11 @@ class HttpxLibrary:
         self.broken = module.RemoteProtocolError
         self.proxy = module.ProxyError
         self.RequestBody: Any = type("RequestBody", (_RequestBody, module.SyncByteStream), {})
-        slots = {"__slots__": ()}
-        self.ResponseBody: Any = type("ResponseBody", (Reader, module.SyncByteStream), slots)
+        begin = {"__slots__": (), "__iter__": _beginning(module.Response.read)}
+        self.ResponseBody: Any = type("ResponseBody", (Reader, module.SyncByteStream), begin)
         self.AsyncRequestBody: Any = type("AsyncRequestBody", (_RequestBody, module.AsyncByteStream), {})
-        self.AsyncResponseBody: Any = type("AsyncResponseBody", (AsyncReader, module.AsyncByteStream), slots)
+        begin = {"__slots__": (), "__aiter__": _beginning(module.Response.aread)}
+        self.AsyncResponseBody: Any = type("AsyncResponseBody", (AsyncReader, module.AsyncByteStream), begin)
         own = f"forbear.clients.{module.__name__}"  # where pickle finds the class
         self.GivenUpResponse: Any = type("GivenUpResponse", (GivenUp, module.Response), {"__module__": own})
 
@@ -75,6 +80,25 @@ class HttpxLibrary:
         if isinstance(error, self.lost) or type(error).__name__ == _BROKEN_OFF or _is_reset_while_sending(error):
             return NOT_EXECUTED if _is_unprocessed_stream(error) or _is_before_tunnel(error) else TRANSIENT
         return PERMANENT
+
+
+def _beginning(read: Any) -> Callable[[Any], Any]:
+    """Return the method that begins to iterate over a body; it looks whether `read` is reading it as a whole.
+
+    `read` is the library's method that reads a response into memory. Nothing but the stack tells who iterates.
+    """
+    code = read.__code__
+
+    def begin(body: Any) -> Any:
+        frame = sys._getframe(1)
+        for _ in range(_DEPTH):
+            if frame is None or frame.f_code is code:
+                break
+            frame = frame.f_back
+        body.whole = frame is not None and frame.f_code is code
+        return body
+
+    return begin
 
 
 class _RequestBody:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any
+from weakref import ref
 
 import aiohttp
 from aiohttp import ClientHandlerType, ClientPayloadError, ClientRequest, ClientResponse
@@ -82,7 +83,8 @@ class AiohttpPort(HttpCall):
     already.
     """
 
-    __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_outcome", "_replaced", "_request", "_url")
+    __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_outcome", "_replaced", "_request", "_seen",
+                 "_url")  # fmt: skip
 
     _last: ClientResponse | None  # the last response, once a body was continued
 
@@ -144,6 +146,7 @@ class AiohttpPort(HttpCall):
         to the response.
         """
         self._last = None
+        self._seen = ref(response)
         first = Pieces(response)
         hang_up = partial(_hang_up, response.connection)
         reader = AsyncReader(self, response.status, self.headers(response), first, hang_up)
@@ -176,6 +179,14 @@ class AiohttpPort(HttpCall):
         if waits:
             headers["retry-after"] = ", ".join(waits)  # other clients join repeated headers like this
         return headers
+
+    def adopt(self, seen: Mapping[str, str], response: ClientResponse) -> None:
+        """Give the caller's response the headers of the one whose body it gets."""
+        caller: Any = self._seen()
+        if caller is not None:
+            caller._headers, caller._raw_headers = response.headers, response.raw_headers
+            for name in ("headers", "raw_headers", "content_disposition"):
+                caller._cache.pop(name, None)
 
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
         """Return an async iterator over the body of a response as it arrives, decoded if it was compressed."""

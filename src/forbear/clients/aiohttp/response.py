@@ -87,6 +87,12 @@ class Continued(StreamReader):
         self._reader.end()
         self._close()
 
+    async def read(self, n: int = -1) -> bytes:
+        """Return at most `n` bytes of the body, all of it for -1."""
+        if n < 0 and not self.total_bytes:
+            self._reader.whole = True
+        return await super().read(n)
+
     async def _wait(self, func_name: str) -> None:
         try:
             piece = await anext(self._reader)

@@ -93,7 +93,7 @@ class RetryAdapter(HTTPAdapter):
         response = drive(port)
         if port.needs_reader(response):
             if stream or "content-encoding" in response.headers:
-                response = continued(port, response)
+                response = continued(port, response, whole=not stream)
             else:
                 read(port, response)  # the session would, and takes longer
         if port.report is not None:

@@ -67,6 +67,7 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
     if known._content_consumed:  # read by the caller's own `on_result`
         return
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
+    reader.whole = True
     try:
         known._content = b"".join(reader)
     except BaseException:
@@ -75,14 +76,16 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
     known._content_consumed = True
 
 
-def continued(port: Port[requests.Response], response: requests.Response) -> requests.Response:
+def continued(port: Port[requests.Response], response: requests.Response, *, whole: bool) -> requests.Response:
     """Return a copy of the response, whose body is continued by further requests where it breaks.
 
-    Only the body of a GET is continued. If that is impossible, the error gets a report.
+    Only the body of a GET is continued. If that is impossible, the error gets a report. `whole` is True if the session
+    reads the whole body before the caller gets the response.
     """
     copy = _Response.__new__(_Response)  # every attribute of a new one is overwritten
     vars(copy).update(vars(response))
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
+    reader.whole = whole
     is_chunked = "transfer-encoding" in response.headers
     copy.raw = _Raw(response.raw, _File(reader, reader.close, is_chunked=is_chunked))
     return copy
@@ -120,6 +123,7 @@ class _Raw(urllib3.HTTPResponse):
             decode_content=first.decode_content,
             original_response=getattr(first, "_original_response", None),  # requests reads the cookies from it
             msg=getattr(first, "msg", None),
+            enforce_content_length=False,  # the reader does, also for a response that took the place of the first
             request_url=first.geturl(),
         )
 

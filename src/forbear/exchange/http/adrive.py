@@ -67,9 +67,12 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
     The body of a GET that breaks is continued in further responses. Where that is impossible, its error is raised. It
     gets a report if the policy gave up a continuation, or if repeating the request could do harm. `chunks` and `close`
     belong to the first response. Close the reader at the end: it closes the response it is reading.
+
+    Set `whole` before the first byte if the caller gets the body only as a whole. Then nothing is handed out before it
+    is complete, so that it can start over with any other response.
     """
 
-    __slots__ = ("_chunks", "_close", "_download", "_handed_out", "_headers", "_port", "_status")
+    __slots__ = ("whole", "_chunks", "_close", "_download", "_handed_out", "_headers", "_held", "_port", "_status")
 
     def __init__(
         self,
@@ -86,8 +89,12 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
         self._close = close
         self._download: Download | None = None  # until it breaks
         self._handed_out = HandedOut(status, headers)
+        self.whole = False
+        self._held: list[bytes] | None = None  # of a body that is read as a whole
 
     async def __anext__(self) -> bytes:
+        if self.whole:
+            return await self._next_of_whole()
         chunk: bytes | None = b""
         while not chunk:
             try:
@@ -106,6 +113,25 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
                     raise StopAsyncIteration
         self._handed_out.add(chunk)
         return chunk
+
+    async def _next_of_whole(self) -> bytes:
+        """Return the next bytes of the complete body, which the first call reads."""
+        if self._held is None:
+            self._held = held = []
+            self._handed_out.held = not self._handed_out.count
+            self.whole = False
+            try:
+                while (chunk := await anext(self, None)) is not None:
+                    held.append(chunk)
+            except BaseException:
+                held.clear()
+                raise
+            finally:
+                self.whole = True
+            held.reverse()
+        if not self._held:
+            raise StopAsyncIteration
+        return self._held.pop()
 
     async def aclose(self) -> None:
         """Close the response that is being read."""
@@ -167,6 +193,10 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
         except Refused:
             await port.close(response)
             raise
+        if download.is_new:
+            if self._held is not None:
+                self._held.clear()
+            port.adopt(self._headers, response)
         if not is_read:
             await port.close(response)
             self._chunks = _Nothing()

@@ -90,6 +90,12 @@ class HttpCall(ABC):
         headers: Mapping[str, str] = response.headers
         return headers
 
+    def adopt(self, seen: Mapping[str, str], response: Any) -> None:
+        """Change `seen`, the headers that the caller has, into those of the response whose body the caller gets."""
+        if isinstance(seen, MutableMapping) and seen is not response.headers:
+            seen.clear()
+            seen.update(response.headers)
+
     def _adjust(self, headers: MutableMapping[str, str], send: Send) -> None:
         """Change the caller's `headers`, in place, into those of `send`; add the idempotency token if there is one."""
         if self._token is not None:

@@ -3,7 +3,8 @@
 If the response has a validator, the rest is requested with `Range`. If that is impossible, or the server sends
 something else than the rest, the download starts over. It requests the whole object again and skips the bytes that the
 caller has already. Those bytes must be the same, by their validator or by their hash. A response that names another
-object ends the download with its error.
+object ends the download with its error. But while the caller has no byte, a new response to the whole request takes the
+place of the first one, whatever it has.
 """
 
 from hashlib import sha256
@@ -36,12 +37,18 @@ class HandedOut:
     """The bytes of a body that the caller has received: their number, and proof that other bytes are the same.
 
     `status` and `headers` (lower-case names) are the response's. Up to 1 MiB is kept whole. Of a longer body only a
-    hash is kept, and nothing if the validator of the response is the proof.
+    hash is kept, and nothing if the validator of the response is the proof. If the bytes are `held` back until the body
+    is complete, they are only counted.
     """
 
-    __slots__ = ("count", "_hash", "_headers", "_kept", "_status")
+    __slots__ = ("count", "held", "_hash", "_headers", "_kept", "_status")
 
     def __init__(self, status: int, headers: "Mapping[str, str]") -> None:
+        self.held = False
+        self.restart(status, headers)
+
+    def restart(self, status: int, headers: "Mapping[str, str]") -> None:
+        """Begin again with another response, none of whose bytes the caller has."""
         self.count = 0
         self._status = status
         self._headers = headers
@@ -51,6 +58,8 @@ class HandedOut:
     def add(self, chunk: bytes) -> None:
         """Add a chunk of bytes that the caller receives next."""
         self.count += len(chunk)
+        if self.held:
+            return
         if self._kept is not None:
             self._kept.append(chunk)
             if self.count > KEPT:
@@ -91,14 +100,16 @@ class Download:
 
     `handed_out` has the bytes that the caller received. A break starts a new run under the exchange's policy. Progress
     by ranges since the last break starts another: a long download may break often while it makes progress. Starting
-    over does not, because it costs all bytes that were handed out.
+    over does not, because it costs all bytes that were handed out. `is_new` is True after `check` if the response takes
+    the place of the first one.
     """
 
-    __slots__ = ("send", "_end", "_exchange", "_handed_out", "_headers", "_latest", "_left", "_named", "_part",
-                 "_received", "_run", "_sum", "_status", "_why_not", "_why_over")  # fmt: skip
+    __slots__ = ("is_new", "send", "_end", "_exchange", "_handed_out", "_headers", "_latest", "_left", "_named",
+                 "_part", "_received", "_run", "_sum", "_status", "_why_not", "_why_over")  # fmt: skip
 
     def __init__(self, exchange: "Exchange", status: int, headers: "Mapping[str, str]", handed_out: HandedOut) -> None:
         self.send = ORIGINAL
+        self.is_new = False
         self._exchange = exchange
         self._status = status
         self._headers = headers
@@ -170,7 +181,7 @@ class Download:
         """
         exchange = self._exchange
         self._latest = (status, headers)
-        self._end, self._left, self._sum = None, 0, None
+        self._end, self._left, self._sum, self.is_new = None, 0, None, False
         verdict = exchange.service.verdict(exchange.judgement, status, headers)
         if verdict is not None and verdict.kind is not Kind.PERMANENT:
             raise Refused(verdict, f"HTTP {status}", reason(status))
@@ -178,12 +189,16 @@ class Download:
         is_whole = status == 200 and self._status == 200 and "content-range" not in headers
         try:
             if part is None or (is_whole and part.first == 0):
-                self._start_over(status, headers)
+                if self._is_free:
+                    self._begin_anew(status, headers)
+                else:
+                    self._start_over(status, headers)
                 self._why_over = self._why_over or "the server does not serve ranges"
             else:
                 self._end = ranges.verify(part, self._received, status, headers, named=self._named)
         except Unresumable as why:
-            self._refuse(str(why), final=why.final)
+            is_other = status in (200, 206, 416) or bool(self.send.query)  # not what the request itself would get
+            self._refuse(str(why), final=why.final and not (self._is_free and is_other))
             raise Refused(TRANSIENT, f"HTTP {status}", str(why)) from None
         return status in (200, 206)
 
@@ -258,7 +273,8 @@ class Download:
                 self._why_over = str(why)
             else:
                 return self._ask_for_rest(part)
-        if self._received and self._headers.get("content-type", "").startswith("text/event-stream"):
+        begun = self._received and not self._is_free
+        if begun and self._headers.get("content-type", "").startswith("text/event-stream"):
             return "it is a stream of events, which continues elsewhere each time"
         self._part, self._named, self.send = None, False, ORIGINAL
         return None
@@ -283,6 +299,26 @@ class Download:
         self._end = ranges.verify_again((self._status, self._headers), (status, headers), self._range)
         self._left = self._received
         self._sum = None if self._handed_out.digest() is None else sha256()
+
+    def _begin_anew(self, status: int, headers: "Mapping[str, str]") -> None:
+        """Prepare to read a response from its start in place of the first one, of which the caller has no byte.
+
+        Raises Unresumable if its status does not fit, or if it would have to be decoded in another way.
+        """
+        if status != self._status:
+            ranges.verify_again((self._status, self._headers), (status, headers), self._range)
+        self._end = ranges.verify_anew(self._headers, headers)
+        self.is_new, self._headers, self._received = True, headers, 0
+        self._handed_out.restart(self._status, headers)
+
+    @property
+    def _is_free(self) -> bool:
+        """True if the caller has no byte, and gets none of what another response may have to fit.
+
+        A caller who requested a range may join it to others, by the headers of the first response.
+        """
+        handed_out = self._handed_out
+        return handed_out.held or (handed_out.count == 0 and not self._range)
 
     @property
     def _range(self) -> str:

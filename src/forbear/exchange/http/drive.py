@@ -61,9 +61,12 @@ class Reader(Iterator[bytes], Generic[R]):
     The body of a GET that breaks is continued in further responses. Where that is impossible, its error is raised. It
     gets a report if the policy gave up a continuation, or if repeating the request could do harm. `chunks` and `close`
     belong to the first response. Close the reader at the end: it closes the response it is reading.
+
+    Set `whole` before the first byte if the caller gets the body only as a whole. Then nothing is handed out before it
+    is complete, so that it can start over with any other response.
     """
 
-    __slots__ = ("_chunks", "_close", "_download", "_handed_out", "_headers", "_port", "_status")
+    __slots__ = ("whole", "_chunks", "_close", "_download", "_handed_out", "_headers", "_held", "_port", "_status")
 
     def __init__(
         self,
@@ -80,8 +83,12 @@ class Reader(Iterator[bytes], Generic[R]):
         self._close = close
         self._download: Download | None = None  # until it breaks
         self._handed_out = HandedOut(status, headers)
+        self.whole = False
+        self._held: list[bytes] | None = None  # of a body that is read as a whole
 
     def __next__(self) -> bytes:
+        if self.whole:
+            return self._next_of_whole()
         chunk: bytes | None = b""
         while not chunk:
             try:
@@ -100,6 +107,25 @@ class Reader(Iterator[bytes], Generic[R]):
                     raise StopIteration
         self._handed_out.add(chunk)
         return chunk
+
+    def _next_of_whole(self) -> bytes:
+        """Return the next bytes of the complete body, which the first call reads."""
+        if self._held is None:
+            self._held = held = []
+            self._handed_out.held = not self._handed_out.count
+            self.whole = False
+            try:
+                while (chunk := next(self, None)) is not None:
+                    held.append(chunk)
+            except BaseException:
+                held.clear()
+                raise
+            finally:
+                self.whole = True
+            held.reverse()
+        if not self._held:
+            raise StopIteration
+        return self._held.pop()
 
     def close(self) -> None:
         """Close the response that is being read."""
@@ -158,6 +184,10 @@ class Reader(Iterator[bytes], Generic[R]):
         except Refused:
             port.close(response)
             raise
+        if download.is_new:
+            if self._held is not None:
+                self._held.clear()
+            port.adopt(self._headers, response)
         if not is_read:
             port.close(response)
             self._chunks = iter(())

@@ -51,6 +51,10 @@ class _Request(Protocol[R_contra]):
         """Return the headers of a response; names are found in any case."""
         ...
 
+    def adopt(self, seen: Mapping[str, str], response: R_contra) -> None:
+        """Change `seen`, the headers that the caller has, into those of the response whose body the caller gets."""
+        ...
+
     def is_read_at_once(self, response: R_contra) -> bool:
         """Return whether to read the body of a response before the next decision: a short success of a write."""
         ...
