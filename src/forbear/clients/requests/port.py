@@ -5,6 +5,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any, cast
 from urllib.parse import urlsplit
+from weakref import ref
 
 import requests
 import urllib3
@@ -74,7 +75,9 @@ _LIBRARY = Urllib3Errors(
 class RequestsPort(HttpCall):
     """The port of requests: it sends one request, varied or not, by `send` (the adapter's own method)."""
 
-    __slots__ = ("_request", "_send", "_timeout")
+    __slots__ = ("raw", "_request", "_send", "_timeout")
+
+    raw: "ref[Any] | None"  # of the response whose body is continued
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class RequestsPort(HttpCall):
         request: requests.PreparedRequest,
         timeout: Timeout,
     ) -> None:
+        self.raw = None
         self._send = send
         self._request = request
         self._timeout = timeout
@@ -114,6 +118,13 @@ class RequestsPort(HttpCall):
         response = self._send(self._next(send), timeout=bounded(self._timeout, limit))
         response.request = self._request
         return response
+
+    def adopt(self, seen: Mapping[str, str], response: requests.Response) -> None:
+        """Change the headers that the caller has, and the length that is expected of the body."""
+        super().adopt(seen, response)
+        raw = None if self.raw is None else self.raw()
+        if raw is not None:
+            raw.length_remaining = response.raw.length_remaining
 
     def chunks(self, response: requests.Response) -> Iterator[bytes]:
         """Return an iterator over the body of a response as it arrives, not decoded."""

@@ -1,7 +1,8 @@
 """Responses of requests whose body comes from memory, or from a reader that continues it where it breaks."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import requests
 import urllib3
@@ -11,6 +12,9 @@ from forbear.clients._given_up import GivenUp
 from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Reader
 from forbear.exchange.http.port import Port
+
+if TYPE_CHECKING:
+    from forbear.clients.requests.port import RequestsPort
 
 _PIECE = 64 * 1024
 
@@ -76,7 +80,7 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
     known._content_consumed = True
 
 
-def continued(port: Port[requests.Response], response: requests.Response, *, whole: bool) -> requests.Response:
+def continued(port: "RequestsPort", response: requests.Response, *, whole: bool) -> requests.Response:
     """Return a copy of the response, whose body is continued by further requests where it breaks.
 
     Only the body of a GET is continued. If that is impossible, the error gets a report. `whole` is True if the session
@@ -88,6 +92,7 @@ def continued(port: Port[requests.Response], response: requests.Response, *, who
     reader.whole = whole
     is_chunked = "transfer-encoding" in response.headers
     copy.raw = _Raw(response.raw, _File(reader, reader.close, is_chunked=is_chunked))
+    port.raw = ref(copy.raw)
     return copy
 
 
@@ -123,7 +128,6 @@ class _Raw(urllib3.HTTPResponse):
             decode_content=first.decode_content,
             original_response=getattr(first, "_original_response", None),  # requests reads the cookies from it
             msg=getattr(first, "msg", None),
-            enforce_content_length=False,  # the reader does, also for a response that took the place of the first
             request_url=first.geturl(),
         )
 
