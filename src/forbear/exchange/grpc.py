@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
-from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
+from forbear.core.verdict import NOT_EXECUTED, PERMANENT, Kind, Safety, Verdict
 from forbear.exchange.call import RetriedCall, Start, check_word, with_proof, within_rules
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
@@ -208,8 +208,11 @@ class Rpc:
         """Return the verdict on a failure by its HTTP status, else by its gRPC code, else by the kind of the error.
 
         The RPC's service judges a status or a code; for an RPC without a service RFC 9110 judges the status, and the
-        general rules of gRPC the code. PERMANENT where they have no verdict.
+        general rules of gRPC the code. PERMANENT where they have no verdict. An error whose `was_sent` is False proves
+        that the call was not executed.
         """
+        if getattr(error, "was_sent", None) is False:
+            return NOT_EXECUTED
         service, status, code = self.service, errors.status_of(error), errors.code_of(error)
         if status is not None:
             return _answered(service, error, judgement, status)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import grpc
 import grpc.aio
 
+from forbear.clients.grpc.ready import AioReadiness, AioUnsent
 from forbear.clients.grpc.sync import comes_again, first_of, name_of, timed
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
@@ -24,25 +25,40 @@ _AIO: Any = grpc.aio  # more than its types declare
 
 
 def aio_interceptors(
-    policy: Policy | None = None, *, safe: "SafeRpcs" = (), not_executed: Iterable[grpc.StatusCode] = ()
+    policy: Policy | None = None,
+    *,
+    safe: "SafeRpcs" = (),
+    not_executed: Iterable[grpc.StatusCode] = (),
+    channel: Callable[[], grpc.aio.Channel] | None = None,
 ) -> list[grpc.aio.ClientInterceptor]:
     """Return the interceptors for asyncio: `grpc.aio.insecure_channel(target, interceptors=aio_interceptors())`.
 
     There are four of them, one for each kind of call. The arguments and the rules are those of RetryInterceptor. A
     stream of requests is repeated if it is a list or tuple; an iterator, or one that is written with `write()`, is sent
     once.
+
+    `channel` is a function that returns the channel, which is made later: `channel=lambda: channel`.
     """
     rpcs = Rpcs(policy, RpcVouch(safe, not_executed))
-    four = [_UnaryUnary(rpcs), _UnaryStream(rpcs), _StreamUnary(rpcs), _StreamStream(rpcs)]
+    if channel is not None and not callable(channel):
+        raise TypeError(f"`channel` must be a function that returns the channel (lambda: channel); got {channel!r}")
+    ready = None if channel is None else AioReadiness(channel)
+    four = [kind(rpcs, ready) for kind in (_UnaryUnary, _UnaryStream, _StreamUnary, _StreamStream)]
     return cast("list[grpc.aio.ClientInterceptor]", four)  # the types for gRPC declare only a part of their members
 
 
 class _Interceptor:
-    def __init__(self, rpcs: Rpcs) -> None:
+    def __init__(self, rpcs: Rpcs, ready: AioReadiness | None) -> None:
         self._rpcs = rpcs
+        self._ready = ready
+
+    def _gated(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
+        """Return `continuation`, behind a wait for the connection if the channel is known and needs it."""
+        return continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
 
     async def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
+        continuation = self._gated(continuation, rpc, message)
         retried = rpc.begin(details.timeout, awaits=True)
         try:
             while True:
@@ -63,16 +79,30 @@ class _Interceptor:
 
     async def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
-        if rpc.policy.budget is None:
+        if rpc.policy.budget is None and self._ready is None:
             return await continuation(details, requests)
         retried = rpc.begin(details.timeout, awaits=True)
         try:
-            call = await continuation(details, requests)
+            call = await opened(rpc, retried, self._gated(continuation, rpc, None), details, None, requests)
         except BaseException:
             retried.end()
             raise
         call.add_done_callback(partial(_count, retried))
         return call
+
+
+async def opened(
+    rpc: Rpc, retried: RetriedCall, continuation: Continuation, details: Any, message: Any, requests: Any
+) -> Any:
+    """Make a call and return it; if it was not sent for want of a connection, repeat that as the policy allows."""
+    while True:
+        try:
+            return await continuation(timed(details, retried), requests)
+        except AioUnsent as error:
+            delay = await granted(rpc.failed(retried, error, message))
+            if delay is None:
+                raise
+        await retried.asleep(delay)
 
 
 def _count(retried: RetriedCall, call: Any) -> None:
@@ -104,6 +134,7 @@ class _UnaryStream(_Interceptor, grpc.aio.UnaryStreamClientInterceptor):  # type
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
     ) -> Any:
         rpc = self._rpcs[name_of(client_call_details)]
+        continuation = self._gated(continuation, rpc, request)
         return await _UnaryResponses(rpc, continuation, client_call_details, request, request).opened()
 
 
@@ -123,6 +154,7 @@ class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # ty
         if not comes_again(request_iterator):
             return await self._send_once(continuation, client_call_details, request_iterator)
         rpc, first = self._rpcs[name_of(client_call_details)], first_of(request_iterator)
+        continuation = self._gated(continuation, rpc, first)
         return await _StreamReplies(rpc, continuation, client_call_details, first, request_iterator).opened()
 
 
@@ -147,7 +179,9 @@ class _AsyncResponses:
     async def opened(self) -> Any:
         """Make the call of the next attempt, with the time left of the caller's timeout, and return this object."""
         try:
-            self._call = await self._continuation(timed(self._details, self._retried), self._requests)
+            self._call = await opened(
+                self._rpc, self._retried, self._continuation, self._details, self._message, self._requests
+            )
         except BaseException:
             self._retried.end()
             raise

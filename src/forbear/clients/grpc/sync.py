@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from forbear.clients.grpc.ready import Continuation, Readiness, Unsent
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.grpc.vouch import RpcVouch
@@ -54,9 +55,6 @@ def first_of(requests: Iterable[Any]) -> Any:
     return next(iter(requests), None)
 
 
-Continuation = Callable[[Any, Any], Any]
-
-
 class RetryInterceptor(
     grpc.UnaryUnaryClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
     grpc.UnaryStreamClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
@@ -73,6 +71,9 @@ class RetryInterceptor(
     - `safe`: the RPCs that may be executed twice. A full name ("/helloworld.Greeter/SayHello"), in which one `*` may
       stand for any part of the method's name ("/helloworld.Greeter/*"). Or several names, or a function that takes the
       call (`forbear.grpc.call.GrpcCall`) and returns a bool.
+    - `channel`: the channel itself, as passed to `intercept_channel`. Then a call that may not be repeated is handed to
+      gRPC only once the channel is connected. A call that was never handed over was not executed, and is repeated.
+      Without it, the outcome is unknown even if the server could not be reached.
     - `not_executed`: the status codes by which the server refuses calls before it executes them, such as
       `[grpc.StatusCode.RESOURCE_EXHAUSTED]`. After one of them, any call is repeated.
 
@@ -82,9 +83,17 @@ class RetryInterceptor(
     """
 
     def __init__(
-        self, policy: Policy | None = None, *, safe: "SafeRpcs" = (), not_executed: Iterable[grpc.StatusCode] = ()
+        self,
+        policy: Policy | None = None,
+        *,
+        safe: "SafeRpcs" = (),
+        not_executed: Iterable[grpc.StatusCode] = (),
+        channel: grpc.Channel | None = None,
     ) -> None:
         self._rpcs = Rpcs(policy, RpcVouch(safe, not_executed))
+        if channel is not None and not isinstance(channel, grpc.Channel):
+            raise TypeError(f"`channel` must be a grpc.Channel, as passed to grpc.intercept_channel; got {channel!r}")
+        self._ready = None if channel is None else Readiness(channel)
 
     def intercept_unary_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
@@ -97,6 +106,7 @@ class RetryInterceptor(
     ) -> Any:
         """Send one request message and return the stream of responses, opened again until its first one arrives."""
         rpc = self._rpcs[name_of(client_call_details)]
+        continuation = self._gated(continuation, rpc, request)
         return _Responses(rpc, continuation, client_call_details, request, lambda: request)
 
     def intercept_stream_unary(
@@ -118,13 +128,19 @@ class RetryInterceptor(
         It is opened again only if the stream of requests is a list or tuple.
         """
         rpc = self._rpcs[name_of(client_call_details)]
+        message = first_of(request_iterator) if comes_again(request_iterator) else None
+        continuation = self._gated(continuation, rpc, message)
         if not comes_again(request_iterator):
             return _Responses(rpc, continuation, client_call_details, None, lambda: iter(request_iterator), ONCE)
-        message = first_of(request_iterator)
         return _Responses(rpc, continuation, client_call_details, message, lambda: iter(request_iterator))
+
+    def _gated(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
+        """Return `continuation`, behind a wait for the connection if the channel is known and needs it."""
+        return continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
 
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
         rpc = self._rpcs[name_of(details)]
+        continuation = self._gated(continuation, rpc, message)
         retried = rpc.begin(details.timeout)
         try:
             while True:
@@ -147,9 +163,16 @@ class RetryInterceptor(
 
     def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
+        continuation = self._gated(continuation, rpc, None)
         retried = rpc.begin(details.timeout)
         try:
-            call = continuation(details, iter(requests))
+            call = continuation(timed(details, retried), iter(requests))
+            while isinstance(call, Unsent):  # nothing of the requests was read
+                delay = rpc.failed(retried, call, None)
+                if delay is None:
+                    return call
+                retried.sleep(delay)
+                call = continuation(timed(details, retried), iter(requests))
         except BaseException:
             retried.end()
             raise
@@ -206,7 +229,8 @@ class _Responses(Iterator[Any]):
                 self._succeeded()
                 raise
             except grpc.RpcError as error:
-                delay = self._rpc.failed(self._retried, error, self._message, BEGUN if self._begun else self._stuck)
+                stuck = None if isinstance(error, Unsent) else BEGUN if self._begun else self._stuck
+                delay = self._rpc.failed(self._retried, error, self._message, stuck)
                 if delay is None:
                     raise
                 self._retried.sleep(delay)

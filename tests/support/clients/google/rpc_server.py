@@ -69,12 +69,12 @@ class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 
 
 @contextmanager
-def running() -> Generator[Server]:
+def running(address: str = "127.0.0.1:0") -> Generator[Server]:
     """A server on loopback."""
     state = Server()
     with futures.ThreadPoolExecutor(2) as pool:
         server = grpc.server(pool, handlers=[_Handlers(state)])
-        state.target = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        state.target = f"127.0.0.1:{server.add_insecure_port(address)}"
         server.start()
         try:
             yield state

@@ -1,0 +1,194 @@
+"""Hand a call to gRPC only once its channel is connected, so that a call that was never handed over was not executed.
+
+The state of a channel after a failure proves nothing: under load it may have been connected in between. Before the call
+it does. Nothing is known of a call that was handed over.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import grpc
+import grpc.aio
+
+from forbear.exchange.grpc import Rpc
+
+_READY = grpc.ChannelConnectivity.READY
+_FAILED = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
+
+_LONGEST = 30.0
+"""The seconds to wait for a connection without a `timeout` of the call; gRPC itself gives an attempt 20 s."""
+
+Continuation = Callable[[Any, Any], Any]
+
+
+def _code(state: grpc.ChannelConnectivity | None) -> grpc.StatusCode:
+    return grpc.StatusCode.DEADLINE_EXCEEDED if state is None else grpc.StatusCode.UNAVAILABLE
+
+
+def _text(state: grpc.ChannelConnectivity | None) -> str:
+    found = "no connection in time" if state is None else f"the channel is in {state.name}"
+    return f"the call was not sent: {found}"
+
+
+class Unsent(grpc.RpcError, grpc.Call, grpc.Future):  # type: ignore[misc, type-arg] # generic for type checkers only
+    """The error of a call that was not sent because its channel had no connection, and that call itself.
+
+    `state` is the state of the channel, None if the call's time was over first.
+    """
+
+    was_sent = False
+
+    def __init__(self, state: grpc.ChannelConnectivity | None) -> None:
+        super().__init__(_text(state))
+        self._state = state
+
+    def code(self) -> grpc.StatusCode:
+        """Return UNAVAILABLE, or DEADLINE_EXCEEDED if the call's time was over."""
+        return _code(self._state)
+
+    def details(self) -> str:
+        """Return why the call was not sent."""
+        return _text(self._state)
+
+    def initial_metadata(self) -> tuple[()]:
+        """Return nothing: no server was asked."""
+        return ()
+
+    def trailing_metadata(self) -> tuple[()]:
+        """Return nothing: no server was asked."""
+        return ()
+
+    def exception(self, timeout: float | None = None) -> "Unsent":
+        """Return this error."""
+        return self
+
+    def traceback(self, timeout: float | None = None) -> Any:
+        """Return the traceback of this error."""
+        return self.__traceback__
+
+    def result(self, timeout: float | None = None) -> NoReturn:
+        """Raise this error."""
+        raise self
+
+    __next__ = result
+
+    def add_callback(self, callback: Callable[[], None]) -> bool:
+        """Return False: the call has ended."""
+        return False
+
+    def add_done_callback(self, fn: Callable[[Any], None]) -> None:
+        """Call `fn` with this call, which has ended."""
+        fn(self)
+
+    def cancel(self) -> bool:
+        """Return False: the call has ended."""
+        return False
+
+    cancelled = running = is_active = cancel
+
+    def done(self) -> bool:
+        """Return True: the call has ended."""
+        return True
+
+    def time_remaining(self) -> None:
+        """Return None: the call has ended."""
+
+
+class AioUnsent(grpc.aio.AioRpcError):
+    """The error of an asyncio call that was not sent because its channel had no connection."""
+
+    was_sent = False
+
+    def __init__(self, state: grpc.ChannelConnectivity | None) -> None:
+        nothing: Any = grpc.aio.Metadata()
+        super().__init__(_code(state), nothing, nothing, details=_text(state))
+
+
+_STATES: dict[int, grpc.ChannelConnectivity] = {state.value[0]: state for state in grpc.ChannelConnectivity}
+
+_SLICE = 0.2
+"""The seconds after which a wait looks whether the channel was closed, as gRPC's own subscriptions do."""
+
+
+class Readiness:
+    """The state of a sync channel.
+
+    The channel's core is asked itself: a subscription would keep a thread, which fails when the channel is closed.
+    """
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        core: Any = channel
+        while not hasattr(core, "check_connectivity_state"):
+            core = getattr(core, "_channel", None)  # of an intercepted channel, the one below
+            if core is None:
+                raise TypeError(f"`channel` must be a channel that grpc made, got {channel!r}")
+        self._core = core
+
+    def gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
+        """Return `continuation`, behind a wait for the connection if the call may not be repeated."""
+        if rpc.judge(message).repeatable:
+            return continuation
+
+        def checked(details: Any, requests: Any) -> Any:
+            try:
+                state = self._wait(details.timeout, patient=bool(details.wait_for_ready))
+            except ValueError:  # the channel is closed, which gRPC says better
+                state = _READY
+            return continuation(details, requests) if state is _READY else Unsent(state)
+
+        return checked
+
+    def _wait(self, timeout: float | None, *, patient: bool) -> grpc.ChannelConnectivity | None:
+        """Wait until the channel is connected, or has failed to if not `patient`; return its state, None if too late.
+
+        A connection is requested, since an idle channel makes none by itself.
+        """
+        core = self._core
+        number = core.check_connectivity_state(True)
+        if _STATES[number] is _READY:
+            return _READY
+        end = None if timeout is None and patient else time.time() + (_LONGEST if timeout is None else timeout)
+        while True:
+            state = _STATES[number]
+            if state is _READY or state is _FAILED[1] or (state is _FAILED[0] and not patient):
+                return state
+            now = time.time()
+            if end is not None and now >= end:
+                return None
+            core.watch_connectivity_state(number, now + _SLICE if end is None else min(end, now + _SLICE))
+            number = core.check_connectivity_state(True)
+
+
+class AioReadiness:
+    """The state of the asyncio channel that `channel` returns."""
+
+    def __init__(self, channel: Callable[[], grpc.aio.Channel]) -> None:
+        self._channel = channel
+
+    def gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
+        """Return `continuation`, behind a wait for the connection if the call may not be repeated."""
+        if rpc.judge(message).repeatable:
+            return continuation
+
+        async def checked(details: Any, requests: Any) -> Any:
+            state = await self._wait(details.timeout, patient=bool(details.wait_for_ready))
+            if state is not _READY:
+                raise AioUnsent(state)
+            return await continuation(details, requests)
+
+        return checked
+
+    async def _wait(self, timeout: float | None, *, patient: bool) -> grpc.ChannelConnectivity | None:
+        channel = self._channel()
+        limit = timeout if timeout is not None or patient else _LONGEST
+        try:
+            async with asyncio.timeout(limit):
+                while True:
+                    state = channel.get_state(try_to_connect=True)
+                    if state is _READY or state is _FAILED[1] or (state is _FAILED[0] and not patient):
+                        return state
+                    await channel.wait_for_state_change(state)
+        except TimeoutError:
+            return None

@@ -1,0 +1,163 @@
+"""gRPC calls that may not be repeated, on a channel that forbear knows: sent only over a connection, else repeated."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+
+import forbear
+from forbear import Reason
+from forbear.clients.grpc import RetryInterceptor, aio_interceptors
+from tests.clients.google.test_grpc_interceptors import KINDS, UNAVAILABLE
+from tests.support.clients.google.rpc_server import Server, running
+from tests.support.clients.listen import listening
+
+QUICK = forbear.retry(on=grpc.RpcError, attempts=3, backoff=forbear.Constant(0))
+SOON = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.min_reconnect_backoff_ms", 100)]
+Send = Callable[..., list[bytes]]
+
+
+def call(target: str, name: str, request: Any, policy: forbear.Policy = QUICK, **options: Any) -> list[bytes]:
+    """Return the responses to one call on a sync channel, which forbear knows."""
+    with grpc.insecure_channel(target, SOON) as plain:
+        channel: Any = grpc.intercept_channel(plain, RetryInterceptor(policy, channel=plain))
+        kind = KINDS[name]
+        found = getattr(channel, kind)(f"/t.T/{name}")(request, **options)
+        return list(found) if kind.endswith("stream") else [found]
+
+
+def acall(target: str, name: str, request: Any, policy: forbear.Policy = QUICK, **options: Any) -> list[bytes]:
+    """The same on an asyncio channel."""
+
+    async def again(requests: Any) -> AsyncIterator[bytes]:
+        for each in requests:
+            yield each
+
+    async def run() -> list[bytes]:
+        interceptors = aio_interceptors(policy, channel=lambda: channel)
+        channel: Any = grpc.aio.insecure_channel(target, SOON, interceptors=interceptors)
+        async with channel:
+            kind = KINDS[name]
+            sent = again(request) if isinstance(request, Iterator) else request
+            call = getattr(channel, kind)(f"/t.T/{name}")(sent, **options)
+            return [reply async for reply in call] if kind.endswith("stream") else [await call]
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[call, acall], ids=["sync", "aio"])
+def send(request: pytest.FixtureRequest) -> Send:
+    """One of the two styles."""
+    chosen: Send = request.param
+    return chosen
+
+
+@pytest.fixture
+def closed() -> Iterator[str]:
+    """The address of a port that refuses connections."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{reserved.getsockname()[1]}"
+
+
+def request_of(name: str, *, once: bool) -> Any:
+    """Return the request of a call, as an iterator if it can be read `once`."""
+    if KINDS[name].startswith("unary"):
+        return b"a"
+    return iter([b"a", b"b"]) if once else [b"a", b"b"]
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["list", "iterator"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_refused_connection_is_repeated_for_any_call(closed: str, send: Send, name: str, once: bool) -> None:
+    """Nothing was sent, not even a request that can be read only once; the error is one of gRPC, and says so."""
+    with pytest.raises(grpc.RpcError) as caught:
+        send(closed, name, request_of(name, once=once))
+    error: Any = caught.value
+    assert error.code() is UNAVAILABLE
+    assert error.details() == "the call was not sent: the channel is in TRANSIENT_FAILURE"
+    report = forbear.report(error)
+    assert report is not None
+    assert (report.count, report.reason) == (3, Reason.ATTEMPTS)
+
+
+@pytest.mark.parametrize("once", [False, True], ids=["list", "iterator"])
+@pytest.mark.parametrize("name", KINDS)
+def test_a_call_over_a_connection_is_sent_once(send: Send, name: str, once: bool) -> None:
+    """Whatever was handed to gRPC may have been executed."""
+    with running() as server:
+        server.replies = [b"1"]
+        assert send(server.target, name, request_of(name, once=once)) == [b"1"]
+        server.fail(UNAVAILABLE)
+        with pytest.raises(grpc.RpcError, match="as told"):
+            send(server.target, name, request_of(name, once=once))
+        assert server.calls == [name] * 2
+
+
+def test_a_server_that_comes_up_later_gets_the_call_once(send: Send) -> None:
+    """`wait_for_ready` of the caller waits for it, within the timeout of the call."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        target = f"127.0.0.1:{found.getsockname()[1]}"
+    with ExitStack() as stack:
+        servers: list[Server] = []
+        starting = threading.Thread(target=lambda: servers.append(stack.enter_context(running(target))))
+        starting.start()
+        assert send(target, "Say", b"a", timeout=60, wait_for_ready=True) == [b""]
+        starting.join()
+        assert servers[0].calls == ["Say"]
+
+
+def test_a_peer_that_never_answers_takes_no_longer_than_the_call(send: Send) -> None:
+    """A connection that is accepted and never becomes one of HTTP/2 ends with the timeout, and was not sent."""
+    with listening(lambda peer: peer.recv(1 << 16) and peer.recv(1)) as port, pytest.raises(grpc.RpcError) as caught:
+        send(f"127.0.0.1:{port}", "Say", b"a", timeout=0.05, wait_for_ready=True)
+    error: Any = caught.value
+    assert (error.code(), error.details()) == (
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        "the call was not sent: no connection in time",
+    )
+
+
+def test_a_call_that_may_be_repeated_is_not_held_up(closed: str) -> None:
+    """It goes straight to gRPC, whose own error comes out."""
+    with grpc.insecure_channel(closed) as plain:
+        channel: Any = grpc.intercept_channel(plain, RetryInterceptor(QUICK, safe="/t.T/Say", channel=plain))
+        with pytest.raises(grpc.RpcError, match="failed to connect"):
+            channel.unary_unary("/t.T/Say")(b"a")
+
+
+def test_a_call_that_was_not_sent_is_a_call_that_has_ended(closed: str) -> None:
+    """It answers like any future of gRPC."""
+    with grpc.insecure_channel(closed) as plain:
+        channel: Any = grpc.intercept_channel(grpc.intercept_channel(plain), RetryInterceptor(QUICK, channel=plain))
+        future = channel.unary_unary("/t.T/Say").future(b"a")
+        ended: list[Any] = []
+        future.add_done_callback(ended.append)
+        assert future.exception() is future is ended[0]
+        assert future.code() is UNAVAILABLE
+        assert (future.done(), future.running(), future.cancelled(), future.cancel()) == (True, False, False, False)
+        assert (future.initial_metadata(), future.trailing_metadata(), future.time_remaining()) == ((), (), None)
+        assert (future.is_active(), future.add_callback(print), future.traceback()) == (False, False, None)
+
+
+def test_a_closed_channel_says_so(closed: str) -> None:
+    """The error is that of gRPC."""
+    plain = grpc.insecure_channel(closed)
+    channel: Any = grpc.intercept_channel(plain, RetryInterceptor(QUICK, channel=plain))
+    plain.close()
+    with pytest.raises(ValueError, match="closed channel"):
+        channel.unary_unary("/t.T/Say")(b"a")
+
+
+def test_what_is_no_channel_is_refused() -> None:
+    """When the interceptor is made."""
+    with pytest.raises(TypeError, match=r"`channel` must be a grpc.Channel"):
+        RetryInterceptor(channel="localhost:1")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="`channel` must be a function"):
+        aio_interceptors(channel=3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
