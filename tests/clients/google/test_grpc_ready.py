@@ -115,7 +115,11 @@ def test_a_server_that_comes_up_later_gets_the_call_once(send: Send) -> None:
 
 def test_a_peer_that_never_answers_takes_no_longer_than_the_call(send: Send) -> None:
     """A connection that is accepted and never becomes one of HTTP/2 ends with the timeout, and was not sent."""
-    with listening(lambda peer: peer.recv(1 << 16) and peer.recv(1)) as port, pytest.raises(grpc.RpcError) as caught:
+    def listen(peer: socket.socket) -> None:
+        while peer.recv(1 << 16):
+            pass
+
+    with listening(listen) as port, pytest.raises(grpc.RpcError) as caught:
         send(f"127.0.0.1:{port}", "Say", b"a", timeout=0.05, wait_for_ready=True)
     error: Any = caught.value
     assert (error.code(), error.details()) == (
@@ -142,12 +146,21 @@ def test_a_call_that_was_not_sent_is_a_call_that_has_ended(closed: str) -> None:
         assert future.exception() is future is ended[0]
         assert future.code() is UNAVAILABLE
         assert (future.done(), future.running(), future.cancelled(), future.cancel()) == (True, False, False, False)
-        assert (future.initial_metadata(), future.trailing_metadata(), future.time_remaining()) == ((), (), None)
+        assert (future.initial_metadata(), future.trailing_metadata(), future.time_remaining()) == ((), (), 0.0)
         assert (future.is_active(), future.add_callback(print), future.traceback()) == (False, False, None)
 
 
 def test_a_closed_channel_says_so(closed: str) -> None:
     """The error is that of gRPC."""
+
+    async def run() -> None:
+        channel: Any = grpc.aio.insecure_channel(closed, interceptors=aio_interceptors(channel=lambda: channel))
+        multi = channel.unary_unary("/t.T/Say")
+        await channel.close()
+        with pytest.raises(grpc.aio.UsageError, match="closed"):
+            await multi(b"a")
+
+    asyncio.run(run())
     plain = grpc.insecure_channel(closed)
     channel: Any = grpc.intercept_channel(plain, RetryInterceptor(QUICK, channel=plain))
     plain.close()

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from forbear.clients._given_up import GivenUp
@@ -90,7 +91,7 @@ def _beginning(read: Any) -> Callable[[Any], Any]:
     code = read.__code__
 
     def begin(body: Any) -> Any:
-        frame = sys._getframe(1)
+        frame: FrameType | None = sys._getframe(1)
         for _ in range(_DEPTH):
             if frame is None or frame.f_code is code:
                 break

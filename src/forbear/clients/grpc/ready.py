@@ -15,7 +15,9 @@ import grpc.aio
 from forbear.exchange.grpc import Rpc
 
 _READY = grpc.ChannelConnectivity.READY
-_FAILED = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
+_FAILED = grpc.ChannelConnectivity.TRANSIENT_FAILURE
+_OPEN = (_READY, grpc.ChannelConnectivity.SHUTDOWN)
+"""The states in which a call is handed over: that the channel is closed, gRPC says itself."""
 
 _LONGEST = 30.0
 """The seconds to wait for a connection without a `timeout` of the call; gRPC itself gives an attempt 20 s."""
@@ -32,7 +34,7 @@ def _text(state: grpc.ChannelConnectivity | None) -> str:
     return f"the call was not sent: {found}"
 
 
-class Unsent(grpc.RpcError, grpc.Call, grpc.Future):  # type: ignore[misc, type-arg] # generic for type checkers only
+class Unsent(grpc.RpcError, grpc.Call, grpc.Future):  # type: ignore[type-arg] # generic for type checkers only
     """The error of a call that was not sent because its channel had no connection, and that call itself.
 
     `state` is the state of the channel, None if the call's time was over first.
@@ -92,8 +94,9 @@ class Unsent(grpc.RpcError, grpc.Call, grpc.Future):  # type: ignore[misc, type-
         """Return True: the call has ended."""
         return True
 
-    def time_remaining(self) -> None:
-        """Return None: the call has ended."""
+    def time_remaining(self) -> float:
+        """Return 0.0: the call has ended."""
+        return 0.0
 
 
 class AioUnsent(grpc.aio.AioRpcError):
@@ -103,7 +106,7 @@ class AioUnsent(grpc.aio.AioRpcError):
 
     def __init__(self, state: grpc.ChannelConnectivity | None) -> None:
         nothing: Any = grpc.aio.Metadata()
-        super().__init__(_code(state), nothing, nothing, details=_text(state))
+        super().__init__(_code(state), nothing, nothing, details=_text(state), debug_error_string=None)
 
 
 _STATES: dict[int, grpc.ChannelConnectivity] = {state.value[0]: state for state in grpc.ChannelConnectivity}
@@ -134,9 +137,9 @@ class Readiness:
         def checked(details: Any, requests: Any) -> Any:
             try:
                 state = self._wait(details.timeout, patient=bool(details.wait_for_ready))
-            except ValueError:  # the channel is closed, which gRPC says better
-                state = _READY
-            return continuation(details, requests) if state is _READY else Unsent(state)
+            except ValueError:  # the channel is closed
+                state = grpc.ChannelConnectivity.SHUTDOWN
+            return continuation(details, requests) if state in _OPEN else Unsent(state)
 
         return checked
 
@@ -147,12 +150,12 @@ class Readiness:
         """
         core = self._core
         number = core.check_connectivity_state(True)
-        if _STATES[number] is _READY:
+        if number == _READY.value[0]:
             return _READY
         end = None if timeout is None and patient else time.time() + (_LONGEST if timeout is None else timeout)
         while True:
             state = _STATES[number]
-            if state is _READY or state is _FAILED[1] or (state is _FAILED[0] and not patient):
+            if state in _OPEN or (state is _FAILED and not patient):
                 return state
             now = time.time()
             if end is not None and now >= end:
@@ -174,7 +177,7 @@ class AioReadiness:
 
         async def checked(details: Any, requests: Any) -> Any:
             state = await self._wait(details.timeout, patient=bool(details.wait_for_ready))
-            if state is not _READY:
+            if state not in _OPEN:
                 raise AioUnsent(state)
             return await continuation(details, requests)
 
@@ -182,13 +185,12 @@ class AioReadiness:
 
     async def _wait(self, timeout: float | None, *, patient: bool) -> grpc.ChannelConnectivity | None:
         channel = self._channel()
-        limit = timeout if timeout is not None or patient else _LONGEST
+        state = channel.get_state(try_to_connect=True)
         try:
-            async with asyncio.timeout(limit):
-                while True:
-                    state = channel.get_state(try_to_connect=True)
-                    if state is _READY or state is _FAILED[1] or (state is _FAILED[0] and not patient):
-                        return state
+            async with asyncio.timeout(timeout if timeout is not None or patient else _LONGEST):
+                while state not in _OPEN and (state is not _FAILED or patient):
                     await channel.wait_for_state_change(state)
+                    state = channel.get_state(try_to_connect=True)
         except TimeoutError:
             return None
+        return state
