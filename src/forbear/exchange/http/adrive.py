@@ -117,7 +117,8 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
     async def _next_of_whole(self) -> bytes:
         """Return the next bytes of the complete body, which the first call reads."""
         if self._held is None:
-            self._held = held = []
+            held: list[bytes] = []
+            self._held = held
             self._handed_out.held = not self._handed_out.count
             self.whole = False
             try:
