@@ -115,6 +115,7 @@ def test_a_server_that_comes_up_later_gets_the_call_once(send: Send) -> None:
 
 def test_a_peer_that_never_answers_takes_no_longer_than_the_call(send: Send) -> None:
     """A connection that is accepted and never becomes one of HTTP/2 ends with the timeout, and was not sent."""
+
     def listen(peer: socket.socket) -> None:
         while peer.recv(1 << 16):
             pass
