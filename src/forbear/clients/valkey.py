@@ -137,7 +137,7 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
     def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
         """Return the client of a node."""
         find: Callable[..., Any] = super().get_valkey_connection
-        return self._patient(find(node))
+        return self._guarded(find(node))
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> ClusterPipeline:
         """Return a pipeline of which only commands that may be repeated or were not executed are sent again.

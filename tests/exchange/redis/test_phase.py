@@ -1,6 +1,7 @@
 """Test phases of errors that pass through functions named as those of the libraries."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def through(
 
     step = last or fail
     for name in reversed(names):
-        namespace: dict[str, Callable[[], None]] = {"step": step}
+        namespace: dict[str, Any] = {"step": step, "__name__": __name__}
         exec(f"def {name}():\n    step()", namespace)  # a traceback has the name of the code
         step = namespace[name]
     return step

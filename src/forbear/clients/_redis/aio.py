@@ -6,11 +6,12 @@ from typing import Any, Generic, cast
 
 from forbear.clients._redis.base import ClientBase, LibraryClient, P, PipelineBase, PubSubBase, S, TransactionsBase
 from forbear.exchange.redis import blocking, loops, pipelines
-from forbear.exchange.redis.settings import ONCE, RedisSettings
+from forbear.exchange.redis.settings import ONCE, RedisSettings, refuse_later_retries
 from forbear.exchange.redis.transactions import atransact
-from forbear.exchange.redis.verdicts import is_demoted
+from forbear.exchange.redis.verdicts import needs_new_connection
 from forbear.exchange.redis.work import single
 from forbear.policy import Policy
+from forbear.services.redis.errors import BEGIN_AGAIN
 
 
 class AsyncTransactionsMixin(TransactionsBase):
@@ -40,12 +41,13 @@ class AsyncCommandsMixin(LibraryClient):
 
     async def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
         try:
+            refuse_later_retries(conn.retry)
             if command_name not in blocking.NAMES:
                 return await super()._send_command_parse_response(conn, command_name, *args, **options)
             with blocking.async_longer_timeout(conn, args):
                 return await super()._send_command_parse_response(conn, command_name, *args, **options)
-        except Exception as error:
-            if is_demoted(error):
+        except BaseException as error:
+            if needs_new_connection(error):
                 await conn.disconnect()
             raise
 
@@ -87,6 +89,17 @@ class AsyncPipelineMixin(PipelineBase):
             self.watching = False
             await super().reset()
 
+    async def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
+        if self._has_lost_watch(conn):
+            await self.reset()
+            raise self._conflict(BEGIN_AGAIN)
+        try:
+            return await super()._send_command_parse_response(conn, command_name, *args, **options)
+        except BaseException as error:
+            if needs_new_connection(error):
+                await conn.disconnect()
+            raise
+
     async def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
         """Return the next response."""
         read = self.read_queued if self._unread else super().parse_response
@@ -98,10 +111,12 @@ class AsyncPipelineMixin(PipelineBase):
         return await super().parse_response(connection, command_name, **options)
 
     async def _sent(self, send: Callable[..., Awaitable[Any]], connection: Any, *args: Any) -> Any:
+        if self._has_lost_watch(connection):
+            raise self._conflict(BEGIN_AGAIN)
         try:
             return await send(connection, *args)
-        except Exception as error:
-            if is_demoted(error):
+        except BaseException as error:
+            if needs_new_connection(error):
                 await connection.disconnect()
             raise
         finally:

@@ -7,7 +7,7 @@ time. The `Library` classes declare its methods for type checkers; at run time t
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
-from forbear.exchange.redis.pipelines import PipelineState
+from forbear.exchange.redis.pipelines import PipelineState, is_open
 from forbear.exchange.redis.settings import (
     ONCE,
     RECOMMENDED,
@@ -15,6 +15,7 @@ from forbear.exchange.redis.settings import (
     address_of,
     check_pool,
     limit_sockets,
+    refuse_later_retries,
     refuse_retries,
 )
 from forbear.policy import Policy
@@ -46,11 +47,13 @@ if TYPE_CHECKING:
         def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> Any: ...
         def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> Any: ...
         def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any: ...
+        def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any: ...
 
     class LibraryPubSub(Library):
         def execute_command(self, *args: Any) -> Any: ...
         def parse_response(self, block: bool = True, timeout: float = 0) -> Any: ...
         def on_connect(self, connection: Any) -> Any: ...
+        def _execute(self, conn: Any, command: Any, *args: Any, **kwargs: Any) -> Any: ...
 
     class LibraryCluster(Library):
         def execute_command(self, *args: Any, **kwargs: Any) -> Any: ...
@@ -71,8 +74,8 @@ _EMPTY = "EMPTY_RESPONSE"
 class PipelineBase(LibraryPipeline):
     """The base of pipelines for one server, sync and asyncio; `settings` is the retry policy of the client.
 
-    `_conflict` is the library's WatchError. `_sent` calls a function of the library that sends. If the server answers
-    that it is a primary no longer, `_sent` disconnects and raises the error. For asyncio it returns an awaitable.
+    `_conflict` is the library's WatchError. `_sent` calls a function of the library that sends. After an error that
+    needs a new connection, `_sent` disconnects. For asyncio it returns an awaitable.
 
     `_unread` is the number of responses of a transaction that are still to be read before that of EXEC. `read_queued`
     reads them; its name in a traceback shows that nothing was executed (`forbear.exchange.redis.phase`).
@@ -93,12 +96,24 @@ class PipelineBase(LibraryPipeline):
     def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> Any:
         return self._sent(super()._execute_pipeline, connection, commands, raise_on_error)
 
+    def _has_lost_watch(self, connection: Any) -> bool:
+        """Return whether the connection that held the WATCH was closed; the library would open it again without one.
+
+        Raises ValueError if the connection repeats commands by itself.
+        """
+        refuse_later_retries(connection.retry)
+        return self.watching and not is_open(connection)
+
 
 class PubSubBase(LibraryPubSub):
     """The base of subscriptions to one server; `_resubscribing` is true while a new connection subscribes again."""
 
     settings: RedisSettings = ONCE
     _resubscribing = False
+
+    def _execute(self, conn: Any, command: Any, *args: Any, **kwargs: Any) -> Any:
+        refuse_later_retries(conn.retry)
+        return super()._execute(conn, command, *args, **kwargs)
 
 
 class TransactionsBase(LibraryTransactions):
@@ -162,6 +177,11 @@ class Setup:
         if options.get("connection_pool") is None:
             limit_sockets(options, self._socket_limit(self.settings))
             options |= self._once()
+
+    def set_retry(self, retry: Any) -> None:
+        """Pass `retry` to the library; raises ValueError if it repeats anything, because it would repeat any command."""
+        refuse_later_retries(retry)
+        cast(Any, super()).set_retry(retry)
 
     @classmethod
     def _socket_limit(cls, settings: RedisSettings) -> float | None:

@@ -6,11 +6,12 @@ from typing import Any, Generic, cast
 
 from forbear.clients._redis.base import ClientBase, LibraryClient, P, PipelineBase, PubSubBase, S, TransactionsBase
 from forbear.exchange.redis import blocking, loops, pipelines
-from forbear.exchange.redis.settings import ONCE, RedisSettings
+from forbear.exchange.redis.settings import ONCE, RedisSettings, refuse_later_retries
 from forbear.exchange.redis.transactions import transact
-from forbear.exchange.redis.verdicts import is_demoted
+from forbear.exchange.redis.verdicts import needs_new_connection
 from forbear.exchange.redis.work import single
 from forbear.policy import Policy
+from forbear.services.redis.errors import BEGIN_AGAIN
 
 
 class TransactionsMixin(TransactionsBase):
@@ -35,12 +36,13 @@ class CommandsMixin(LibraryClient):
 
     def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
         try:
+            refuse_later_retries(conn.retry)
             if command_name not in blocking.NAMES:
                 return super()._send_command_parse_response(conn, command_name, *args, **options)
             with blocking.longer_timeout(conn, args):
                 return super()._send_command_parse_response(conn, command_name, *args, **options)
-        except Exception as error:
-            if is_demoted(error):
+        except BaseException as error:
+            if needs_new_connection(error):
                 conn.disconnect()
             raise
 
@@ -80,6 +82,17 @@ class PipelineMixin(PipelineBase):
             self.watching = False
             super().reset()
 
+    def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
+        if self._has_lost_watch(conn):
+            self.reset()
+            raise self._conflict(BEGIN_AGAIN)
+        try:
+            return super()._send_command_parse_response(conn, command_name, *args, **options)
+        except BaseException as error:
+            if needs_new_connection(error):
+                conn.disconnect()
+            raise
+
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
         """Return the next response."""
         read = self.read_queued if self._unread else super().parse_response
@@ -91,10 +104,12 @@ class PipelineMixin(PipelineBase):
         return super().parse_response(connection, command_name, **options)
 
     def _sent(self, send: Callable[..., Any], connection: Any, *args: Any) -> Any:
+        if self._has_lost_watch(connection):
+            raise self._conflict(BEGIN_AGAIN)
         try:
             return send(connection, *args)
-        except Exception as error:
-            if is_demoted(error):
+        except BaseException as error:
+            if needs_new_connection(error):
                 connection.disconnect()
             raise
         finally:

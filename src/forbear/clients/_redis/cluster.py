@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any, ClassVar, cast
 
 from forbear.clients._redis.base import LibraryCluster, Setup
-from forbear.clients._redis.patience import PatientNode, patient
-from forbear.exchange.redis import blocking, cluster
-from forbear.exchange.redis.settings import RECOMMENDED, address_of
+from forbear.clients._redis.patience import Node, patient
+from forbear.exchange.redis import cluster
+from forbear.exchange.redis.settings import RECOMMENDED, address_of, refuse_later_retries
 from forbear.policy import Policy
 
 
@@ -23,11 +23,22 @@ class ClusterBase(Setup, LibraryCluster):
         self.settings = self.settings.at(address_of({**positional, **kwargs}))
         super().__init__(*args, **kwargs)
 
+    def _refuse_later_retries(self) -> None:
+        """Raise ValueError if the library's own retries were turned on after the client was made."""
+        own = cast(Any, self)
+        refuse_later_retries(own.retry)
+        attempts: object = getattr(self, "cluster_error_retry_attempts", 0)
+        if attempts:
+            raise ValueError(
+                "`cluster_error_retry_attempts` must stay 0, because the client's own retries repeat any command; use "
+                f"policy=, got {attempts!r}"
+            )
+
 
 class ClusterMixin(ClusterBase):
     """A sync client for a cluster.
 
-    Subclasses pass what the library returns as the client of a node through `_patient`.
+    Subclasses pass what the library returns as the client of a node through `_guarded`.
     """
 
     _interrupts = False
@@ -40,6 +51,7 @@ class ClusterMixin(ClusterBase):
         send = super().execute_command
 
         def attempt() -> Any:
+            self._refuse_later_retries()
             try:
                 return send(*args, **kwargs)
             except self._lost:
@@ -48,10 +60,10 @@ class ClusterMixin(ClusterBase):
 
         return cluster.send(self.settings, attempt, args)
 
-    def _patient(self, node: Any) -> Any:
-        """Return the client of a node; if the current attempt sends a blocking command, as a `PatientNode`."""
+    def _guarded(self, node: Any) -> Any:
+        """Return the client of a node, for the command of the current attempt; outside of one, `node` itself."""
         command = cluster.command_sent()
-        return PatientNode(node, command) if command and command[0] in blocking.NAMES else node
+        return node if command is None else Node(node, command)
 
     def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
         cluster.visited(target_node)
@@ -81,6 +93,7 @@ class AsyncClusterMixin(ClusterBase):
         send = super().execute_command
 
         async def attempt() -> Any:
+            self._refuse_later_retries()
             try:
                 return await send(*args, **kwargs)
             except self._lost:

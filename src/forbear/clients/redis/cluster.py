@@ -21,7 +21,9 @@ from forbear.clients._redis.cluster import AsyncClusterMixin, ClusterMixin
 from forbear.exchange.redis import cluster
 from forbear.exchange.redis.pipelines import PipelineRequest, PipelineState, aunwatch, is_open, unwatch
 from forbear.exchange.redis.settings import RedisSettings
+from forbear.exchange.redis.verdicts import needs_new_connection
 from forbear.exchange.redis.work import transaction
+from forbear.services.redis.errors import BEGIN_AGAIN
 
 P = TypeVar("P")
 
@@ -48,7 +50,7 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
 
     def get_redis_connection(self, node: redis.cluster.ClusterNode) -> Any:
         """Return the client of a node."""
-        return self._patient(super().get_redis_connection(node))
+        return self._guarded(super().get_redis_connection(node))
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.cluster.ClusterPipeline:
         """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
@@ -58,6 +60,7 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
         return self._pipeline(self.settings, transaction, shard_hint)
 
     def _pipeline(self, settings: RedisSettings, transaction: Any, shard_hint: Any) -> redis.cluster.ClusterPipeline:
+        self._refuse_later_retries()
         make: Callable[..., redis.cluster.ClusterPipeline] = super().pipeline
         return _with_strategy(make(transaction, shard_hint), settings, _Transaction if transaction else _Pipeline)
 
@@ -81,6 +84,7 @@ class AsyncRedisCluster(  # type: ignore[misc]
     def _pipeline(
         self, settings: RedisSettings, transaction: Any, shard_hint: Any
     ) -> redis.asyncio.cluster.ClusterPipeline:
+        self._refuse_later_retries()
         pipe = super().pipeline(transaction, shard_hint)
         return _with_strategy(pipe, settings, _AsyncTransaction if transaction else _AsyncPipeline)
 
@@ -155,6 +159,11 @@ class _AsyncQueuedReader(_QueuedReader):
         return await self._node.parse_response(connection, command_name, **options)
 
 
+def _leaves_unread(error: BaseException) -> bool:
+    """Return whether responses are unread after an error; a refusal such as LOADING or MASTERDOWN is raised at once."""
+    return isinstance(error, (ConnectionError, ClusterDownError)) or needs_new_connection(error)
+
+
 class _TransactionBase(_Strategy):
     """Sends commands between MULTI and EXEC on one node, and before them WATCH and commands under it at once.
 
@@ -162,8 +171,14 @@ class _TransactionBase(_Strategy):
     """
 
     _watching: bool
+    _transaction_connection: Any
     _attempt_at_once: Callable[..., Any]
     _attempt: Callable[..., Any]
+
+    def _has_lost_watch(self) -> bool:
+        """Return whether the connection that held the WATCH was closed; the library would open it again without one."""
+        connection = self._transaction_connection
+        return self._watching and connection is not None and not is_open(connection)
 
     def _at_once(self, send: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> PipelineRequest:
         return self._state.at_once(args, partial(self._attempt_at_once, send, args, options), watched=True)
@@ -188,21 +203,31 @@ class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
         return self._queued(super()._execute_transaction_with_retries, stack, raise_on_error).send()
 
     def _attempt_at_once(self, send: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        self._check_watch()
         try:
             return send(*args, **options)
-        except Exception:
-            if not is_open(self._transaction_connection):  # the WATCH is gone with it
+        except BaseException as error:
+            connection: Any = self._transaction_connection
+            if connection is not None and needs_new_connection(error):
+                connection.disconnect()
+            if isinstance(error, Exception) and not is_open(connection):  # the WATCH is gone with it
                 self.reset()
             raise
 
     def _attempt(self, send: Callable[..., Any], stack: Sequence[Any], raise_on_error: bool) -> Any:
+        self._check_watch()
         try:
             return send(stack, raise_on_error)
-        except (ConnectionError, ClusterDownError):
+        except BaseException as error:
             connection: Any = self._transaction_connection
-            if connection is not None:  # a refusal such as LOADING or MASTERDOWN leaves other responses unread
+            if connection is not None and _leaves_unread(error):
                 connection.disconnect()
             raise
+
+    def _check_watch(self) -> None:
+        if self._has_lost_watch():
+            self.reset()
+            raise WatchError(BEGIN_AGAIN)
 
     def reset(self) -> None:
         try:
@@ -230,21 +255,31 @@ class _AsyncTransaction(_TransactionBase, redis.asyncio.cluster.TransactionStrat
     async def _attempt_at_once(
         self, send: Callable[..., Awaitable[Any]], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
+        await self._check_watch()
         try:
             return await send(*args, **options)
-        except Exception:
-            if not is_open(self._transaction_connection):
+        except BaseException as error:
+            connection: Any = self._transaction_connection
+            if connection is not None and needs_new_connection(error):
+                await connection.disconnect()
+            if isinstance(error, Exception) and not is_open(connection):
                 await self.reset()
             raise
 
     async def _attempt(self, send: Callable[..., Awaitable[Any]], stack: Sequence[Any], raise_on_error: bool) -> Any:
+        await self._check_watch()
         try:
             return await send(stack, raise_on_error)
-        except (ConnectionError, ClusterDownError):
+        except BaseException as error:
             connection: Any = self._transaction_connection
-            if connection is not None:
+            if connection is not None and _leaves_unread(error):
                 await connection.disconnect()
             raise
+
+    async def _check_watch(self) -> None:
+        if self._has_lost_watch():
+            await self.reset()
+            raise WatchError(BEGIN_AGAIN)
 
     async def reset(self) -> None:
         try:

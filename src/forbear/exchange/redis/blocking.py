@@ -9,6 +9,7 @@ from forbear.services.redis.words import Argument, keyword, octets
 # The index of the timeout among the arguments, and how many of its units are a second. A timeout of 0 is no limit.
 _TIMEOUTS: dict[bytes, tuple[int, float]] = {
     b"BLMOVE": (-1, 1),
+    b"BLMOVEM": (5, 1),
     b"BLMPOP": (1, 1),
     b"BLPOP": (-1, 1),
     b"BRPOP": (-1, 1),
@@ -20,7 +21,7 @@ _TIMEOUTS: dict[bytes, tuple[int, float]] = {
     b"WAITAOF": (-1, 1000),
 }
 _LONGEST = 1e9  # seconds; more than sockets accept, so it counts as no limit
-_STREAMS = (b"XREAD", b"XREADGROUP")  # their timeout follows the option BLOCK, in milliseconds
+_STREAMS = (b"TS.READ", b"XREAD", b"XREADGROUP")  # their timeout follows the option BLOCK, in milliseconds
 
 NAMES = frozenset(name.decode() for name in (*_TIMEOUTS, *_STREAMS))
 """The commands that may block, as the clients name them."""
@@ -46,8 +47,8 @@ def _timeout(command: Sequence[Argument]) -> tuple[int, float]:
     if name in _TIMEOUTS:
         return _TIMEOUTS[name]
     words = [keyword(word) if isinstance(word, str | bytes) else b"" for word in command]
-    options = words[: words.index(b"STREAMS")]  # after which come names
-    return (options.index(b"BLOCK") + 1, 1000) if b"BLOCK" in options else (0, 1)
+    first, end = (3, len(words)) if name == b"TS.READ" else (1, words.index(b"STREAMS"))  # after which come names
+    return (words.index(b"BLOCK", first, end) + 1, 1000) if b"BLOCK" in words[first:end] else (0, 1)
 
 
 @contextmanager
@@ -58,10 +59,11 @@ def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[No
     closed connection. A client that gave up earlier would lose the element that the server takes from a list for it.
     """
     seconds = blocked_for(command)
-    if seconds == 0 or getattr(connection, "_sock", None) is None:
+    connection = getattr(connection, "_conn", connection)  # the one behind client-side caching
+    socket = getattr(connection, "_sock", None)
+    if seconds == 0 or socket is None:
         yield
         return
-    socket = connection._sock
     own: float | None = socket.gettimeout()
     socket.settimeout(None if seconds is None or own is None else own + seconds)
     try:

@@ -8,6 +8,7 @@ from forbear.core.decide import Reason
 from forbear.core.report import reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.exchange.call import FORBIDDEN, is_only_of_user, with_proof
+from forbear.exchange.redis.phase import is_interrupt
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
@@ -247,10 +248,13 @@ class CommandRun(Run):
     def policy_verdict(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the policy's verdict on `error`, which overrules `verdict`, the one by what was sent.
 
-        `verdict` stays for a conflict, for an attempt timeout, and under the service's own policy. If it is
-        NOT_EXECUTED and the policy calls the error transient, the result is NOT_EXECUTED.
+        `verdict` stays for a conflict, for an attempt timeout, for what a signal handler raised, and under the
+        service's own policy. If it is NOT_EXECUTED and the policy calls the error transient, the result is
+        NOT_EXECUTED.
         """
         if self._settings.tables or verdict.kind is Kind.CONFLICT or type(error) is AttemptTimeout:
+            return verdict
+        if verdict.kind is Kind.PERMANENT and is_interrupt(error):
             return verdict
         try:
             return with_proof(self.plan.verdict_of_error(error), verdict)

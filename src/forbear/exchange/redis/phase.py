@@ -7,9 +7,11 @@ The libraries also clean up after a failure, and that may fail, too: a second er
 returns the error that belongs to the command.
 """
 
+import signal
 from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
-from types import FrameType
+from functools import partial
+from types import CodeType, FrameType
 
 from forbear.run.runtime import AttemptTimeout
 
@@ -73,11 +75,42 @@ def is_unreadable(error: BaseException) -> bool:
     """Return whether an error is one of Python's own, raised while the client read a response with absurd contents.
 
     A number, size or nesting beyond reason makes the parsers raise ValueError or RecursionError. OSError does not
-    count, nor does text that is not in the caller's encoding: another attempt returns the same text.
+    count, nor does text that is not in the caller's encoding: another attempt returns the same text. An error that
+    other code than the library's and asyncio's raised meanwhile does not count either.
     """
     if isinstance(error, UnicodeError | OSError) or type(error).__module__ != "builtins":
         return False
-    return any(frame.f_code.co_name == "read_response" for frame in _frames(error))
+    frames = list(_frames(error))
+    readers = {_package(frame) for frame in frames if frame.f_code.co_name == "read_response"}
+    return bool(readers) and _package(frames[-1]) in (*readers, "asyncio")
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Return whether a signal handler raised this error, or the one that the library turned into it.
+
+    Such an error is meant for the caller and says nothing about the server. The handler must still be installed.
+    """
+    codes = {code for code in map(_code, map(signal.getsignal, signal.valid_signals())) if code is not None}
+    each: BaseException | None = error
+    while each is not None and codes:
+        if any(frame.f_code in codes for frame in _frames(each)):
+            return True
+        each = behind(each)
+    return False
+
+
+def _code(handler: object) -> CodeType | None:
+    """Return the code of a signal handler that is written in Python: a function, a method, a partial or an object."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    code: object = None
+    if callable(handler):  # SIG_DFL and SIG_IGN are not
+        code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
+    return code if isinstance(code, CodeType) else None
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
 def is_read_before_exec(error: BaseException) -> bool:

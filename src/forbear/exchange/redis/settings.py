@@ -108,6 +108,19 @@ def refuse_retries(options: Mapping[str, object]) -> None:
             )
 
 
+def refuse_later_retries(retry: object) -> None:
+    """Raise ValueError if `retry`, a library's object for its own retries, repeats anything.
+
+    It may come to a client, a pool or a connection after our constructor has looked.
+    """
+    count: object = getattr(retry, "_retries", 0)
+    if count:
+        raise ValueError(
+            "`retry` must not repeat anything, because the client's own retries repeat any command; use policy=, and "
+            f"set retry to Retry(NoBackoff(), 0), got {count!r} retries"
+        )
+
+
 def check_pool(options: Mapping[str, object], limit: float | None) -> None:
     """Raise ValueError for a connection pool that retries by itself, or whose sockets may wait over `limit` seconds.
 

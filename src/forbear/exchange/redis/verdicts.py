@@ -8,7 +8,15 @@ refused, and a script may answer with any error after it wrote.
 from dataclasses import replace
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.redis.phase import Phase, behind, decisive, is_read_before_exec, is_unreadable, phase_of
+from forbear.exchange.redis.phase import (
+    Phase,
+    behind,
+    decisive,
+    is_interrupt,
+    is_read_before_exec,
+    is_unreadable,
+    phase_of,
+)
 from forbear.exchange.redis.work import Work
 from forbear.services.redis.errors import (
     is_conflict,
@@ -31,8 +39,10 @@ def verdict_of(error: BaseException, work: Work) -> Verdict:
 
     Where the client failed again while it cleaned up, the first failure counts, unless the later error is permanent and
     the work is repeatable. A proof that nothing was executed becomes CONFLICT for watched work. It becomes TRANSIENT if
-    a script was executed, or if several nodes got a part.
+    a script was executed, or if several nodes got a part. What a signal handler raised is PERMANENT.
     """
+    if is_interrupt(error):
+        return PERMANENT
     verdict = _verdict_of_one(error, work)
     first = _first(error)
     if first is not error and not (verdict.kind is Kind.PERMANENT and work.repeatable):
@@ -67,13 +77,16 @@ def is_watch_error(error: BaseException) -> bool:
     return any(cls.__name__ == "WatchError" for cls in type(error).__mro__)
 
 
-def is_demoted(error: BaseException) -> bool:
-    """Return whether an error is a response by which the server says that it is no longer a primary.
+def needs_new_connection(error: BaseException) -> bool:
+    """Return whether the connection must be closed after an error, so that no other command is sent over it.
 
-    Only another connection helps then. False for an error that is no response.
+    An error that is no response may have come between sending and reading, as what a signal handler raises does: the
+    next command would read the response to this one. Nor is a server of use that is no longer a primary.
     """
     response = response_of(error)
-    return response is not None and needs_reconnect(response)
+    if response is not None:
+        return needs_reconnect(response)
+    return not is_watch_error(error) and type(error).__name__ != "DataError"  # a response to EXEC; nothing was sent
 
 
 def _first(error: BaseException) -> BaseException:

@@ -39,6 +39,7 @@ OPTIONS: Mapping[str, Options] = {
     "XADD": Options("NOMKSTREAM KEEPREF DELREF ACKED IDMP=2 IDMPAUTO=1 MAXLEN~ MINID~ LIMIT=1"),
     "XCLAIM": Options("IDLE=1 TIME=1 RETRYCOUNT=1 FORCE JUSTID LASTID=1"),
     "XNACK": Options("RETRYCOUNT=1 FORCE"),
+    "XREAD": Options("COUNT=1 BLOCK=1 MAXCOUNT=1 MAXSIZE=1"),
     "XREADGROUP": Options("COUNT=1 BLOCK=1 NOACK MAXCOUNT=1 MAXSIZE=1"),
     "ZADD": Options("NX XX GT LT CH INCR"),
 }
@@ -145,12 +146,26 @@ def _appends_once(command: Command) -> bool:
     return octets(_entry_id(command)) == b"*" and not options.keys().isdisjoint((b"IDMP", b"IDMPAUTO"))
 
 
-def _reads_by_id(command: Command) -> bool:
-    _, stop = OPTIONS["XREADGROUP"].scan(command, 4)
+def _ids_of_streams(command: Command, read: str, start: int) -> Command:
+    """Return the ids after STREAMS, one for each stream; the options of `read` begin at the index `start`.
+
+    Raises LookupError or ValueError if there is no STREAMS, or not an id for each stream.
+    """
+    _, stop = OPTIONS[read].scan(command, start)
     streams = command[stop + 1 :]
-    if keyword(command[1]) != b"GROUP" or keyword(command[stop]) != b"STREAMS" or len(streams) % 2 or not streams:
-        raise ValueError("there must be GROUP and STREAMS, with an id for each stream")
-    return all(map(is_id, streams[len(streams) // 2 :]))
+    if keyword(command[stop]) != b"STREAMS" or len(streams) % 2 or not streams:
+        raise ValueError("there must be STREAMS, with an id for each stream")
+    return streams[len(streams) // 2 :]
+
+
+def _reads_from_ids(command: Command) -> bool:
+    return all(is_id(word) or octets(word) == b"+" for word in _ids_of_streams(command, "XREAD", 1))
+
+
+def _reads_by_id(command: Command) -> bool:
+    if keyword(command[1]) != b"GROUP":
+        raise ValueError("there must be GROUP")
+    return all(map(is_id, _ids_of_streams(command, "XREADGROUP", 4)))
 
 
 def _claims(command: Command) -> OptionValues:
@@ -193,8 +208,8 @@ LEAST: Mapping[str, int] = {
     "FT.SUGADD": 4, "GEORADIUS": 6, "GEORADIUSBYMEMBER": 5, "GEOSEARCHSTORE": 8, "GETEX": 2, "HEXPIRE": 6, "HGETEX": 5,
     "HPEXPIRE": 6, "HSETEX": 6, "JSON.ARRTRIM": 5, "JSON.DEL": 2, "JSON.FORGET": 2, "JSON.MERGE": 4, "JSON.SET": 4,
     "LREM": 4, "LTRIM": 4, "MIGRATE": 6, "MSETEX": 4, "PEXPIRE": 3, "SDIFFSTORE": 3, "SET": 3, "SORT": 2,
-    "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "XADD": 5, "XCLAIM": 6, "XGROUP SETID": 5, "XNACK": 7,
-    "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4, "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
+    "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "TS.READ": 3, "XADD": 5, "XCLAIM": 6,
+    "XGROUP SETID": 5, "XNACK": 7, "XREAD": 4, "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4, "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
 }  # fmt: skip
 """The least number of words, the name included, with which the rules of a command are tried."""
 
@@ -250,10 +265,12 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
         "ON_DUPLICATE other than SUM": _replaces_duplicates,
     },
     "TS.MADD": {"explicit timestamps": _adds_at_times},
+    "TS.READ": {"explicit timestamp or -": lambda command: is_id(command[2]) or octets(command[2]) == b"-"},
     "XADD": {"explicit id": _appends_by_id, "IDMP or IDMPAUTO": _appends_once},
     "XCLAIM": {"JUSTID or RETRYCOUNT": _any_of(_claims, b"JUSTID", b"RETRYCOUNT")},
     "XGROUP SETID": {"explicit id": lambda command: is_id(command[4])},
     "XNACK": {"FAIL or RETRYCOUNT": _counts_once},
+    "XREAD": {"explicit ids or +": _reads_from_ids},
     "XREADGROUP": {"explicit ids": _reads_by_id},
     "ZADD": {"no INCR": _adds_one_score},
     "ZDIFFSTORE": {"destination not among the subtracted keys": _subtracts_elsewhere},
