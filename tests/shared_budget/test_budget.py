@@ -3,10 +3,12 @@
 import copy
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 import redis
 import redis.asyncio
 import valkey
+from cryptography import x509
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -26,7 +29,9 @@ from forbear.policy import retry
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
 from tests.support.cli.tls_front import tls_front
+from tests.support.clients.listen import listening
 from tests.support.clients.redis.proxy import CUT, FORWARD, in_turn, proxy
+from tests.support.clients.secure import trusted
 
 URL = "redis://me:hunter2@localhost/0"
 
@@ -124,8 +129,11 @@ def test_a_client_object(path: str, name: str) -> None:
     assert [type(event) for event in events] == [forbear.BudgetDegraded]
 
 
-def test_tls(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rediss:// URL takes redis-py's client, without retries."""
+@pytest.mark.parametrize("missing", ["", "redis"], ids=["redis-py", "valkey-py alone"])
+def test_tls(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    """A rediss:// URL takes redis-py's client, or else valkey-py's, without retries."""
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "pem"))
     with proxy(path, lambda _: FORWARD) as seen, tls_front(f":{seen.port}", tmp_path / "pem") as options:
         budget = SharedBudget(f"rediss://localhost:{options[-1].rpartition(':')[2]}", "tls")
@@ -133,6 +141,28 @@ def test_tls(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert budget.take()
         budget._client.close()
         budget._share.close()
+
+
+@pytest.mark.parametrize("missing", ["", "redis"], ids=["redis-py", "valkey-py alone"])
+def test_a_certificate_for_another_host_gets_no_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """Either library checks the name of the host before it sends anything, though a trusted authority signed."""
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)
+    context = trusted(tmp_path / "pem", monkeypatch, [x509.DNSName("other.example")])
+    received: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        with suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
+            received.append(secured.recv(65_536))
+
+    with listening(serve) as port:
+        budget = SharedBudget(f"rediss://me:secret@localhost:{port}", "named")
+        with pytest.raises(forbear.BudgetUnavailable, match="certificate verify failed"):
+            budget.check()
+        budget._share.close()
+    assert not any(received)
 
 
 def test_threads_share_it(path: str) -> None:

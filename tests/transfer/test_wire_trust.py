@@ -6,10 +6,12 @@ import socket
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT
 from forbear.transfer.errors import Stalled
@@ -38,6 +40,27 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(BOUND):
         while not condition():
             await asyncio.to_thread(threading.Event().wait, 0.001)
+
+
+@pytest.mark.parametrize(("names", "accepted"), [([x509.DNSName("localhost")], True), ([], False)], ids=["named", "none"])
+async def test_a_certificate_must_name_its_host(
+    pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[x509.DNSName], accepted: bool
+) -> None:
+    """A subjectAltName does; the common name, which is localhost in both, does not."""
+    context = trusted(tmp_path / "pem", monkeypatch, names)
+
+    def serve(connection: socket.socket) -> None:
+        with suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
+            secured.recv(65_536)
+            secured.sendall(OK)
+
+    with listening(serve) as port:
+        url = f"https://localhost:{port}/"
+        if accepted:
+            assert await fetched(pool, url) == (200, b"ok")
+        else:
+            with pytest.raises(Untrusted):
+                await fetched(pool, url)
 
 
 MORE = {

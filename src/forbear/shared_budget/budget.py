@@ -201,7 +201,8 @@ def _check_name(name: object) -> None:
 
 def _tls_client(url: str) -> Any:
     """Return a client of redis-py or valkey-py for a URL with TLS, without retries."""
-    options = {"socket_timeout": 1.0, "socket_connect_timeout": 1.0}
+    # Without ssl_check_hostname, valkey-py accepts a certificate for any other host.
+    options = {"socket_timeout": 1.0, "socket_connect_timeout": 1.0, "ssl_check_hostname": True}
     library: Any = _library()
     return library.from_url(url, retry=library.retry.Retry(library.backoff.NoBackoff(), 0), **options)
 

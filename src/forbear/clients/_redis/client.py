@@ -39,8 +39,9 @@ class CommandsMixin(LibraryClient):
             refuse_later_retries(conn.retry)
             if command_name not in blocking.NAMES:
                 return super()._send_command_parse_response(conn, command_name, *args, **options)
+            conn.send_command(*args, **options)  # client-side caching sets the timeout anew here
             with blocking.longer_timeout(conn, args):
-                return super()._send_command_parse_response(conn, command_name, *args, **options)
+                return cast(Any, self).parse_response(conn, command_name, **options)
         except BaseException as error:
             if needs_new_connection(error):
                 conn.disconnect()

@@ -219,6 +219,7 @@ class Pool:
     def _context(self) -> ssl.SSLContext:
         if self._tls is None:  # creating it reads all certificates of the machine
             self._tls = ssl.create_default_context()
+            self._tls.hostname_checks_common_name = False  # only a subjectAltName names a host (RFC 9525)
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls
 
