@@ -42,7 +42,9 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.to_thread(threading.Event().wait, 0.001)
 
 
-@pytest.mark.parametrize(("names", "accepted"), [([x509.DNSName("localhost")], True), ([], False)], ids=["named", "none"])
+@pytest.mark.parametrize(
+    ("names", "accepted"), [([x509.DNSName("localhost")], True), ([], False)], ids=["named", "none"]
+)
 async def test_a_certificate_must_name_its_host(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[x509.DNSName], accepted: bool
 ) -> None:

@@ -40,9 +40,7 @@ def self_signed(path: Path, *hosts: str, names: Sequence[x509.GeneralName] = _NA
     path.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def trusted(
-    path: Path, monkeypatch: pytest.MonkeyPatch, names: Sequence[x509.GeneralName] = _NAMES
-) -> ssl.SSLContext:
+def trusted(path: Path, monkeypatch: pytest.MonkeyPatch, names: Sequence[x509.GeneralName] = _NAMES) -> ssl.SSLContext:
     """Return the context of a server for `names`, such as localhost, that clients made from now on trust."""
     self_signed(path, names=names)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
