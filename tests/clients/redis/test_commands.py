@@ -237,3 +237,15 @@ def test_without_a_policy_everything_is_sent_once(flavour: Flavour, path: str, o
             session("get", "k")
     assert seen.asked.count("GET") == 1
     assert report(caught.value) is None
+
+
+def test_reading_from_now_on_is_not_repeated(flavour: Flavour, path: str) -> None:
+    """A second XREAD with $ would begin later and miss the entry in the lost response; from an id it is read again."""
+    with proxy(path, in_turn(XREAD=[LOSE, LOSE])) as seen, flavour.connect(seen.port) as session:
+        session("xadd", "s", {"n": 1}, id="1-1")
+        with pytest.raises(flavour.errors.ConnectionError) as caught:
+            session("xread", {"s": "$"})
+        assert reason(caught.value) is forbear.Reason.UNSAFE
+        assert "XREAD may have been executed; it may be repeated only with explicit ids" in caught.value.__notes__[0]
+        assert session("xread", {"s": "0"})
+    assert seen.executed.count("XREAD") == 3

@@ -184,7 +184,7 @@ def _chain(error: BaseException | None) -> list[BaseException]:
     return chain
 
 
-def _rows(flavours: Sequence[Flavour], forms: dict[str, Form], few: int) -> Any:
+def _rows(flavours: Sequence[Flavour], forms: dict[str, Form], few: int) -> pytest.MarkDecorator:
     """All combinations in random order: the first few of them for `make test`."""
     rows = list(product(flavours, forms, PLACES, RAISED))
     Random(7).shuffle(rows)

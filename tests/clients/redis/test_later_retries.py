@@ -25,10 +25,13 @@ def retrying(flavour: Flavour, retries: int = 3) -> Any:
 
 
 def through_the_pool(session: Session, retry: Any) -> None:
+    """Let the pool give it to its connections."""
     session.client.connection_pool.set_retry(retry)
 
 
 def on_a_connection(session: Session, retry: Any) -> None:
+    """Set it on each open connection."""
+
     async def change(client: Any) -> None:
         pool = client.connection_pool
         for connection in (*pool._available_connections, *pool._in_use_connections):
@@ -57,7 +60,7 @@ SENDING: dict[str, Callable[[Session], object]] = {
 }
 
 
-@pytest.mark.parametrize("change", [through_the_pool, on_a_connection, in_the_object], ids=lambda change: change.__name__)
+@pytest.mark.parametrize("change", [through_the_pool, on_a_connection, in_the_object], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("retries", [3, -1])
 def test_a_pool_that_repeats_later_sends_nothing(
     flavour: Flavour, server: redis.Redis, path: str, change: Callable[[Session, Any], None], retries: int
@@ -102,7 +105,7 @@ def test_on_a_cluster(cluster: Flavour, nodes: tuple[int, ...]) -> None:
         client.retry = before
         if hasattr(client, "cluster_error_retry_attempts"):
             client.cluster_error_retry_attempts = 3
-            with pytest.raises(ValueError, match="`cluster_error_retry_attempts` must stay 0, .* got 3"):
+            with pytest.raises(ValueError, match=r"`cluster_error_retry_attempts` must stay 0, .* got 3"):
                 session("incr", HERE)
             client.cluster_error_retry_attempts = 0
         with pytest.raises(cluster.errors.ConnectionError):
@@ -135,7 +138,9 @@ def test_a_pool_without_a_timeout_waits_too_long(missing: str) -> None:
     """None, like no timeout at all, is longer than every attempt timeout."""
     options: dict[str, object] = {"socket_timeout": 1, "socket_connect_timeout": 1}
     check_pool(options, 2)
-    with pytest.raises(ValueError, match=f"must have a {missing} of at most .* 2 s, got None; make it with {missing}=2"):
+    with pytest.raises(
+        ValueError, match=f"must have a {missing} of at most .* 2 s, got None; make it with {missing}=2"
+    ):
         check_pool({**options, missing: None}, 2)
-    with pytest.raises(ValueError, match="must have a socket_timeout of at most .* 2 s, got None"):
+    with pytest.raises(ValueError, match=r"must have a socket_timeout of at most .* 2 s, got None"):
         check_pool({}, 2)

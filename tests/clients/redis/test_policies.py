@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 import redis
+from redis.cache import CacheConfig
+from redis.connection import CacheProxyConnection
 
 import forbear
+from forbear.clients.redis import Redis
 from forbear.core.report import report
 from forbear.services import cloud_storage
 from tests.support.clients.redis.flavours import AT_ONCE, Flavour
@@ -122,6 +125,18 @@ def test_blocking_commands_take_their_time(flavour: Flavour, path: str) -> None:
         assert session("xread", {"s": "$"}, block=300) in (None, [], {})
         assert session("get", "k") is None
     assert seen.connections == 1
+
+
+def test_blocking_commands_take_their_time_with_client_side_caching(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection that caches hands the longer timeout to the one below, after it looked for invalidations there."""
+    monkeypatch.setattr(CacheProxyConnection, "DEFAULT_SERVER_NAME", "valkey")
+    options: dict[str, Any] = {"protocol": 3, "cache_config": CacheConfig(), "socket_timeout": 0.05}
+    with proxy(path, once()) as seen, Redis(port=seen.port, **options) as client:
+        assert client.blpop(["jobs"], timeout=0.1) is None
+        with client.pipeline() as pipe:
+            pipe.watch("jobs")
+            assert pipe.get("jobs") is None
+        assert client.connection_pool.get_connection()._conn._sock.gettimeout() == 0.05
 
 
 def test_a_blocking_command_takes_one_element(flavour: Flavour, server: redis.Redis, path: str) -> None:

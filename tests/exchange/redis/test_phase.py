@@ -1,11 +1,13 @@
 """Test phases of errors that pass through functions named as those of the libraries."""
 
+import signal
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from forbear.exchange.redis.phase import Phase, behind, decisive, is_unreadable, phase_of
+from forbear.exchange.redis.phase import Phase, behind, decisive, is_interrupt, is_unreadable, phase_of
 
 
 class Broken(Exception):
@@ -173,3 +175,77 @@ def test_unreadable_responses(kind: type[Exception], names: tuple[str, ...], exp
     with pytest.raises(kind) as result:
         through(*names, kind=lambda: kind(*(["utf-8", b"", 0, 1, ""] if kind is UnicodeDecodeError else [])))()
     assert is_unreadable(result.value) is expected
+
+
+def test_what_other_code_raises_meanwhile_is_no_unreadable_response() -> None:
+    """A handler that has removed itself is told by its module: it is neither the library's nor asyncio's."""
+
+    def read(step: Callable[[], None], module: str) -> Exception:
+        namespace: dict[str, Any] = {"step": step, "__name__": module}
+        exec("def read_response():\n    step()", namespace)
+        with pytest.raises(ValueError) as result:  # noqa: PT011
+            namespace["read_response"]()
+        return result.value
+
+    def parse(module: str) -> Callable[[], None]:
+        namespace: dict[str, Any] = {"__name__": module}
+        exec("def parse():\n    raise ValueError", namespace)
+        parsed: Callable[[], None] = namespace["parse"]
+        return parsed
+
+    assert is_unreadable(read(parse("library.parsers"), "library.connection"))
+    assert is_unreadable(read(parse("asyncio.streams"), "library.connection"))
+    assert not is_unreadable(read(parse("handlers"), "library.connection"))
+
+
+def handler(*_: object) -> None:
+    """Raise as a time limit does."""
+    raise ValueError("time is up")
+
+
+class Handlers:
+    """Signal handlers of other kinds than functions."""
+
+    def method(self, *_: object) -> None:
+        raise ValueError("time is up")
+
+    def __call__(self, *_: object) -> None:
+        raise ValueError("time is up")
+
+
+HANDLERS: dict[str, Callable[..., None]] = {
+    "a function": handler,
+    "a method": Handlers().method,
+    "an object": Handlers(),
+    "a partial": partial(partial(handler, 1), 2),
+}
+
+
+@pytest.mark.parametrize("kind", HANDLERS)
+def test_an_error_of_a_signal_handler(kind: str) -> None:
+    """It is known by the frame of an installed handler, also where the library raised another one over it."""
+
+    def strike() -> None:
+        signal.raise_signal(signal.SIGUSR1)
+
+    def library() -> None:
+        try:
+            through("read_response", last=strike)()
+        except ValueError:
+            raise Broken from None
+
+    before = signal.signal(signal.SIGUSR1, HANDLERS[kind])
+    try:
+        with pytest.raises(ValueError, match="time is up") as result:
+            through("read_response", last=strike)()
+        hidden = caught(library)
+        assert is_interrupt(result.value)
+        assert is_interrupt(hidden)
+        try:
+            strike()
+        except ValueError:
+            assert not is_interrupt(caught(through("read_response")))  # of the caller's own, earlier
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not is_interrupt(result.value)
+    assert not is_interrupt(Broken())

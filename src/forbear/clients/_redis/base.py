@@ -179,7 +179,7 @@ class Setup:
             options |= self._once()
 
     def set_retry(self, retry: Any) -> None:
-        """Pass `retry` to the library; raises ValueError if it repeats anything, because it would repeat any command."""
+        """Pass `retry` to the library; raises ValueError if it repeats anything, since it would repeat any command."""
         refuse_later_retries(retry)
         cast(Any, super()).set_retry(retry)
 

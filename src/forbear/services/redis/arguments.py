@@ -208,8 +208,8 @@ LEAST: Mapping[str, int] = {
     "FT.SUGADD": 4, "GEORADIUS": 6, "GEORADIUSBYMEMBER": 5, "GEOSEARCHSTORE": 8, "GETEX": 2, "HEXPIRE": 6, "HGETEX": 5,
     "HPEXPIRE": 6, "HSETEX": 6, "JSON.ARRTRIM": 5, "JSON.DEL": 2, "JSON.FORGET": 2, "JSON.MERGE": 4, "JSON.SET": 4,
     "LREM": 4, "LTRIM": 4, "MIGRATE": 6, "MSETEX": 4, "PEXPIRE": 3, "SDIFFSTORE": 3, "SET": 3, "SORT": 2,
-    "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "TS.READ": 3, "XADD": 5, "XCLAIM": 6,
-    "XGROUP SETID": 5, "XNACK": 7, "XREAD": 4, "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4, "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
+    "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "TS.READ": 3, "XADD": 5, "XCLAIM": 6, "XGROUP SETID": 5, "XNACK": 7,
+    "XREAD": 4, "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4, "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
 }  # fmt: skip
 """The least number of words, the name included, with which the rules of a command are tried."""
 
