@@ -16,7 +16,7 @@ import redis
 from forbear.core.report import report
 from tests.clients.redis.test_cluster import CLUSTERS, WITH_TRANSACTIONS, open_with
 from tests.clients.redis.test_pubsub import done, heard
-from tests.support.clients.redis.flavours import FLAVOURS, Flavour, Session
+from tests.support.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour, Session
 from tests.support.clients.redis.nodes import HERE, proxied
 from tests.support.clients.redis.proxy import FORWARD, Command, Fate, proxy
 
@@ -220,6 +220,21 @@ def test_on_a_cluster(flavour: Flavour, nodes: tuple[int, ...], form: str, place
         open_with(flavour, options) as session,
     ):
         _check(flavour, session, interrupt, ON_A_CLUSTER[form])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_an_outer_policy_repeats_no_unsafe_command(flavour: Flavour, path: str, place: str) -> None:
+    """The error of the handler carries that the interrupted INCR may have been executed."""
+    with (
+        interrupting(flavour, place, RAISED["an Exception"]) as interrupt,
+        proxy(path, interrupt.script) as seen,
+        flavour.connect(seen.port) as session,
+    ):
+        session("ping")
+        interrupt.arm()
+        with pytest.raises(Exception, match="time is up"):
+            AT_ONCE.with_on(Exception).call(session, "incr", MINE)
+    assert seen.asked.count("INCRBY") == 1
 
 
 @pytest.mark.parametrize("flavour", [*FLAVOURS, *WITH_TRANSACTIONS], ids=lambda flavour: flavour.ours.__name__)

@@ -6,9 +6,9 @@ from typing import Any, TypeVar, cast
 
 from forbear.core.decide import Reason
 from forbear.core.report import reports_made, text_of
-from forbear.core.verdict import TRANSIENT, Kind, Verdict
+from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import FORBIDDEN, is_only_of_user, with_proof
-from forbear.exchange.redis.phase import is_interrupt
+from forbear.exchange.redis.phase import Phase, is_interrupt, phase_of
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
@@ -274,6 +274,9 @@ class CommandRun(Run):
         text = without_arguments(text_of(error))[:_LONGEST_TEXT]
         if work.scripted and verdict.kind is Kind.TRANSIENT:
             self.in_doubt = True  # whatever a script answers, it may have written before
+        if verdict.kind is Kind.PERMANENT and is_interrupt(error):
+            sent = NOT_EXECUTED if phase_of(error) is Phase.BEFORE else TRANSIENT
+            self._leave_in_doubt(error, sent, work)
         try:
             return self.after(
                 verdict,
@@ -317,7 +320,7 @@ class CommandRun(Run):
         )
 
     def _leave_in_doubt(self, error: Exception, verdict: Verdict, work: Work) -> None:
-        """Attach a report to `error`, which a function of the user raised, unless repeating the work is harmless.
+        """Attach a report to `error`, which the user's own code raised, unless repeating the work is harmless.
 
         `verdict` is the one by what was sent.
         """
