@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 from redis.sentinel import Sentinel
 
 from forbear.clients.redis import Redis
@@ -50,12 +52,16 @@ def in_the_object(session: Session, retry: Any) -> None:
         connection.retry._retries = retry._retries
 
 
+def _increment(pipe: Any) -> Any:
+    return pipe.incr("k")
+
+
 SENDING: dict[str, Callable[[Session], object]] = {
     "a command": lambda session: session("incr", "k"),
     "a blocking command": lambda session: session("blpop", ["k"], timeout=1),
     "a pipeline": lambda session: session.execute([("INCR", "k")], transaction=False),
     "a transaction": lambda session: session.execute([("INCR", "k")], transaction=True),
-    "transaction()": lambda session: session("transaction", lambda pipe: pipe.incr("k"), "k"),
+    "transaction()": lambda session: session("transaction", _increment, "k"),
     "a subscription": lambda session: session.run(lambda client: client.pubsub().subscribe("c")),
 }
 
@@ -126,8 +132,7 @@ def test_behind_a_sentinel(path: str) -> None:
         make: Any = Known
         with make([]).master_for("main", redis_class=Redis) as client:
             client.ping()
-            retry = redis.retry.Retry(redis.backoff.NoBackoff(), 3)
-            client.connection_pool.set_retry(retry)
+            client.connection_pool.set_retry(Retry(NoBackoff(), 3))
             with pytest.raises(ValueError, match=REFUSED):
                 client.incr("k")
     assert "INCRBY" not in seen.asked

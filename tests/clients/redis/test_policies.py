@@ -127,16 +127,28 @@ def test_blocking_commands_take_their_time(flavour: Flavour, path: str) -> None:
     assert seen.connections == 1
 
 
-def test_blocking_commands_take_their_time_with_client_side_caching(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connection that caches hands the longer timeout to the one below, after it looked for invalidations there."""
+def test_blocking_commands_take_their_time_with_client_side_caching(
+    server: redis.Redis, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection behind the cache reads with the longer timeout, although the library sets it anew on sending."""
     monkeypatch.setattr(CacheProxyConnection, "DEFAULT_SERVER_NAME", "valkey")
-    options: dict[str, Any] = {"protocol": 3, "cache_config": CacheConfig(), "socket_timeout": 0.05}
-    with proxy(path, once()) as seen, Redis(port=seen.port, **options) as client:
-        assert client.blpop(["jobs"], timeout=0.1) is None
-        with client.pipeline() as pipe:
-            pipe.watch("jobs")
-            assert pipe.get("jobs") is None
-        assert client.connection_pool.get_connection()._conn._sock.gettimeout() == 0.05
+    timeouts: list[float] = []
+
+    class Recording(Redis):
+        """A client that records the timeout with which it reads each response."""
+
+        def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
+            timeouts.append(connection._conn._sock.gettimeout())
+            read: Any = super().parse_response
+            return read(connection, command_name, **options)
+
+    server.rpush("jobs", "job")
+    options: dict[str, Any] = {"protocol": 3, "cache_config": CacheConfig(), "socket_timeout": 5}
+    with proxy(path, once()) as seen, Recording(port=seen.port, **options) as client:
+        assert client.get("k") is None
+        assert client.blpop(["jobs"], timeout=3) == [b"jobs", b"job"]
+        assert client.get("k") is None
+    assert timeouts == [5, 8, 5]
 
 
 def test_a_blocking_command_takes_one_element(flavour: Flavour, server: redis.Redis, path: str) -> None:

@@ -178,7 +178,7 @@ def test_unreadable_responses(kind: type[Exception], names: tuple[str, ...], exp
 
 
 def test_what_other_code_raises_meanwhile_is_no_unreadable_response() -> None:
-    """A handler that has removed itself is told by its module: it is neither the library's nor asyncio's."""
+    """The error of a handler that has removed itself comes from a module outside of the library and asyncio."""
 
     def read(step: Callable[[], None], module: str) -> Exception:
         namespace: dict[str, Any] = {"step": step, "__name__": module}

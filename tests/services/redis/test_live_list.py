@@ -56,7 +56,7 @@ def test_every_command_listed_for_it_is_there(live: Live) -> None:
 
 
 def test_the_flags_agree(live: Live) -> None:
-    """What the server says only reads is safe, but for XREAD from now on; what it says writes is a write."""
+    """A command that only reads by the server's flags is safe, except XREAD; one that writes is a write here."""
     for name, (_, flags) in live.commands().items():
         row = _ROWS[name]
         if "readonly" in flags:
