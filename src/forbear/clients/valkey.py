@@ -27,6 +27,7 @@ from valkey.retry import Retry
 from forbear.clients._redis.aio import AsyncClientMixin, AsyncPipelineMixin, AsyncPubSubMixin
 from forbear.clients._redis.client import ClientMixin, PipelineMixin, PubSubMixin
 from forbear.clients._redis.cluster import AsyncClusterMixin, ClusterMixin
+from forbear.clients._redis.patience import Node
 from forbear.exchange.redis import cluster
 from forbear.exchange.redis.settings import ONCE, RedisSettings
 from forbear.exchange.redis.work import promised
@@ -107,6 +108,11 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
     """A pipeline that sends commands to their nodes together, then failed ones that may be repeated each by itself."""
 
     settings: RedisSettings = ONCE
+
+    def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
+        """Return the client of a node."""
+        find: Callable[..., Any] = super().get_valkey_connection
+        return Node(find(node), cluster.command_sent())
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True

@@ -25,8 +25,7 @@ class ClusterBase(Setup, LibraryCluster):
 
     def _refuse_later_retries(self) -> None:
         """Raise ValueError if the library's own retries were turned on after the client was made."""
-        own = cast(Any, self)
-        refuse_later_retries(own.retry)
+        refuse_later_retries(getattr(self, "retry", None))  # the sync client of valkey-py may have none
         attempts: object = getattr(self, "cluster_error_retry_attempts", 0)
         if attempts:
             raise ValueError(

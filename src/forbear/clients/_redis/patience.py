@@ -27,14 +27,18 @@ else:
 
 
 class Node:
-    """The client of one node, of a sync library, while `command` is sent through it once; also its connection pool."""
+    """The client of one node, of a sync library, while `command` is sent through it once; also its connection pool.
 
-    __slots__ = ("_command", "_is_read", "_node", "connection", "connection_pool")
+    `command` is None for the commands of a pipeline.
+    """
 
-    def __init__(self, node: Any, command: Command) -> None:
+    __slots__ = ("_command", "_earlier", "_is_read", "_node", "connection", "connection_pool")
+
+    def __init__(self, node: Any, command: Command | None) -> None:
         self._node = node
         self._command = command
         self._is_read = False
+        self._earlier = sys.exception()  # which the caller handles
         self.connection = node.connection
         self.connection_pool = self
 
@@ -48,20 +52,20 @@ class Node:
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
         """Return the response to a command; the connection waits longer for that to a blocking one."""
         try:
-            if command_name in blocking.NAMES:
+            if self._command is not None and command_name in blocking.NAMES:
                 with blocking.longer_timeout(connection, self._command):
                     response = self._node.parse_response(connection, command_name, **options)
             else:
                 response = self._node.parse_response(connection, command_name, **options)
         except BaseException as error:
-            self._is_read = not needs_new_connection(error)
+            self._is_read = self._command is not None and not needs_new_connection(error)
             raise
-        self._is_read = command_name != "ASKING"  # which comes before the command itself
+        self._is_read = self._command is not None and command_name != "ASKING"  # which comes before the command itself
         return response
 
     def release(self, connection: Any) -> None:
         """Give the connection back to the node's pool, closed if an error came before its response was read."""
-        if not self._is_read and sys.exception() is not None:
+        if not self._is_read and sys.exception() is not self._earlier:
             connection.disconnect()
         self._node.connection_pool.release(connection)
 
