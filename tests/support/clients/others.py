@@ -77,7 +77,7 @@ class Requests:
                     result.pieces = [result.response.content]
                 else:
                     with result.response:
-                        for piece in result.response.iter_content(1 if stop_after <= 10**7 else 65_536):
+                        for piece in result.response.iter_content(1 if stop_after <= 10**6 else 65_536):
                             if result.add(piece) >= stop_after:
                                 break
             except Exception as error:
