@@ -76,7 +76,7 @@ def test_json(code: Path, invoke: Invoke) -> None:
     (unread,) = document["unread"]
     assert unread["path"] == "broken.py"
     assert unread["reason"].startswith("line 1: invalid syntax for Python 3.")
-    assert (document["files"], document["lines"], document["suppressed"]) == (2, 8, 0)
+    assert (document["files"], document["lines"], document["suppressed"]) == (1, 8, 0)
 
 
 def test_sarif(code: Path, invoke: Invoke) -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from forbear.audit.findings import Finding
+from forbear.audit.regular import read_regular
 
 _VERSION = 1
+_LARGEST = 50_000_000
 
 
 class Baseline:
@@ -22,7 +24,7 @@ class Baseline:
     def read(cls, path: Path) -> "Baseline":
         """Return the baseline in a file; raises ValueError for a file that is none, OSError if it cannot be read."""
         try:
-            document: Any = json.loads(path.read_text(encoding="utf-8"))
+            document: Any = json.loads(read_regular(path, _LARGEST))
             version = document["version"]
             known = Counter({str(key): int(count) for key, count in document["findings"].items()})
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -5,10 +5,13 @@ import re
 import tokenize
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from forbear.audit.rules import RULES
 
 _IGNORE = re.compile(r"#\s*forbear:\s*ignore(-file)?(?![\w-])\s*(?:\[([^\]]*)(\]?))?", re.IGNORECASE)
+
+_OURS = re.compile(r"#\s*forbear:", re.IGNORECASE)
 
 
 @dataclass
@@ -79,8 +82,9 @@ def _comments(text: str) -> Iterator[tuple[int, str, bool]]:
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
-                for match in re.finditer(r"#\s*forbear:", token.string, re.IGNORECASE):
-                    rest = token.string[match.start() :]
-                    yield token.start[0], rest, not token.line[: token.start[1]].strip()
+                starts = [match.start() for match in _OURS.finditer(token.string)]
+                alone = bool(starts) and not token.line[: token.start[1]].strip()
+                for start, end in pairwise([*starts, len(token.string)]):
+                    yield token.start[0], token.string[start:end], alone
     except (SyntaxError, tokenize.TokenError):
         return  # the rest of a text that is no Python

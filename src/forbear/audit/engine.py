@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from forbear.audit.reading import Reading, read_file
 from forbear.audit.settings import AuditSettings, read_settings
 
 _BATCH = 16  # files for a process at a time
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def audit(
         raise ValueError(f"`jobs` must be at least 1, got {jobs}")
     names = [os.fspath(path) for path in paths]
     if settings is None:
-        first = Path(names[0] if names else ".").resolve()
+        first = Path(os.path.realpath(names[0] if names else "."))  # resolve() raises for a circle of links
         settings = read_settings(first if first.is_dir() else first.parent)
     total, files = Reading(), 0
     batches = _batches(_files(names, settings, total))
@@ -121,7 +123,8 @@ def _read_batch(batch: list[Path], settings: AuditSettings) -> Reading:
 
 def _pool(processes: int) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")  # a fork of a program with threads may hang
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_interrupts)
+    with _safe_path():  # it starts the process that tracks resources
+        return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_interrupts)
 
 
 def _leave_interrupts() -> None:
@@ -131,13 +134,31 @@ def _leave_interrupts() -> None:
 
 def _submit(pool: ProcessPoolExecutor, batch: list[Path], settings: AuditSettings) -> Future[Reading]:
     """Submit a batch; a process that starts for it never sees Ctrl-C, not even before `_leave_interrupts`."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        return pool.submit(_read_batch, batch, settings)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    with _safe_path():
+        if not hasattr(signal, "pthread_sigmask"):  # Windows
+            return pool.submit(_read_batch, batch, settings)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return pool.submit(_read_batch, batch, settings)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Let processes that start here import nothing from the current folder, which may be the one that is audited.
+
+    They start by `python -c`, which looks there for every module, of the standard library too.
+    """
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
     try:
-        return pool.submit(_read_batch, batch, settings)
+        yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def _parallel(batches: Iterator[list[Path]], settings: AuditSettings, jobs: int) -> Iterator[Reading]:

@@ -55,8 +55,10 @@ def read_texts(path: Path, texts: list[tuple[int, str]], settings: AuditSettings
     try:
         _read(path, texts, settings, result)
     except RecursionError:
+        result.files = 0
         result.unread.append(Unread(str(path), "its code is nested too deeply"))
     except MemoryError:
+        result.files = 0
         result.unread.append(Unread(str(path), "its code needs too much memory"))
     except Exception as error:  # one odd file must not end the audit of all others
         reason = f"forbear could not analyse it, please report this: {type(error).__name__}: {error}"
@@ -78,6 +80,8 @@ def _read(path: Path, texts: list[tuple[int, str]], settings: AuditSettings, res
         tree = parsed
         starts.append((len(lines), cell))
         lines += LINES.split(text)
+    if texts and not starts:
+        result.files = 0
     result.lines += len(lines)
     whole = "\n".join(lines)
     if not _RELEVANT.search(whole):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from forbear.audit.findings import Severity
+from forbear.audit.regular import read_regular
 from forbear.audit.rules import DEFAULT_RULES, RULES
 from forbear.sarif import place_in
 
@@ -16,6 +17,8 @@ _KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on
 _TABLE = "tool.forbear.audit"
 LARGEST = 2_000_000
 """The size in bytes above which a file is not read: its tree may take 500 times as much memory."""
+_LARGEST_SETTINGS = 1_000_000  # bytes of pyproject.toml
+_MOST_DOTS = 2_000
 LARGEST_NOTEBOOK = 50_000_000
 """The size in bytes above which a notebook is not read. Most of it are pictures; its code must be below `LARGEST`."""
 
@@ -88,13 +91,16 @@ def _parts(pattern: str) -> tuple[str, ...]:
 
 
 def _match(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    if not wanted:
-        return not names
-    if wanted[0] == "**":
-        if wanted[1:2] == ("**",):
-            return _match(names, wanted[1:])
-        return any(_match(names[at:], wanted[1:]) for at in range(len(names) + 1))
-    return bool(names) and fnmatchcase(names[0], wanted[0]) and _match(names[1:], wanted[1:])
+    """Return whether all names match all parts of a pattern, in time that grows with the product of their numbers."""
+    matched = {0}  # the numbers of names that the parts so far can match
+    for part in wanted:
+        if part == "**":
+            matched = set(range(min(matched), len(names) + 1))
+        else:
+            matched = {at + 1 for at in matched if at < len(names) and fnmatchcase(names[at], part)}
+        if not matched:
+            return False
+    return len(names) in matched
 
 
 def checked_patterns(name: str, patterns: Collection[str]) -> None:
@@ -128,13 +134,20 @@ def read_settings(folder: Path) -> AuditSettings:
         file = place / "pyproject.toml"
         if file.is_file():
             try:
-                document: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-                return _from_table(_table(document), place)
+                return _from_table(_table(_parsed(file)), place)
             except OSError as error:
                 raise ValueError(f"{file}: {error.strerror}") from None
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{file}: {error}") from None
     return AuditSettings()
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    """Return a pyproject.toml as a document; the audited code may have written it."""
+    text = read_regular(file, _LARGEST_SETTINGS).decode("utf-8")
+    if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
+        raise ValueError(f"a line has more than {_MOST_DOTS} dots")  # to parse a dotted key takes their square
+    return tomllib.loads(text)
 
 
 def _table(document: dict[str, Any]) -> dict[str, Any]:

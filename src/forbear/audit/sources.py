@@ -1,11 +1,11 @@
 """The files to read, and their text: Python files and the cells of notebooks."""
 
 import ast
+import codecs
 import errno
 import json
 import os
 import re
-import stat
 import tokenize
 import warnings
 from collections.abc import Iterable, Iterator
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from forbear.audit.findings import Unread
+from forbear.audit.regular import read_regular
 from forbear.audit.settings import LARGEST, LARGEST_NOTEBOOK, AuditSettings
 
 _SKIPPED = frozenset({
@@ -22,8 +23,11 @@ _SKIPPED = frozenset({
 _SUFFIXES = (".py", ".pyw", ".ipynb")
 # Of IPython: commands of a line, also as the value of a name; a question about a name.
 _MAGIC = re.compile(
-    r"^([ \t]*)(?:[%!?](?!=)(?=\s*[\w./~(?%!])|[\w., ]+=[ \t]*[%!](?=\w)|[\w.*]+[ \t]*\?\??[ \t]*$)", re.MULTILINE
+    r"^([ \t]*+)(?:[%!?](?!=)(?=\s*+[\w./~(?%!])|[\w., ]++=[ \t]*+[%!](?=\w)|[\w.*]++[ \t]*+\?\??[ \t]*+$)",
+    re.MULTILINE,
 )
+_QUADRATIC = ("idna", "punycode")
+"""The encodings of names in DNS, whose codecs take time that grows with the square of a text."""
 _CELL_MAGIC = re.compile(r"\A\s*%%(?:time|timeit|capture|prun|debug|python3?)\b.*")
 _OTHER_LANGUAGE = re.compile(r"\s*%%(?!(?:time|timeit|capture|prun|debug|python3?)\b)")
 
@@ -71,18 +75,11 @@ def read(path: Path) -> list[tuple[int, str]] | Unread:
     """Return the texts of a file with the number of the cell, 0 if it is no notebook; Unread if it cannot be read."""
     is_notebook = path.suffix == ".ipynb"
     try:
-        state = path.stat()
-        if not stat.S_ISREG(state.st_mode):  # to open a pipe or a device may never end
-            return Unread(str(path), "it is not a regular file")
-        limit = LARGEST_NOTEBOOK if is_notebook else LARGEST
-        if state.st_size > limit:
-            return Unread(str(path), f"{state.st_size / 1e6:.1f} MB are more than the limit of {limit / 1e6:.0f} MB")
-        with path.open("rb") as file:
-            data = file.read(limit + 1)  # files below /proc have more than they say
+        data = read_regular(path, LARGEST_NOTEBOOK if is_notebook else LARGEST)
     except OSError as error:
         return Unread(str(path), _reason(path, error))
-    if len(data) > limit:
-        return Unread(str(path), f"it is longer than the limit of {limit / 1e6:.0f} MB")
+    except ValueError as error:
+        return Unread(str(path), str(error))
     if b"\0" in data:
         return Unread(str(path), "it is binary")
     try:
@@ -104,6 +101,8 @@ def _decoded(data: bytes) -> str:
     """Return the text of a Python file; raises ValueError that says why it cannot be decoded."""
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
+        if codecs.lookup(encoding).name in _QUADRATIC:
+            raise ValueError(f"its encoding {encoding} takes too long to read")
         return data.decode(encoding)
     except (SyntaxError, UnicodeError, LookupError):
         raise ValueError("its text is not in the encoding that it names, or UTF-8") from None

@@ -3,11 +3,23 @@
 This module starts it. It does not import click at the top, because click may be missing.
 """
 
+import os
 import sys
+
+
+def _leave_current_folder() -> None:
+    """Take the folder that `python -m` and `python -c` put first off the path of modules.
+
+    A command may run in a folder of others, whose click.py or json.py must not be run. `forbear` and the standard
+    modules that it needs are imported before; `python -P -m forbear` looks for those elsewhere, too.
+    """
+    if not sys.flags.safe_path and sys.path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109
+        del sys.path[0]
 
 
 def main() -> None:
     """Run the command line with `sys.argv`, and exit; without click, exit with 2 and a hint how to install it."""
+    _leave_current_folder()
     try:
         from forbear.cli.app import app
 

@@ -114,19 +114,34 @@ def test_a_file_keeps_its_encoding_and_its_lines(head: str, encoding: str, newli
         assert file.read_bytes() == text.replace(", jitter=None", "").encode(encoding)
 
 
-def test_a_file_keeps_its_permissions_and_its_link(tmp_path: Path) -> None:
-    """The file behind a link is replaced, with its permissions, and nothing else is left in the folder."""
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    """The file is replaced, with its permissions, and nothing else is left in the folder."""
     (tmp_path / "src").mkdir()
-    (tmp_path / "links").mkdir()
     file = tmp_path / "src" / "a.py"
     file.write_text(BACKOFF.format(""))
     file.chmod(0o4751)
-    (tmp_path / "links" / "b.py").symlink_to(file)
-    assert len(files_fixed(tmp_path / "links" / "b.py")) == 1
+    assert len(files_fixed(file)) == 1
     assert "jitter" not in file.read_text()
     assert stat.S_IMODE(file.stat().st_mode) == 0o4751
     assert [p.name for p in (tmp_path / "src").iterdir()] == ["a.py"]
-    assert (tmp_path / "links" / "b.py").is_symlink()
+
+
+def test_nothing_outside_of_the_folder_is_written(tmp_path: Path) -> None:
+    """A symbolic link may lead anywhere, so the file behind it stays; so does a hard link to a fixed file."""
+    (tmp_path / "src").mkdir()
+    code = BACKOFF.format("")
+    outside, inside = tmp_path / "outside.py", tmp_path / "src" / "a.py"
+    outside.write_text(code)
+    inside.write_text(code)
+    (tmp_path / "src" / "link.py").symlink_to(outside)
+    (tmp_path / "hard.py").hardlink_to(inside)
+    result = audit([tmp_path / "src" / "link.py", inside], settings=SETTINGS)
+    after, done = fix(result, settings=SETTINGS)
+    assert [item.path for item in done] == [inside]
+    assert (outside.read_text(), (tmp_path / "hard.py").read_text()) == (code, code)
+    assert inside.read_text() != code
+    (unread,) = after.unread
+    assert unread.reason == "not fixed: it is a symbolic link: name the file that it leads to"
 
 
 def test_a_file_that_was_changed_meanwhile_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

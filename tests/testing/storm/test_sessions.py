@@ -1,9 +1,11 @@
 """Sessions of pytest in a storm: bad markers, state that stays between runs, caches, threads, and faults that miss."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from forbear.testing.storm import plugin
 from tests.testing.storm.test_plugin import run_here
 
 HEAD = """
@@ -107,3 +109,28 @@ def test_options_that_need_a_storm(option: str, tmp_path: Path, monkeypatch: pyt
     assert code == pytest.ExitCode.USAGE_ERROR
     name = option.partition("=")[0]
     assert f"`--forbear-storm-{name}` does nothing without `--forbear-storm`: add it" in output
+
+
+MANY = """
+@pytest.mark.forbear_storm(faults=["503"])
+def test_many(server):
+    for letter in "abcdefgh":
+        requests.get(f"{server.url}/{letter}", timeout=5).raise_for_status()
+"""
+
+
+def test_the_seed_chooses_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other seeds choose other runs, and the same seed the same ones; without one it is 0."""
+    samples: list[str] = []
+    real = plugin.chosen
+
+    def chosen(*arguments: Any) -> Any:
+        planned = real(*arguments)
+        samples.append(repr(planned))
+        return planned
+
+    monkeypatch.setattr(plugin, "chosen", chosen)
+    for options in ((), *(("--forbear-storm-seed", seed) for seed in ("0", "1", "2", "3"))):
+        run_here(tmp_path, monkeypatch, "--forbear-storm", "--forbear-storm-sample", "2", *options, suite=HEAD + MANY)
+    assert samples[0] == samples[1]
+    assert len(set(samples)) > 1

@@ -6,6 +6,7 @@ than before.
 
 import ast
 import difflib
+import errno
 import os
 import tempfile
 import tokenize
@@ -66,8 +67,11 @@ class FixedFile:
     def write(self) -> None:
         """Replace the file at once, with its permissions.
 
-        Raises OSError if it cannot be written, or was changed since it was read.
+        Raises OSError if it cannot be written, was changed since it was read, or is a symbolic link: that may lead out
+        of the folder that is audited. Another hard link to the file keeps the old contents.
         """
+        if self.path.is_symlink():
+            raise OSError(errno.ELOOP, "it is a symbolic link: name the file that it leads to", str(self.path))
         target = Path(os.path.realpath(self.path))
         if not os.access(target, os.W_OK):
             raise PermissionError(13, "it is read-only", str(self.path))

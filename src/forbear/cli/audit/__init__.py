@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -89,7 +90,10 @@ def command(
     if storm_plan is not None:
         check_plan(storm_plan, write_baseline=write_baseline, prints=as_json or as_sarif)
     settings = _settings(names[0], select, ignore, exclude, baseline, fail_on)
-    known = _baseline(settings, write_baseline)
+    if write_baseline and baseline is None:
+        named = "FILE" if settings.baseline is None else shlex.quote(settings.baseline)
+        raise BadInput("`--write-baseline` needs `--baseline`", f"name the file that it writes: --baseline {named}")
+    known = None if write_baseline else _baseline(settings)
     with progress_line() as show:
         result = audit(names, settings=settings, jobs=jobs or os.cpu_count() or 1, baseline=known, on_progress=show)
     if write_baseline:
@@ -116,6 +120,9 @@ def command(
         write_plan(result, storm_plan)
     if settings.fail_on != "never" and result.at_least(settings.fail_on):
         sys.exit(1)
+    unread = {one.path for one in result.unread}
+    if unread and (not result.files or any(str(path) in unread for path in names)):
+        sys.exit(2)  # or a file could hide from a gate
 
 
 def _settings(
@@ -129,7 +136,7 @@ def _settings(
     """Return the settings of pyproject.toml, changed by the options that were used."""
     from forbear.audit.settings import checked_patterns, read_settings
 
-    place = first.resolve()
+    place = Path(os.path.realpath(first))  # resolve() raises for a circle of links
     try:
         settings = read_settings(place if place.is_dir() else place.parent)
     except ValueError as error:
@@ -165,13 +172,9 @@ def _rules(option: str, text: str) -> tuple[str, ...]:
     return rules
 
 
-def _baseline(settings: "AuditSettings", write: bool) -> "Baseline | None":
+def _baseline(settings: "AuditSettings") -> "Baseline | None":
     from forbear.audit.baseline import Baseline
 
-    if write:
-        if settings.baseline is None:
-            raise BadInput("`--write-baseline` needs `--baseline`", "name the file: --baseline FILE")
-        return None
     if settings.baseline is None:
         return None
     try:

@@ -70,7 +70,7 @@ class StormPlan:
             places = tuple(_place(item) for item in document["places"])
         except OSError as error:
             raise ValueError(f"cannot read {path}: {error.strerror}; {_CURE}") from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise ValueError(f"{path} is no plan of version 1; {_CURE}") from None
         tried = list(folders)
         folder = next((one for one in tried if all((one / place.path).is_file() for place in places)), None)
