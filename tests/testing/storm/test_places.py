@@ -93,13 +93,11 @@ def test_bad_plans(changes: dict[str, object], text: str, tmp_path: Path) -> Non
         StormPlan.read(written(tmp_path, **changes), [tmp_path])
 
 
+NO_PLAN = "is no plan of version 1"
+
+
 @pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        (None, "cannot read .*: No such file"),
-        ("[", "is no plan of version 1"),
-        ("[" * 100_000, "is no plan of version 1"),
-    ],
+    ("text", "error"), [(None, "cannot read .*: No such file"), ("[", NO_PLAN), ("[" * 100_000, NO_PLAN)]
 )
 def test_a_file_that_is_no_plan(text: str | None, error: str, tmp_path: Path) -> None:
     """A missing file, and one that is no JSON, are refused with the cure."""
