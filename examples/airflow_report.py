@@ -11,6 +11,7 @@ from typing import Any
 import requests
 from airflow.sdk import DAG, BaseOperator
 
+from forbear import IdempotencyKey
 from forbear.clients.requests import RetryAdapter
 
 API = os.environ.get("REPORTS_URL", "https://reports.example.com")
@@ -22,7 +23,7 @@ class PublishReport(BaseOperator):
     def execute(self, context: Any) -> Any:
         """Publish the report."""
         with requests.Session() as session:
-            session.mount(API, RetryAdapter(idempotency_header="Idempotency-Key"))
+            session.mount(API, RetryAdapter(idempotency=IdempotencyKey("Idempotency-Key", API, add=True)))
             response = session.post(f"{API}/reports", json={"day": context["ds"]}, timeout=30)
             response.raise_for_status()
             return response.json()

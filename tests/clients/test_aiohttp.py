@@ -323,7 +323,6 @@ async def test_a_redirect_is_another_request() -> None:
     ("options", "text"),
     [
         ({"policy": 3}, "`policy` must be a forbear.Policy or None (each service's own), got 3"),
-        ({"idempotency_header": ""}, "`idempotency_header` must be the name of a header or None, got ''"),
         ({"buffer": -1}, "`buffer` must be 0 or more, got -1"),
     ],
 )

@@ -16,9 +16,6 @@ from tests.support.clients.flavours import Flavour
     ("options", "text"),
     [
         ({"policy": "fast"}, "`policy` must be a forbear.Policy or None (each service's own), got 'fast'"),
-        ({"idempotency_header": ""}, "`idempotency_header` must be the name of a header or None, got ''"),
-        ({"idempotency_header": "a b"}, "`idempotency_header` must be the name of a header or None, got 'a b'"),
-        ({"idempotency_header": 3}, "`idempotency_header` must be the name of a header or None, got 3"),
         ({"buffer": "8 MiB"}, "`buffer` must be a whole number of bytes, got '8 MiB'"),
         ({"buffer": -1}, "`buffer` must be 0 or more, got -1"),
         ({"transport": "http"}, "`transport` must be an {kind} or None (a plain one), got 'http'"),

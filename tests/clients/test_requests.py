@@ -307,7 +307,12 @@ def test_a_reply_may_be_judged_by_its_body(session: requests.Session, stream: bo
 
 def test_an_adapter_is_pickled_with_its_settings(session: requests.Session) -> None:
     """Sessions travel to other processes, and go on retrying there."""
-    session.mount("http://", RetryAdapter(cloud_storage.policy.with_attempts(2), idempotency_header="Key"))
+    session.mount(
+        "http://",
+        RetryAdapter(
+            cloud_storage.policy.with_attempts(2), idempotency=forbear.IdempotencyKey("Key", "https://x.example")
+        ),
+    )
     again: requests.Session = pickle.loads(pickle.dumps(session))
     assert vars(again.get_adapter("http://x"))["_options"] == vars(session.get_adapter("http://x"))["_options"]
     with Wire(reply(503)) as wire:
@@ -336,7 +341,6 @@ def test_retries_are_off_where_they_are_turned_off(session: requests.Session) ->
     ("options", "text"),
     [
         ({"policy": 3}, "`policy` must be a forbear.Policy or None (each service's own), got 3"),
-        ({"idempotency_header": ""}, "`idempotency_header` must be the name of a header or None, got ''"),
         ({"buffer": -1}, "`buffer` must be 0 or more, got -1"),
     ],
 )

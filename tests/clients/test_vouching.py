@@ -233,40 +233,57 @@ def test_on_result_and_failed_responses(flavour: Flavour, answer: Any, status: i
 
 @EVERY
 @pytest.mark.parametrize(
-    ("hosts", "add", "own", "failure", "expected"),
+    ("named", "add", "own", "failure", "expected"),
     [
-        ("127.0.0.1", False, "mine", 503, 2),
-        ("127.0.0.1", False, "mine", 409, 2),
-        ("127.0.0.1", False, "mine", 422, 1),
-        ("127.0.0.1", False, None, 503, 1),
-        ("127.0.0.1", False, "", 503, 1),
-        ("127.0.0.1", True, None, 503, 2),
-        ("127.0.0.1", True, "mine", 503, 2),
-        (["api.example.com"], True, "mine", 503, 1),
-        (["api.example.com"], True, "mine", 409, 1),
-        (None, True, None, 503, 2),
-        (None, True, None, 409, 1),
+        (True, False, "mine", 503, 2),
+        (True, False, "mine", 409, 2),
+        (True, False, "mine", 422, 1),
+        (True, False, None, 503, 1),
+        (True, False, "", 503, 1),
+        (True, True, None, 503, 2),
+        (True, True, "mine", 503, 2),
+        (True, True, "mine", 409, 2),
+        (True, True, None, 409, 1),
+        (False, True, "mine", 503, 1),
+        (False, True, "mine", 409, 1),
+        (False, True, None, 503, 1),
     ],
 )
-def test_keys_of_hosts(flavour: Flavour, hosts: Any, add: bool, own: str | None, failure: int, expected: int) -> None:
-    """A key counts on the hosts that honour it; only `add` makes one, and all attempts carry the same."""
-    key = forbear.IdempotencyKey("X-Key", hosts, add)
+def test_keys(flavour: Flavour, named: bool, add: bool, own: str | None, failure: int, expected: int) -> None:
+    """A key counts where the user said so; only `add` makes one, which is in use by nobody. All attempts carry it."""
     with Wire(reply(failure), FINE) as wire:
+        key = forbear.IdempotencyKey("X-Key", wire.url if named else "https://api.example.com", add)
         headers = {} if own is None else {"X-Key": own}
         flavour.call(flavour.transport(idempotency=key), "POST", wire.url, content=b"x", headers=headers)
         sent = [seen.header("x-key") for seen in wire.seen]
     assert len(sent) == expected
     assert len({*sent}) == 1
-    assert (sent[0] is None) is (own is None and not (add and hosts != ["api.example.com"]))
+    assert (sent[0] is None) is (own is None and not (add and named))
 
 
 @EVERY
-def test_a_key_in_use_after_doubt(flavour: Flavour) -> None:
-    """With a key for all hosts, a 409 means that the first attempt goes on only if that may be."""
+@pytest.mark.parametrize("not_executed", [None, [503]])
+def test_a_new_key_is_in_use_after_doubt(flavour: Flavour, not_executed: list[int] | None) -> None:
+    """To a new key a 409 is transient only if an attempt before may still be executed; else it is a conflict."""
     with Wire(BUSY, reply(409), FINE) as wire:
-        transport = flavour.transport(idempotency_header="X-Key")
-        assert flavour.call(transport, "POST", wire.url, content=b"x").status == 200
+        key = forbear.IdempotencyKey("X-Key", wire.url, add=True)
+        transport = flavour.transport(
+            idempotency=key, not_executed=None if not_executed is None else {wire.url: not_executed}
+        )
+        result = flavour.call(transport, "POST", wire.url, content=b"x")
+        assert (result.status, len(wire.seen)) == ((200, 3) if not_executed is None else (409, 2))
         assert len({seen.header("x-key") for seen in wire.seen}) == 1
+
+
+@EVERY
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_elsewhere_loses_the_key(flavour: Flavour, status: int) -> None:
+    """Neither the new key nor its promise goes to an origin that the user did not name, be it another port."""
+    with Wire(BUSY, FINE) as other, Wire(reply(status, b"", f"Location: {other.url}/pay")) as wire:
+        transport = flavour.transport(idempotency=forbear.IdempotencyKey("X-Key", wire.url, add=True))
+        client = {} if flavour.name in ("requests", "aiohttp") else {"client": {"follow_redirects": True}}
+        assert flavour.call(transport, "POST", wire.url, content=b"x", **client).status == 503
+        assert [(seen.method, seen.header("x-key")) for seen in other.seen] == [("POST", None)]
 
 
 @BLIND_TOO
@@ -292,12 +309,12 @@ def test_async_functions(flavour: Flavour, options: dict[str, Any]) -> None:
 
 @EVERY
 def test_keys_and_known_services(flavour: Flavour) -> None:
-    """A key for a service that forbear knows is refused, and so are two keys."""
+    """A key for a service that forbear knows is refused, and so is a header without an origin."""
     key = forbear.IdempotencyKey("Key", "storage.googleapis.com")
-    with pytest.raises(ValueError, match=r"`hosts` must not name .* is one of cloud_storage"):
+    with pytest.raises(ValueError, match=r"`origins` must not name .* is one of cloud_storage"):
         flavour.transport(idempotency=key)
-    with pytest.raises(TypeError, match="either `idempotency` or `idempotency_header`"):
-        flavour.transport(idempotency=forbear.IdempotencyKey("Key", "h.example"), idempotency_header="Key")
+    with pytest.raises(TypeError, match=r'IdempotencyKey\("Idempotency-Key", "https://api.example.com", add=True'):
+        flavour.transport(idempotency="Idempotency-Key")
 
 
 def test_urllib3_names_the_cure() -> None:

@@ -1,11 +1,12 @@
 """Requests: their origin, and what RFC 9110 says of their methods."""
 
 import pickle
+from typing import Any
 
 import pytest
 
 from forbear.http import request
-from forbear.http.request import Request
+from forbear.http.request import Request, joined
 
 
 def test_a_request_has_defaults() -> None:
@@ -21,6 +22,18 @@ def test_a_request_keeps_what_it_is_given() -> None:
     described = Request("PUT", "h", "/t", headers, b"x")
     assert (described.method, described.host, described.target, described.body) == ("PUT", "h", "/t", b"x")
     assert described.headers is headers
+
+
+class _Lines(dict[object, object]):
+    """A mapping that yields a name more than once, as those of some clients do."""
+
+    def items(self) -> Any:
+        return [("If-Match", "*"), (b"X-A", b"\xe9"), ("if-match", '"b"'), (b"IF-MATCH", b'"c"'), ("X-N", 7)]
+
+
+def test_all_lines_of_a_header_are_joined() -> None:
+    """Names in any case, of text or bytes, are one header, and its values stand in order."""
+    assert joined(_Lines()) == {"if-match": '*, "b", "c"', "x-a": "\xe9", "x-n": "7"}
 
 
 def test_a_request_can_be_pickled() -> None:

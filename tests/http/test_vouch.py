@@ -92,8 +92,8 @@ def test_a_function_sees_status_and_headers() -> None:
     [
         ([429], TypeError, r"map origins to statuses, such as .*; got \[429\]"),
         ({429: [429]}, TypeError, "got the origin 429"),
-        ({"https://*": [429]}, TypeError, r"got the origin 'https://\*'"),
-        ({"api.example.com": [429]}, ValueError, "whose URL begins with http:// or https://"),
+        ({"https://*": [429]}, ValueError, r"got the origin 'https://\*'"),
+        ({"api.example.com": [429]}, ValueError, "got the origin 'api.example.com'"),
         ({f"{ORIGIN}/v1": [429]}, ValueError, f"without a path; got '{ORIGIN}/v1'"),
         ({f"{ORIGIN}/?a": [429]}, ValueError, "without a path"),
         ({ORIGIN: 429}, TypeError, "got the statuses 429"),

@@ -1,14 +1,22 @@
 """Payments: the bank charges an order. All attempts carry one Idempotency-Key, so the bank charges once."""
 
+from functools import cache
+
 import httpx
 
+from forbear import IdempotencyKey
 from forbear.clients.httpx import RetryTransport
 
-client = httpx.Client(transport=RetryTransport(idempotency_header="Idempotency-Key"), timeout=5)
+
+@cache
+def client_of(bank: str) -> httpx.Client:
+    """Return a client for a bank, which drops duplicates by the header."""
+    key = IdempotencyKey("Idempotency-Key", bank, add=True)
+    return httpx.Client(transport=RetryTransport(idempotency=key), timeout=5)
 
 
 def charge(bank: str, order: str, cents: int) -> str:
     """Charge an order; return the number of the receipt."""
-    response = client.post(f"{bank}/charges", json={"order": order, "cents": cents})
+    response = client_of(bank).post(f"{bank}/charges", json={"order": order, "cents": cents})
     response.raise_for_status()
     return str(response.json()["receipt"])

@@ -59,7 +59,7 @@ class Retry(urllib3.Retry):
       DELETE or a read is repeated only if nothing of it was sent. `bodies_are_reusable=True` promises that all bodies
       are bytes or seekable files, and lifts that rule.
 
-    - You cannot vouch for requests: `safe`, `not_executed`, `idempotency` and `idempotency_header` are refused, and
+    - You cannot vouch for requests: `safe`, `not_executed` and `idempotency` are refused, and
       `forbear.safe_to_repeat` does not apply.
 
     `policy` is as for the other clients, but must not have `on_result` or `attempt_timeout`, which urllib3 does not
@@ -76,9 +76,8 @@ class Retry(urllib3.Retry):
         safe: None = None,
         not_executed: None = None,
         idempotency: None = None,
-        idempotency_header: None = None,
     ) -> None:
-        _refuse(safe=safe, not_executed=not_executed, idempotency=idempotency, idempotency_header=idempotency_header)
+        _refuse(safe=safe, not_executed=not_executed, idempotency=idempotency)
         check_policy(policy, "use an adapter that sees whole requests: forbear.clients.requests.RetryAdapter(safe=...)")
         self._options = HttpOptions(policy)
         if policy is not None and (policy.checks_values or policy.attempt_timeout is not None):

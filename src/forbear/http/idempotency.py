@@ -1,11 +1,13 @@
 """`IdempotencyKey`: a header by which APIs recognise a repeated write and do not execute it again."""
 
 from forbear.core.record import Record
-from forbear.http.request import Request
+from forbear.http.patterns import origin_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from forbear.http.patterns import Origin
 
 IN_USE = 409
 """The status by which an API says that the request with the same key is still being executed.
@@ -15,60 +17,72 @@ Source: draft-ietf-httpapi-idempotency-key-header, §2.7. A key that was used fo
 
 
 class IdempotencyKey(Record):
-    """A header by which hosts drop duplicates: `IdempotencyKey("Idempotency-Key", ["api.example.com"])`.
+    """A header by which an API drops duplicates: `IdempotencyKey("Idempotency-Key", "https://api.example.com")`.
 
-    A write to one of the hosts that carries the header may be repeated, since all its attempts carry the same key. The
-    response 409 then means that an earlier attempt is still being executed, and is transient. A 422 is permanent.
+    A write to one of the origins that carries the header may be repeated, since all its attempts carry the same key. It
+    does not apply to any other origin: a redirect elsewhere is not repeated by it. The response 409 means that a
+    request with the same key is still being executed, and is transient. To a new key that no server has seen yet, a 409
+    is an ordinary conflict. A 422 is permanent.
 
     - `header`: the name of the header.
-    - `hosts`: the names of the hosts that honour it, without scheme and port. None means every host that no service of
-      forbear knows.
+    - `origins`: where the API honours it, one or several: "https://api.example.com", "http://localhost:8000". A host
+      alone means https.
     - `add`: with True, a write without the header gets a new key, a UUID. By default only the caller's keys count.
 
-    It does not apply to hosts of services that forbear knows: they have a header of their own, or none. TypeError or
-    ValueError for wrong values.
+    It does not apply to services that forbear knows: they have a header of their own, or none. TypeError or ValueError
+    for wrong values.
     """
 
-    __slots__ = ("header", "hosts", "add")
+    __slots__ = ("header", "origins", "add", "_parsed")
 
     header: str
-    hosts: frozenset[str] | None
+    origins: tuple[str, ...]
     add: bool
+    _parsed: "frozenset[Origin]"
 
-    def __init__(self, header: str, hosts: "str | Iterable[str] | None", add: bool = False) -> None:
+    def __init__(self, header: str, origins: "str | Iterable[str]", add: bool = False) -> None:
         if not _is_name(header):
             raise TypeError(f'`header` must be the name of a header, such as "Idempotency-Key"; got {header!r}')
         if not isinstance(add, bool):
             raise TypeError(f"`add` must be True (send a new key with a write that has none) or False, got {add!r}")
-        self._set(header=header, hosts=None if hosts is None else _hosts(hosts), add=add)
+        listed = _listed(origins)
+        parsed = frozenset(origin_of(origin, _RULE) for origin in map(_with_scheme, listed))
+        self._set(header=header, origins=listed, add=add, _parsed=parsed)
 
-    def is_for(self, host: str) -> bool:
-        """Return whether requests to `host`, which may have a port, may carry the key."""
-        return self.hosts is None or Request("", host, "").origin[1] in self.hosts
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return ("header", "origins", "add")  # the other follows from them
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts of the origins, sorted, without scheme and port."""
+        return tuple(sorted({host for _, host, _ in self._parsed}))
+
+    def is_for(self, origin: "Origin") -> bool:
+        """Return whether a request to `origin` (`Request.origin`) may carry the key."""
+        return origin in self._parsed
+
+
+_RULE = '`origins` must be where the API honours the header, such as "https://api.example.com"'
 
 
 def _is_name(header: object) -> bool:
     return isinstance(header, str) and header.isascii() and header.replace("-", "").replace("_", "").isalnum()
 
 
-def _hosts(hosts: object) -> frozenset[str]:
-    rule = '`hosts` must be names of hosts, such as "api.example.com" or ["api.example.com"], without scheme and port'
-    listed: list[object]
+def _listed(origins: object) -> tuple[str, ...]:
+    """Return origins as a tuple of strings, not parsed yet; TypeError or ValueError for anything else."""
     try:
-        listed = [hosts] if isinstance(hosts, str) else [*hosts]  # type: ignore[misc]
+        listed: tuple[object, ...] = (origins,) if isinstance(origins, str) else (*origins,)  # type: ignore[misc]
     except TypeError:
-        raise TypeError(f"{rule}; got {hosts!r}") from None
+        raise TypeError(f"{_RULE}; got {origins!r}") from None
     if not listed:
-        raise ValueError(f"{rule}; got none")
-    names = set[str]()
-    for host in listed:
-        if not isinstance(host, str):
-            raise TypeError(f"{rule}; got {host!r}")
-        name = host.lower().strip("[]")
-        is_ipv6 = name.count(":") > 1
-        if not name or not name.isascii() or not name.isprintable() or set(name) & set(" /@?#*") or (
-            ":" in name and not is_ipv6
-        ):  # fmt: skip
-            raise ValueError(f"{rule}; got {host!r}")
-        names.add(name)
-    return frozenset(names)
+        raise ValueError(f"{_RULE}; got none")
+    texts = tuple(origin for origin in listed if isinstance(origin, str))
+    if len(texts) < len(listed):
+        raise TypeError(f"{_RULE}; got {listed!r}")
+    return texts
+
+
+def _with_scheme(origin: str) -> str:
+    return origin if "://" in origin else f"https://{origin}"

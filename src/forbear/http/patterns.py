@@ -167,6 +167,22 @@ def parts(text: str, url: str, parameter: str) -> tuple[tuple[str, str, int], st
     return Request("", host, "", scheme=split.scheme, port=port).origin, path, query if mark else None
 
 
+def origin_of(url: object, rule: str) -> "Origin":
+    """Return the origin of a URL without a path, as `Request.origin` does; TypeError or ValueError for other values.
+
+    The text of an error begins with the `rule`.
+    """
+    if not isinstance(url, str):
+        raise TypeError(f"{rule}; got the origin {url!r}")
+    try:
+        origin, path, query = parts(url, url if url.count("/") > 2 else f"{url}/", "")
+    except ValueError:
+        raise ValueError(f"{rule}; got the origin {url!r}") from None
+    if path != "/" or query is not None:
+        raise ValueError(f"{rule}, without a path; got {url!r}")
+    return origin
+
+
 def _covers(pieces: tuple[str, ...], segment: str) -> bool:
     """Return whether one segment of a path equals the `pieces` with any characters between them."""
     if pieces == ("", "") and not segment:

@@ -1,12 +1,14 @@
 """`Request`, the part of an HTTP request that services judge; `HttpService`; RFC 9110's rules for methods (§9.2)."""
 
+from itertools import islice
+
 from forbear.core.record import Record
 from forbear.core.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from forbear.core.service import Judgement, Service
     from forbear.core.verdict import Verdict
@@ -125,6 +127,23 @@ _WRITES = frozenset({*IDEMPOTENT, "POST", "PATCH", "CONNECT"})
 
 OVERRIDES = ("x-http-method-override", "x-http-method", "x-method-override")
 """Headers, in lower case, by which many servers let a request name another method than its own."""
+
+
+def joined(headers: "Mapping[Any, Any]", limit: int | None = None) -> dict[str, str]:
+    """Return headers with lower-case names, as text; the values of lines with one name are joined by ", ".
+
+    So a header that stands there twice is judged by all of its lines (RFC 9110 §5.2). Names and values may be bytes.
+    `headers` may yield a name more than once; only the first `limit` lines are read.
+    """
+    lines: dict[str, str] = {}
+    for name, value in islice(headers.items(), limit):
+        key, text = _text(name).lower(), _text(value)
+        lines[key] = f"{lines[key]}, {text}" if key in lines else text
+    return lines
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
 
 
 def method_overrides(headers: "Mapping[str, str]") -> list[str]:

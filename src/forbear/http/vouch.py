@@ -7,7 +7,7 @@ request, by patterns such as "POST https://api.example.com/v1/search*" or by a p
 from collections.abc import Iterable
 
 from forbear.core.record import Record
-from forbear.http.patterns import Pattern, covers, is_for_its_host, parts, patterns, suggested
+from forbear.http.patterns import Pattern, covers, is_for_its_host, origin_of, patterns, suggested
 from forbear.http.request import Request
 
 TYPE_CHECKING = False
@@ -102,11 +102,7 @@ def _refusals_by_origin(
         raise TypeError(f"{rule}; got {listed!r}") from None
     refusals: dict[Origin, frozenset[int] | Callable[[int, Mapping[str, str]], bool]] = {}
     for url, statuses in items:
-        if not isinstance(url, str) or "*" in url:
-            raise TypeError(f"{rule}; got the origin {url!r}")
-        origin, path, query = parts(url, url if url.count("/") > 2 else f"{url}/", "not_executed")
-        if path != "/" or query is not None:
-            raise ValueError(f"{rule}, without a path; got {url!r}")
+        origin = origin_of(url, rule)
         if callable(statuses):
             refusals[origin] = statuses
             continue

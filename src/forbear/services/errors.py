@@ -20,7 +20,7 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service
-from forbear.http.request import READS
+from forbear.http.request import READS, joined
 from forbear.http.request_ids import request_ids
 from forbear.policy import Policy
 
@@ -44,10 +44,11 @@ def headers_of(error: object) -> dict[str, str]:
 
 
 def lower_names(headers: Any) -> dict[str, str]:
-    """Return headers with lower-case names and values as strings, the first 1000; {} for anything but a mapping."""
-    if not is_mapping(headers) and not _is_message(headers):
-        return {}
-    return {str(name).lower(): str(value) for name, value in islice(headers.items(), _MOST_HEADERS)}
+    """Return headers with lower-case names as text, of all lines among the first 1000; {} for anything but a mapping.
+
+    Lines with one name are joined, as `joined` does.
+    """
+    return joined(headers, _MOST_HEADERS) if is_mapping(headers) or _is_message(headers) else {}
 
 
 def body_of(error: object) -> bytes:

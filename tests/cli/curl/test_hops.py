@@ -71,6 +71,16 @@ def test_credentials_do_not_cross_origins(invoke: Invoke) -> None:
     assert (last.body, last.header("host")) == (b"body", other.url.partition("://")[2])
 
 
+def test_an_idempotency_key_stays_at_its_origin(invoke: Invoke) -> None:
+    """A redirect on the same origin gets a key, too; one to another origin gets none, and is not repeated."""
+    with Wire(BUSY) as other, Wire() as server:
+        server.answers = [reply(307, b"", "Location: /same"), BUSY, reply(307, b"", f"Location: {other.url}/x")]
+        key = ("--idempotency-header", "X-Key", "--constant", "0")
+        invoke("curl", "-L", *key, "-X", "POST", "-d", "body", f"{server.url}/a")
+    assert [len(seen.header("x-key") or "") for seen in server.seen] == [36] * 3
+    assert [seen.header("x-key") for seen in other.seen] == [None]
+
+
 def test_every_hop_is_judged_on_its_own(invoke: Invoke) -> None:
     """A vouch for the first request says nothing of the host to which it redirects."""
     with Wire(BUSY, OK) as other, Wire() as server:

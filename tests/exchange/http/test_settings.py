@@ -7,7 +7,7 @@ import pytest
 
 import forbear
 from forbear.exchange.grpc import check_rpc_policy
-from forbear.exchange.http.options import HttpOptions, key_of, new_token
+from forbear.exchange.http.options import HttpOptions, new_token
 from forbear.services import cloud_storage, redis, rfc9110
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED
 from forbear.services.rfc9110 import RFC9110
@@ -33,21 +33,14 @@ def test_a_named_service_goes_before_that_of_the_host(
     assert HttpOptions(policy).resolve(host, "/storage/v1/b") == expected
 
 
-@pytest.mark.parametrize(
-    ("named", "method", "expected"),
-    [
-        (None, "POST", (False, True)),
-        ("Idempotency-Key", "POST", (True, True)),
-        ("Idempotency-Key", "GET", (False, False)),
-    ],
-)
-def test_a_known_service_has_its_own_header(named: str | None, method: str, expected: tuple[bool, bool]) -> None:
-    """A header for other APIs is neither sent to a known one nor trusted there."""
-    settings = HttpOptions(key=key_of(None, named))
-    hosts = ("example.com", "storage.googleapis.com")
-    assert tuple(settings.adds_token(method, host, "/upload/storage/v1/b/b/o") for host in hosts) == expected
-    key = settings.key
-    assert (settings.key_for(RFC9110, hosts[0]), settings.key_for(RECOMMENDED, hosts[1])) == (key, None)
+def test_a_known_service_has_its_own_header() -> None:
+    """A key counts only at its origin, and not where a service is known that has a header of its own."""
+    key = forbear.IdempotencyKey("Idempotency-Key", "example.com", add=True)
+    settings = HttpOptions(key=key)
+    origins = ("https", "example.com", 443), ("http", "example.com", 80), ("https", "example.org", 443)
+    assert [settings.key_for(RFC9110, lambda origin=origin: origin) for origin in origins] == [key, None, None]
+    assert settings.key_for(RECOMMENDED, lambda: origins[0]) is None
+    assert HttpOptions().key_for(RFC9110, lambda: origins[0]) is None
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from forbear.http.request import Request
 from forbear.http.vouch import Vouch, vouched
 from forbear.policy import Policy
 from forbear.run.runtime import current
+from forbear.services import registry
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,20 @@ class Rules:
         limits, backoff = apply_options(policy.limits, policy.backoff, self.policy)
         return policy.with_limits(limits).with_backoff(backoff)
 
+    def key_for(self, request: Request) -> IdempotencyKey | None:
+        """Return the key that writes to the origin of `request` get, which the user named by the URL; None without one.
+
+        A service that forbear knows gets none.
+        """
+        if self.idempotency_header is None or registry.find(request.origin[1], request.target) is not None:
+            return None
+        scheme, host, port = request.origin
+        origin = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+        return IdempotencyKey(self.idempotency_header, origin, add=True)
+
     def answer(self, request: Request) -> Answer:
         """Return what would be retried of a request, with all options that count for it."""
-        header = self.idempotency_header
-        key = None if header is None else IdempotencyKey(header, None, add=True)
-        overrides = Overrides(Vouch(self.safe, self.not_executed), key, self.adjust)
+        overrides = Overrides(Vouch(self.safe, self.not_executed), self.key_for(request), self.adjust)
         return answer(request, self.service, self.profile, overrides)
 
 
@@ -76,12 +86,6 @@ class CurlRun:
         self._rules = rules
         self._reports: list[HopReport] = []
         self._transport = CurlTransport(settings, self._sent)
-        self._retrying = RetryTransport(
-            transport=self._transport,
-            safe=rules.safe,
-            not_executed=rules.not_executed,
-            idempotency_header=rules.idempotency_header,
-        )
         self._started = current.get().monotonic()
 
     def run(self, hop: Hop, typed_url: str) -> None:
@@ -95,7 +99,13 @@ class CurlRun:
                 name = self._settings.values.get("dump-header")
                 dump = None if name is None else stack.enter_context(file_or_stdout(name))
                 sink = stack.enter_context(open_sink(self._settings, typed_url))
-                self._follow(stack.enter_context(self._retrying), hop, dump, sink)
+                retrying = RetryTransport(
+                    transport=self._transport,
+                    safe=self._rules.safe,
+                    not_executed=self._rules.not_executed,
+                    idempotency=self._rules.key_for(hop.request),
+                )
+                self._follow(stack.enter_context(retrying), hop, dump, sink)
             code = 0
         except Problem as error:
             code = error.exit_code

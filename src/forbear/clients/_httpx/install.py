@@ -31,7 +31,6 @@ if TYPE_CHECKING:
             safe: Safe = (),
             not_executed: NotExecuted | None = None,
             idempotency: IdempotencyKey | None = None,
-            idempotency_header: str | None = None,
             buffer: int = BUFFER,
         ) -> AnyClient:
             """Put retries into `client`; see `forbear.clients.httpx.install`."""

@@ -8,7 +8,7 @@ from forbear.clients._httpx.numbered import given_up, remember, stop_repeat
 from forbear.clients._httpx.port import AsyncHttpxPort, HttpxPort
 from forbear.core.report import ATTRIBUTE, EXTENSION, Report
 from forbear.exchange.http import adrive, drive
-from forbear.exchange.http.options import BUFFER, HttpOptions, key_of
+from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.exchange.http.responses import WHOLE_OR_PART, FirstResult
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
@@ -36,10 +36,8 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
       `forbear.http.request.Request`.
     - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
       {{"https://api.example.com": [429]}}, or instead of the statuses a function of status and headers.
-    - `idempotency`: the header by which some hosts drop duplicates, a `forbear.IdempotencyKey`. A write to them that
-      carries it may be repeated.
-    - `idempotency_header`: the same for all hosts that no service knows, by the name of the header, such as
-      "Idempotency-Key". Every write gets a new key.
+    - `idempotency`: the header by which an API drops duplicates, and the API's origins, a `forbear.IdempotencyKey`. A
+      write to them that carries it may be repeated.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. It limits each wait for the network, not
@@ -89,12 +87,9 @@ class _Retrying(Generic[Transport, Req, Resp]):
         safe: "Safe" = (),
         not_executed: "NotExecuted | None" = None,
         idempotency: "IdempotencyKey | None" = None,
-        idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
-        self._options = HttpOptions(
-            policy, key_of(idempotency, idempotency_header), buffer, vouch=Vouch(safe, not_executed)
-        )
+        self._options = HttpOptions(policy, idempotency, buffer, vouch=Vouch(safe, not_executed))
         module, (base, plain) = self._library.module, self._names
         if transport is not None and not isinstance(transport, getattr(module, base)):
             raise TypeError(f"`transport` must be an {module.__name__}.{base} or None (a plain one), got {transport!r}")

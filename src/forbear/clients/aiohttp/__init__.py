@@ -12,7 +12,7 @@ from forbear.clients.aiohttp.repeat import expect_repeat, stop_repeat
 from forbear.clients.aiohttp.response import attach_report
 from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import drive
-from forbear.exchange.http.options import BUFFER, HttpOptions, key_of
+from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.exchange.http.responses import FirstResult
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
@@ -36,10 +36,8 @@ class RetryMiddleware:
       `forbear.http.request.Request`.
     - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
       {"https://api.example.com": [429]}, or instead of the statuses a function of status and headers.
-    - `idempotency`: the header by which some hosts drop duplicates, a `forbear.IdempotencyKey`. A write to them that
-      carries it may be repeated.
-    - `idempotency_header`: the same for all hosts that no service knows, by the name of the header, such as
-      "Idempotency-Key". Every write gets a new key.
+    - `idempotency`: the header by which an API drops duplicates, and the API's origins, a `forbear.IdempotencyKey`. A
+      write to them that carries it may be repeated.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     The session's `total` timeout (five minutes by default) is for all attempts and waits together. The policy's
@@ -61,12 +59,9 @@ class RetryMiddleware:
         safe: "Safe" = (),
         not_executed: "NotExecuted | None" = None,
         idempotency: "IdempotencyKey | None" = None,
-        idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
-        self._options = HttpOptions(
-            policy, key_of(idempotency, idempotency_header), buffer, vouch=Vouch(safe, not_executed)
-        )
+        self._options = HttpOptions(policy, idempotency, buffer, vouch=Vouch(safe, not_executed))
         self._is_plain = self._options.is_plain
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:

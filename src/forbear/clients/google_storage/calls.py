@@ -18,7 +18,7 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import Safety, Verdict
 from forbear.exchange.http.send import Send
 from forbear.exchange.http.session import Chunk, ChunkSession
-from forbear.http.request import Request
+from forbear.http.request import Request, joined
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
 from forbear.services.errors import ErrorVerdicts, verdict_of_one_request
@@ -59,9 +59,8 @@ def request_of_call(arguments: Mapping[str, Any]) -> Request:
     headers: Mapping[str, str] = arguments.get("headers") or {}
     data = arguments.get("data")
     target = f"/storage/v1{arguments['path']}?{urlencode(query, doseq=True)}"
-    lowered = {name.lower(): value for name, value in headers.items()}
     body = b"" if data is None else (data if isinstance(data, str) else json.dumps(data)).encode()
-    return Request(arguments["method"], "storage.googleapis.com", target, lowered, body)
+    return Request(arguments["method"], "storage.googleapis.com", target, joined(headers), body)
 
 
 def request_of_error(error: Exception) -> Request | None:
@@ -77,9 +76,8 @@ def request_of_error(error: Exception) -> Request | None:
 def request_of_upload(method: str, address: str, headers: Mapping[str, Any], content: bytes | None) -> Request:
     """Return the request with this method, URL (`address`), headers and body; `content` None is an unknown body."""
     url = urlsplit(address)
-    lowered = {name.lower(): str(value) for name, value in headers.items()}
     target = url._replace(scheme="", netloc="", fragment="").geturl()
-    return Request(method, url.netloc, target, lowered, content, url.scheme)
+    return Request(method, url.netloc, target, joined(headers), content, url.scheme)
 
 
 def request_of(request: Any) -> Request:

@@ -14,7 +14,7 @@ except ImportError as error:
 from forbear.clients.requests.port import RequestsPort
 from forbear.clients.requests.response import attach_report, continued, read
 from forbear.exchange.http.drive import drive
-from forbear.exchange.http.options import BUFFER, HttpOptions, key_of
+from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -39,10 +39,8 @@ class RetryAdapter(HTTPAdapter):
       `forbear.http.request.Request`.
     - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
       {"https://api.example.com": [429]}, or instead of the statuses a function of status and headers.
-    - `idempotency`: the header by which some hosts drop duplicates, a `forbear.IdempotencyKey`. A write to them that
-      carries it may be repeated.
-    - `idempotency_header`: the same for all hosts that no service knows, by the name of the header, such as
-      "Idempotency-Key". Every write gets a new key.
+    - `idempotency`: the header by which an API drops duplicates, and the API's origins, a `forbear.IdempotencyKey`. A
+      write to them that carries it may be repeated.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     Everything else is as in HTTPAdapter, whose own `max_retries` is off: two layers of retries multiply.
@@ -65,15 +63,12 @@ class RetryAdapter(HTTPAdapter):
         safe: "Safe" = (),
         not_executed: "NotExecuted | None" = None,
         idempotency: "IdempotencyKey | None" = None,
-        idempotency_header: str | None = None,
         buffer: int = BUFFER,
         pool_connections: int = 10,
         pool_maxsize: int = 10,
         pool_block: bool = False,
     ) -> None:
-        self._options = HttpOptions(
-            policy, key_of(idempotency, idempotency_header), buffer, vouch=Vouch(safe, not_executed)
-        )
+        self._options = HttpOptions(policy, idempotency, buffer, vouch=Vouch(safe, not_executed))
         super().__init__(pool_connections, pool_maxsize, max_retries=0, pool_block=pool_block)
 
     def send(

@@ -151,6 +151,8 @@ class RequestsPort(HttpCall):
         if send.is_original and self._token is None and not body.once:
             return request
         varied: Any = request.copy()
+        for name in [name for name in varied.headers if isinstance(name, bytes)]:  # `_adjust` finds only text
+            varied.headers[name.decode("latin-1")] = varied.headers.pop(name)
         if send.skip is None:
             varied.body = None
         elif send.skip or body.once:

@@ -12,7 +12,11 @@ from forbear.exchange.http.options import HttpOptions, is_signed, new_token
 from forbear.exchange.http.responses import is_read_at_once, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Send
 from forbear.http.patterns import is_for_its_host
-from forbear.http.request import READS, Request
+from forbear.http.request import READS, Request, joined
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.http.patterns import Origin
 
 
 class HttpCall(ABC):
@@ -36,7 +40,7 @@ class HttpCall(ABC):
         self._options = options
         self._method = method
         self._exchange: Exchange | None = None
-        self.is_plain = plain and options.is_plain and not options.adds_token(method, *self._target())
+        self.is_plain = plain and options.is_plain and not self._adds_token()
 
     @abstractmethod
     def _target(self) -> tuple[str, str]:
@@ -96,6 +100,19 @@ class HttpCall(ABC):
             seen.clear()
             seen.update(response.headers)
 
+    def _adds_token(self) -> bool:
+        """Return whether the request gets an idempotency token if it has none of its own; False for a read."""
+        if self._method in READS:
+            return False
+        service = self._options.resolve(*self._target())[1]
+        key = self._options.key_for(service, self._origin)
+        return service.token_header is not None if key is None else key.add
+
+    def _origin(self) -> "Origin":
+        host, target = self._target()
+        scheme, port = self._scheme_and_port()
+        return Request(self._method, host, target, scheme=scheme, port=port).origin
+
     def _adjust(self, headers: MutableMapping[str, str], send: Send) -> None:
         """Change the caller's `headers`, in place, into those of `send`; add the idempotency token if there is one."""
         if self._token is not None:
@@ -111,11 +128,12 @@ class HttpCall(ABC):
         options, method, headers = self._options, self._method, self._headers()
         host, target = self._target()
         policy, service = options.resolve(host, target)
-        key = None if method in READS else options.key_for(service, host)
+        key = None if method in READS else options.key_for(service, self._origin)
         name = None if method in READS else service.token_header if key is None else key.header
-        if name is not None and key is None and is_signed(target, headers.get("authorization", "")):
+        lines = {} if name is None else joined(headers)
+        if name is not None and key is None and is_signed(target, lines.get("authorization", "")):
             name = None
-        own = None if name is None else headers.get(name)
+        own = None if name is None else lines.get(name.lower())
         adds = own is None and (key is None or key.add)
         self._token = (name, new_token()) if name is not None and adds else None
         if self._token is None and not (own or "").strip():
@@ -123,9 +141,10 @@ class HttpCall(ABC):
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
         describe = partial(_described, method, host, target, headers, content, *self._scheme_and_port())
-        if key is not None and key.hosts is not None and not is_for_its_host(describe()):
+        if key is not None and not is_for_its_host(describe()):
             key = None
-        return Exchange(policy, service, describe, body, self.start, key=key, vouch=options.vouch)
+        new = self._token is not None
+        return Exchange(policy, service, describe, body, self.start, key=key, is_new_key=new, vouch=options.vouch)
 
 
 def _described(
@@ -137,9 +156,4 @@ def _described(
     scheme: str,
     port: int | None,
 ) -> Request:
-    lowered = {_text(name).lower(): _text(value) for name, value in headers.items()}
-    return Request(method, host, target, lowered, content, scheme, port)
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else value
+    return Request(method, host, target, joined(headers), content, scheme, port)

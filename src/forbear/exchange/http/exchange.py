@@ -38,15 +38,16 @@ class Exchange:
     again; None means that the caller gets the error or the response. The request is classified on the first failure,
     not before. `describe` returns the request in the form to classify. It must not refer to the exchange: that would
     make each request a cycle for the garbage collector. `key` is the header by which the API drops duplicates, None if
-    the request does not carry one. `vouch` is the word of the adapter's user. `cure` is what to do instead where the
-    adapter takes no such word.
+    the request does not carry one. `is_new_key` is True if forbear made its value for this request. `vouch` is the word
+    of the adapter's user. `cure` is what to do instead where the adapter takes no such word.
 
     A chunk of a resumable upload gets the policy's full limits at its first failure, and again whenever its session has
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_key", "_vouch",
-                 "_cure", "_started", "_request", "_run", "_judgement", "_session", "_spending")  # fmt: skip
+    __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_key",
+                 "_is_new_key", "_vouch", "_cure", "_started", "_request", "_run", "_judgement", "_session",
+                 "_spending")  # fmt: skip
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Exchange:
         start: Start,
         *,
         key: IdempotencyKey | None = None,
+        is_new_key: bool = False,
         vouch: Vouch = NO_VOUCH,
         cure: str | None = None,
     ) -> None:
@@ -72,6 +74,7 @@ class Exchange:
         self._vouch = vouch
         self._cure = cure
         self._key = key
+        self._is_new_key = is_new_key
         self._request: Request | None = None
         self._run: Run | None = None
         self._judgement: Judgement | None = None
@@ -316,7 +319,8 @@ class Exchange:
         """Return the user's verdict on a failed response, None if the user has none.
 
         The verdict of `on_result` counts first. NOT_EXECUTED follows from a status in `not_executed`. A 409 may say
-        that the key of this request is in use, and is then TRANSIENT.
+        that the key of this request is in use, and is then TRANSIENT. A new key is in use only after an attempt whose
+        outcome is unknown.
         """
         judgement = self.judgement
         verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
@@ -326,7 +330,7 @@ class Exchange:
             return NOT_EXECUTED
         if self._key is not None and status == IN_USE and judgement.refused is None:
             in_doubt = self._run is not None and self._run.in_doubt
-            return TRANSIENT if in_doubt or self._key.hosts is not None else None
+            return TRANSIENT if in_doubt or not self._is_new_key else None
         return None
 
     def _begun(self, started: float) -> Run:

@@ -5,7 +5,6 @@ from forbear.core.record import Record
 from forbear.exchange.call import check_word, refuse_for_clients
 from forbear.http import bodies
 from forbear.http.idempotency import IdempotencyKey
-from forbear.http.request import READS
 from forbear.http.vouch import NO_VOUCH, Vouch
 from forbear.policy import Policy
 from forbear.services import registry
@@ -13,6 +12,9 @@ from forbear.services.rfc9110 import RFC9110
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from forbear.http.patterns import Origin
     from forbear.http.request import HttpService
 
 
@@ -25,8 +27,8 @@ class HttpOptions(Record):
     - `policy`: None uses the recommended policy of each request's service. A policy of a service
       (`cloud_storage.policy`) applies to every host, emulators included. Any other policy brings its limits and
       backoff; known hosts keep their tables.
-    - `key`: the header by which some hosts drop duplicates. A mutation that carries it is repeatable. It does not apply
-      to known services: they have a header of their own, or none.
+    - `key`: the header by which some origins drop duplicates. A mutation that carries it is repeatable. It does not
+      apply to known services: they have a header of their own, or none.
     - `buffer`: the bytes that are kept of a body that can be read only once, 8 MiB by default.
     - `service`: the service of unknown hosts, by default RFC 9110.
     - `vouch`: the user's word on requests and responses, from `safe` and `not_executed`.
@@ -49,8 +51,7 @@ class HttpOptions(Record):
         vouch: Vouch = NO_VOUCH,
     ) -> None:
         check_policy(policy)
-        if key is not None and key.hosts is not None:
-            _check_hosts(key.hosts)
+        _check_key(key)
         check_word("safe", vouch.safe)
         for word in vouch.not_executed.values():
             check_word("not_executed", word)
@@ -75,52 +76,33 @@ class HttpOptions(Record):
         policy = self.policy or registry.recommended(host, path)
         return policy, policy.service or registry.find(host, path) or self.service
 
-    def adds_token(self, method: str, host: str, target: str) -> bool:
-        """Return whether a request without an idempotency token of its own gets one.
+    def key_for(self, service: "HttpService", origin: "Callable[[], Origin]") -> IdempotencyKey | None:
+        """Return the key by which the API at `origin` drops duplicates, None unless the user named it for this origin.
 
-        `target` is the path and query. False for a GET, HEAD, OPTIONS or TRACE.
-        """
-        if method in READS:
-            return False
-        service = self.resolve(host, target)[1]
-        key = self.key_for(service, host)
-        return service.token_header is not None if key is None else key.add
-
-    def key_for(self, service: "HttpService", host: str) -> IdempotencyKey | None:
-        """Return the key by which `host` drops duplicates, None unless the user named it for this host.
-
-        Only hosts that no service knows, for which RFC 9110 stands, have one.
+        Only what no service knows, for which RFC 9110 stands, has one. `origin` is called only if there is a key.
         """
         key = self.key
-        return key if key is not None and service == RFC9110 and key.is_for(host) else None
+        return key if key is not None and service == RFC9110 and key.is_for(origin()) else None
 
 
-def key_of(idempotency: IdempotencyKey | None, idempotency_header: str | None) -> IdempotencyKey | None:
-    """Return the key of an adapter's two options; `idempotency_header` means a new key for every unknown host.
+def _check_key(key: object) -> None:
+    """Raise TypeError for a key that is neither an IdempotencyKey nor None.
 
-    TypeError for wrong values, and if both are given.
+    Raises ValueError for a host of a service that forbear knows: its own rules apply there.
     """
-    if idempotency is not None and not isinstance(idempotency, IdempotencyKey):
-        raise TypeError(f"`idempotency` must be a forbear.IdempotencyKey or None, got {idempotency!r}")
-    if idempotency_header is None:
-        return idempotency
-    if idempotency is not None:
-        raise TypeError("give either `idempotency` or `idempotency_header`, not both")
-    try:
-        return IdempotencyKey(idempotency_header, None, add=True)
-    except TypeError:
+    if key is None:
+        return
+    if not isinstance(key, IdempotencyKey):
         raise TypeError(
-            f"`idempotency_header` must be the name of a header or None, got {idempotency_header!r}"
-        ) from None
-
-
-def _check_hosts(hosts: frozenset[str]) -> None:
-    """Raise ValueError for a host of a service that forbear knows: its own rules apply there."""
-    for host in hosts:
+            "`idempotency` must be a forbear.IdempotencyKey, which names the header and where the API honours it, "
+            'such as IdempotencyKey("Idempotency-Key", "https://api.example.com", add=True), or None; '
+            f"got {key!r}"
+        )
+    for host in key.hosts:
         service = registry.find(host, "/")
         if service is not None:
             raise ValueError(
-                f"`hosts` must not name hosts of services that forbear knows; "
+                f"`origins` must not name services that forbear knows; "
                 f"{host!r} is one of {service.name}, whose tables say what may be repeated"
             )
 
