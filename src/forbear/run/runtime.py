@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
-    from typing import SupportsIndex
 
     from trio import CancelScope
 
@@ -97,7 +96,10 @@ class Runtime:
 
     monotonic = staticmethod(time.monotonic)
     now = staticmethod(time.time)
-    sleep = staticmethod(time.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep for so many seconds, by the `time.sleep` that gevent or eventlet may have replaced since the import."""
+        time.sleep(seconds)
 
     @cached_property
     def random(self) -> "Callable[[], float]":
@@ -168,9 +170,9 @@ class FastClock(Runtime):
         """Return the wall clock in epoch seconds; it was right when the runtime was made, and has run fast since."""
         return self._began + (Runtime.monotonic() - self._began_at) * self.factor
 
-    def sleep(self, seconds: "SupportsIndex | float") -> None:
+    def sleep(self, seconds: float) -> None:
         """Sleep for so many fast seconds."""
-        Runtime.sleep(float(seconds) / self.factor)
+        super().sleep(seconds / self.factor)
 
     def sleep_unless(self, events: "tuple[StopEvent, ...]", seconds: float) -> None:
         """Sleep for so many fast seconds, or until one of the `events` is set."""

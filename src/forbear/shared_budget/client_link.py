@@ -1,7 +1,7 @@
 """`ClientLink`: the same as `SocketLink` over a client object of redis-py or valkey-py, in a thread."""
 
-from queue import SimpleQueue
-from threading import Event, Thread
+import queue  # gevent and eventlet replace what is in these modules, perhaps after this import
+import threading
 from typing import Any
 
 from forbear.core.check import is_mapping
@@ -26,14 +26,14 @@ class ClientLink:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._stuck: list[Thread] = []  # each hangs in a command that was given up
+        self._stuck: list[threading.Thread] = []  # each hangs in a command that was given up
         self._reset()
 
     def _reset(self) -> None:
-        self._commands: SimpleQueue[Command | None] = SimpleQueue()
-        self._arrived: SimpleQueue[object] = SimpleQueue()
-        self._woken = Event()
-        self._worker: Thread | None = None
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self._woken = threading.Event()
+        self._worker: threading.Thread | None = None
         self._due = 0  # responses still to come
 
     def send(self, command: Command, now: float) -> None:
@@ -42,7 +42,8 @@ class ClientLink:
             self._stuck = [thread for thread in self._stuck if thread.is_alive()]
             if len(self._stuck) >= _MOST_STUCK:
                 raise LinkFailed(f"the client still waits for {_MOST_STUCK} answers; give it a socket_timeout")
-            worker = Thread(
+            self._reset()  # a link may be older than a `patch_all()`
+            worker = threading.Thread(
                 target=_work,
                 args=(self._client, self._commands, self._arrived, self._woken),
                 name="forbear-shared-budget",
@@ -81,7 +82,12 @@ class ClientLink:
         self._reset()
 
 
-def _work(client: Any, commands: "SimpleQueue[Command | None]", arrived: "SimpleQueue[object]", woken: Event) -> None:
+def _work(
+    client: Any,
+    commands: "queue.SimpleQueue[Command | None]",
+    arrived: "queue.SimpleQueue[object]",
+    woken: threading.Event,
+) -> None:
     """Send the commands by `client` until None comes, without any retry of forbear's."""
     with disabled():
         while (command := commands.get()) is not None:

@@ -4,8 +4,8 @@ import errno
 import os
 import select
 import socket
+import threading
 from contextlib import suppress
-from threading import Thread
 from typing import Any
 
 from forbear.core.redact import redact
@@ -33,7 +33,7 @@ class SocketLink:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._addresses: list[tuple[int, Any]] = []  # addresses left to try
-        self._resolver: Thread | None = None
+        self._resolver: threading.Thread | None = None
         self._resolved: list[list[tuple[int, Any]] | OSError] = []
         self._socket: socket.socket | None = None
         self._written = False  # some byte has left
@@ -154,7 +154,7 @@ class SocketLink:
             except (OSError, UnicodeError) as error:
                 resolved.append(error if isinstance(error, OSError) else OSError(str(error)))
 
-        self._resolver = Thread(target=look_up, name="forbear-shared-budget-dns", daemon=True)
+        self._resolver = threading.Thread(target=look_up, name="forbear-shared-budget-dns", daemon=True)
         try:
             self._resolver.start()
         except RuntimeError as error:  # the interpreter is about to end

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from heapq import heappop, heappush
 from itertools import count
 from threading import Lock
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING
 
 from forbear.core import check
 from forbear.run.runtime import Runtime, current, expired, in_trio
@@ -184,7 +184,7 @@ class VirtualRuntime(Runtime):
         """Return the virtual wall clock in seconds since the epoch."""
         return self.time.now
 
-    def sleep(self, seconds: SupportsIndex | float) -> None:
+    def sleep(self, seconds: float) -> None:
         """Record a wait in `slept`, and move the clock on by it."""
         if seconds is WAITED:
             return

@@ -184,7 +184,7 @@ class _StorageThread:
 
 
 _threads: dict[Settings, _StorageThread] = {}
-_lock = threading.Lock()
+_lock = threading.RLock()  # one thread's greenlets enter it together: starting a thread lets others run
 
 
 def _run_in_thread(settings: Settings, work: Callable[[Storage], Coroutine[Any, Any, _T]]) -> _T:
@@ -233,7 +233,7 @@ def _forked() -> None:
     A thread of the parent may have held the lock, and the child has none of the threads.
     """
     global _lock  # noqa: PLW0603
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _threads.clear()
 
 

@@ -19,8 +19,6 @@ from forbear.run.runtime import AttemptTimeout, Runtime, current
 from forbear.run.state import Run
 
 if TYPE_CHECKING:
-    from typing import SupportsIndex
-
     from forbear.protocols import Backoff
 
 
@@ -146,7 +144,7 @@ class _WakingRuntime(Runtime):
         runtime = current.get()
         self.monotonic, self.now, self.random = runtime.monotonic, runtime.now, runtime.random
 
-    def sleep(self, seconds: "SupportsIndex | float") -> None:
+    def sleep(self, seconds: float) -> None:
         """Wait for so many seconds, or raise _Interrupted for the signal that ends the wait early.
 
         Ctrl-Z suspends this process, and its time counts for the wait.

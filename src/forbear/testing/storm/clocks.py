@@ -98,9 +98,7 @@ def _shifting(name: str) -> Callable[[], float]:
 FAKES: dict[str, Callable[..., Any]] = {name: _sleep if name == "sleep" else _shifting(name) for name in REAL}
 """The functions that stand for those of `time`."""
 
-_runtime_fakes = {name: staticmethod(FAKES[real]) for name, real in {"now": "time", "sleep": "sleep"}.items()} | {
-    "monotonic": staticmethod(FAKES["monotonic"])
-}
+_runtime_fakes = {"now": staticmethod(FAKES["time"]), "monotonic": staticmethod(FAKES["monotonic"])}
 
 
 def _shift_functions(undo: ExitStack) -> None:
