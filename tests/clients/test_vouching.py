@@ -281,7 +281,7 @@ def test_a_redirect_elsewhere_loses_the_key(flavour: Flavour, status: int) -> No
     """Neither the new key nor its promise goes to an origin that the user did not name, be it another port."""
     with Wire(BUSY, FINE) as other, Wire(reply(status, b"", f"Location: {other.url}/pay")) as wire:
         transport = flavour.transport(idempotency=forbear.IdempotencyKey("X-Key", wire.url, add=True))
-        client = {} if flavour.name in ("requests", "aiohttp") else {"client": {"follow_redirects": True}}
+        client: Any = {} if flavour.name in ("requests", "aiohttp") else {"client": {"follow_redirects": True}}
         assert flavour.call(transport, "POST", wire.url, content=b"x", **client).status == 503
         assert [(seen.method, seen.header("x-key")) for seen in other.seen] == [("POST", None)]
 

@@ -11,7 +11,6 @@ from types import CodeType, FrameType
 from typing import Any
 
 from google.api_core.exceptions import RetryError
-from google.cloud.storage.retry import ConditionalRetryPolicy
 
 
 def _variable(module: str, function: str, name: str) -> tuple[CodeType, str]:
@@ -36,8 +35,6 @@ _CALL, _CALL_RETRY = _variable("google.cloud.storage._http", "Connection.api_req
 _MEDIA, _MEDIA_RETRY = _variable(
     "google.cloud.storage._media.requests._request_helpers", "wait_and_retry", "retry_strategy"
 )
-_KEY_UPDATE, _KEY = _variable("google.cloud.storage.hmac_key", "HMACKeyMetadata.update", "self")
-_, _KEY_RETRY = _variable("google.cloud.storage.hmac_key", "HMACKeyMetadata.update", "retry")
 # Both variables of a call are None where `retry=` is None, and where a conditional policy does not apply.
 _LOOP, _LOOP_ERRORS = _variable("google.api_core.retry.retry_unary", "retry_target", "error_list")
 
@@ -47,16 +44,14 @@ class Caller:
 
     `sends_once` is True if the call's retries are off: its `retry=` is None, or a condition that does not hold. `ended`
     is the RetryError by which the previous attempt of Google's loop around the call ended, if it ended so, else None.
-    Such a loop goes on only if its predicate accepts every error. `etag` is that of the HMAC key which the call
-    updates: the client does not send it, although it is a condition of the update. Without such a call on the stack
-    they are False and None.
+    Such a loop goes on only if its predicate accepts every error. Without such a call on the stack they are False and
+    None.
     """
 
-    __slots__ = ("ended", "etag", "sends_once")
+    __slots__ = ("ended", "sends_once")
 
     def __init__(self) -> None:
         self.sends_once = False
-        self.etag: str | None = None
         self.ended: RetryError | None = None
         ended: RetryError | None = None
         frame: FrameType | None = sys._getframe(1)
@@ -65,25 +60,8 @@ class Caller:
             if code is _CALL or code is _MEDIA:
                 self.sends_once = not frame.f_locals[_CALL_RETRY if code is _CALL else _MEDIA_RETRY]
                 self.ended = ended
-                if code is _CALL:
-                    self._read_key(frame)
                 return
             if code is _LOOP:  # the call's own, or one around the caller's use of the session, which does not matter
                 errors = frame.f_locals[_LOOP_ERRORS]
                 ended = errors[-1] if errors and isinstance(errors[-1], RetryError) else None
             frame = frame.f_back
-
-    def _read_key(self, call: FrameType) -> None:
-        """Set `etag` if the frame `call` belongs to the update of an HMAC key; a retry may then depend on it."""
-        middle = call.f_back  # the client's method that makes any PUT
-        frame = None if middle is None else middle.f_back
-        if frame is None or frame.f_code is not _KEY_UPDATE:
-            return
-        variables = frame.f_locals
-        retry, etag = variables[_KEY_RETRY], variables[_KEY].etag
-        if isinstance(etag, str) and etag:
-            self.etag = etag
-            if isinstance(retry, ConditionalRetryPolicy):
-                data = {"state": variables[_KEY].state, "etag": etag}
-                untyped: Any = retry
-                self.sends_once = not untyped.get_retry_policy_if_conditions_met(query_params={}, data=data)

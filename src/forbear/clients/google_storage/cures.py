@@ -19,7 +19,6 @@ CURES = {
     "storage.objects.rewrite": _REPLACES,
     "storage.objects.setIamPolicy": _POLICY,
     "storage.objects.update": "pass if_metageneration_match=blob.metageneration",
-    "storage.projects.hmacKeys.update": "call reload() on the key before, which gives it an etag, and use `install`",
 }
 """The cures by operation; other operations have no argument of the client that would help."""
 

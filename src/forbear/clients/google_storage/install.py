@@ -5,9 +5,7 @@ do not multiply, and unsafe requests are not repeated. A call whose retries are 
 of the plain client.
 """
 
-import json
 from collections.abc import Iterator
-from contextlib import suppress
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -49,9 +47,6 @@ def install(client: C, policy: Policy | None = None) -> C:
     condition does not hold. Its errors are those of the plain client. With any other `retry=`, `policy` decides, and
     Google's loops end after their first attempt. Giving up raises a `google.api_core.exceptions.RetryError` whose
     `cause` is the original error, with a note and a report. Errors that no loop would repeat are raised unchanged.
-
-    The update of an HMAC key sends the etag of the key, if that is loaded. With it, the update may be repeated. A key
-    that another client changed is not overwritten (412).
 
     Raises TypeError for the policy of another service, for another client, and for a client whose session has its own
     adapters (mutual TLS). Raises ImportError for a version of google-cloud-storage that keeps `retry=` elsewhere.
@@ -120,8 +115,6 @@ class _Adapter(RetryAdapter):
         that ended so, its RetryError is raised again and nothing is sent.
         """
         caller = self._caller()
-        if caller.etag is not None:
-            request = _with_etag(request, caller.etag)
         if caller.sends_once:
             return RetryAdapter.send(self._once(), request, stream, timeout, verify, cert, proxies)
         if caller.ended is not None:
@@ -166,18 +159,6 @@ def _read(pieces: Iterator[Any]) -> Iterator[Any]:
     except _BROKEN as error:
         inner = error.args[0] if error.args else None  # of which requests made this one
         raise _given_up(error, report(error) or report(inner)) from error
-
-
-def _with_etag(request: requests.PreparedRequest, etag: str) -> requests.PreparedRequest:
-    """Return a copy of a request whose JSON body has the `etag`; the request itself if it has one, or is no JSON."""
-    with suppress(TypeError, ValueError):
-        fields: dict[str, Any] = json.loads(request.body or b"")
-        if "etag" not in fields:
-            changed: Any = request.copy()
-            changed.prepare_body(json.dumps({**fields, "etag": etag}), None)
-            updated: requests.PreparedRequest = changed
-            return updated
-    return request
 
 
 def _with_cure(report: Report | None, request: requests.PreparedRequest) -> Report | None:
