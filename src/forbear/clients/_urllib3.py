@@ -10,9 +10,13 @@ from types import TracebackType
 from typing import Any
 
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
+from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
 
 _TUNNEL = "Tunnel connection failed: "
+
+_NO_CONNECTION = "Failed to establish a new connection: "
+"""The words after which the reason stands, and before which the host."""
 
 _OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
 """The functions of urllib3's pool that run before a request: take a connection, open the tunnel, shake hands."""
@@ -51,7 +55,7 @@ class Urllib3Errors:
         unknown): any later connection error, and an error of `wrapping` that wraps none of urllib3, as other adapters
         and mocks raise it. PERMANENT: an untrusted certificate, a TLS setting that urllib3 refuses,
         and every error that is not one of the connection. A tunnel that the proxy refuses is PERMANENT unless its
-        status is worth a retry.
+        status is worth a retry, or a SOCKS proxy refuses it for a passing reason.
         """
         import ssl
 
@@ -63,6 +67,9 @@ class Urllib3Errors:
             return TRANSIENT if isinstance(error, self._wrapping) and not _has(causes, self._all) else PERMANENT
         if not _was_opening(causes):
             return TRANSIENT
+        socks = next((cause for cause in causes if _is_of_socks(cause)), None)
+        if socks is not None:
+            return verdict_of_refusal(str(socks).partition(_NO_CONNECTION)[2])
         status = next(filter(None, map(_refusal, causes)), None)
         return NOT_EXECUTED if status is None or status in TRANSIENT_STATUSES else PERMANENT
 
@@ -95,6 +102,16 @@ def _refusal(cause: BaseException) -> int | None:
         return None
     status = text.removeprefix(_TUNNEL)[:3]
     return int(status) if status.isdecimal() else 0
+
+
+def _is_of_socks(cause: BaseException) -> bool:
+    """Return whether urllib3 raised an error while it opened a connection by PySocks."""
+    trace = cause.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__") == "urllib3.contrib.socks":
+            return True
+        trace = trace.tb_next
+    return False
 
 
 def _was_opening(causes: list[BaseException]) -> bool:

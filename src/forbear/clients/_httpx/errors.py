@@ -9,6 +9,7 @@ from forbear.clients._given_up import GivenUp
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.drive import Reader
+from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
 
 _REFUSED_STREAM = 7
@@ -66,8 +67,8 @@ class HttpxLibrary:
     def verdict(self, error: Exception) -> Verdict:
         """Return the verdict on an error raised before a response began; `exchange.begun` corrects a later one.
 
-        - NOT_EXECUTED: no connection could be opened, or none was free in time. A proxy did not open its tunnel for a
-          passing reason. Or the server did not process the HTTP/2 stream.
+        - NOT_EXECUTED: no connection could be opened, or none was free in time. A proxy, of HTTP or SOCKS, did not open
+          its tunnel for a passing reason. Or the server did not process the HTTP/2 stream.
         - TRANSIENT (outcome unknown): the connection broke or timed out otherwise.
         - PERMANENT: every other error, an untrusted certificate and a tunnel that the proxy refuses for good included.
 
@@ -75,6 +76,8 @@ class HttpxLibrary:
         """
         if isinstance(error, self.unsent):
             return PERMANENT if _is_untrusted(error) else NOT_EXECUTED
+        if _is_of_socks(error):
+            return verdict_of_refusal(str(error))
         if isinstance(error, self.proxy):  # its text begins with the status of the proxy
             status = str(error)[:3]
             return NOT_EXECUTED if status.isdecimal() and int(status) in TRANSIENT_STATUSES else PERMANENT
@@ -141,14 +144,23 @@ def _is_before_tunnel(error: Exception) -> bool:
 
     The traceback shows it: httpcore keeps that state in the object whose method raised the error.
     """
+    frames = _frames(error, ".http_proxy")
+    return any(getattr(frame.f_locals.get("self"), "_connected", None) is False for frame in frames)
+
+
+def _is_of_socks(error: Exception) -> bool:
+    """Return whether an error was raised while a SOCKS proxy was asked for a connection, so before the request."""
+    return any(frame.f_code.co_name == "_init_socks5_connection" for frame in _frames(error, ".socks_proxy"))
+
+
+def _frames(error: Exception, module: str) -> Iterator[FrameType]:
+    """Yield the frames, in the tracebacks of an error and its causes, of a module whose name ends so."""
     for cause in _causes(error):
         trace = cause.__traceback__
         while trace is not None:
             frame, trace = trace.tb_frame, trace.tb_next
-            module: str = frame.f_globals.get("__name__", "")
-            if module.endswith(".http_proxy") and getattr(frame.f_locals.get("self"), "_connected", None) is False:
-                return True
-    return False
+            if frame.f_globals.get("__name__", "").endswith(module):
+                yield frame
 
 
 def _is_reset_while_sending(error: Exception) -> bool:

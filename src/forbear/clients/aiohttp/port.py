@@ -3,6 +3,7 @@
 An error proves NOT_EXECUTED only if aiohttp raised it while it opened the connection of this very request.
 """
 
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from types import TracebackType
@@ -26,6 +27,7 @@ from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.responses import FirstResult
 from forbear.exchange.http.send import AsyncOnce, Body, Send
 from forbear.http.ranges import coding
+from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.run.runtime import within
 
@@ -37,7 +39,7 @@ _LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionEr
 def verdict_of(error: Exception) -> Verdict:
     """Return the verdict on an error, by its class, its cause and the function that raised it.
 
-    NOT_EXECUTED: no connection was opened, or a proxy refused the tunnel with a status worth a retry. TRANSIENT
+    NOT_EXECUTED: no connection was opened, or a proxy refused the tunnel for a passing reason. TRANSIENT
     (outcome unknown): the connection or the body broke, or the response cannot be parsed. PERMANENT: an untrusted
     certificate, the end of the session's `total` timeout, a body that cannot be decoded, and every other error.
     """
@@ -45,6 +47,8 @@ def verdict_of(error: Exception) -> Verdict:
         return PERMANENT  # a certificate stays what it is, and the session's `total` timeout is over for good
     if isinstance(error, _UNSENT):
         return NOT_EXECUTED
+    if _passed(error, "aiohttp_socks.connector", "_wrap_create_connection"):
+        return _verdict_of_socks(error)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return NOT_EXECUTED if error.status in TRANSIENT_STATUSES else PERMANENT
     if isinstance(error.__cause__, ContentEncodingError):
@@ -52,6 +56,16 @@ def verdict_of(error: Exception) -> Verdict:
     if isinstance(error, _LOST) or isinstance(error.__cause__, HttpProcessingError):
         return NOT_EXECUTED if _passed(error, "aiohttp.connector", "connect") else TRANSIENT
     return PERMANENT
+
+
+def _verdict_of_socks(error: Exception) -> Verdict:
+    """Return the verdict on an error that aiohttp-socks raised while it opened a connection."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return PERMANENT
+    if isinstance(error, OSError | EOFError):  # the proxy cannot be reached, or hung up
+        return NOT_EXECUTED
+    is_of_proxy = type(error).__module__.startswith("aiohttp_socks")
+    return verdict_of_refusal(str(error)) if is_of_proxy else PERMANENT
 
 
 def is_of_another_request(error: Exception) -> bool:
