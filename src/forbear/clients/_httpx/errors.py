@@ -56,6 +56,8 @@ class HttpxLibrary:
         self.broken = module.RemoteProtocolError
         self.proxy = module.ProxyError
         self.RequestBody: Any = type("RequestBody", (_RequestBody, module.SyncByteStream), {})
+        self.Begun: Any = type("Begun", (_Begun, module.SyncByteStream), {})
+        self.AsyncBegun: Any = type("AsyncBegun", (_Begun, module.AsyncByteStream), {})
         begin = {"__slots__": (), "__iter__": _beginning(module.Response.read)}
         self.ResponseBody: Any = type("ResponseBody", (Reader, module.SyncByteStream), begin)
         self.AsyncRequestBody: Any = type("AsyncRequestBody", (_RequestBody, module.AsyncByteStream), {})
@@ -119,6 +121,31 @@ class _RequestBody:
         return self._chunks(self._skip)
 
     __aiter__ = __iter__  # where `chunks` returns an async iterator
+
+
+class _Begun:
+    """The body of a response of which the chunks `head` were read; the others come from `rest`, an iterator.
+
+    `close` closes the stream that `rest` comes from.
+    """
+
+    def __init__(self, head: list[bytes], rest: Any, close: Callable[[], Any]) -> None:
+        self._head = head
+        self._rest = rest
+        self.close = self.aclose = close
+
+    def __iter__(self) -> Any:
+        return self
+
+    __aiter__ = __iter__
+
+    def __next__(self) -> bytes:
+        chunk: bytes = self._head.pop(0) if self._head else next(self._rest)
+        return chunk
+
+    async def __anext__(self) -> bytes:
+        chunk: bytes = self._head.pop(0) if self._head else await anext(self._rest)
+        return chunk
 
 
 def _causes(error: object) -> Iterator[BaseException]:

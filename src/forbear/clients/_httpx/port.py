@@ -8,9 +8,12 @@ from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.responses import FirstResult
+from forbear.exchange.http.responses import SHOWN, FirstResult
 from forbear.exchange.http.send import AsyncOnce, Body, Fixed, Rendered, Send, streamed
 from forbear.http.bodies import position
+
+_PIECE = 4096
+"""The bytes of a coded body that are decoded at once."""
 
 
 class _Port(HttpCall):
@@ -50,6 +53,25 @@ class _Port(HttpCall):
         """Return the library's RemoteProtocolError with `text`, for a body of the wrong length."""
         error: Exception = self._library.broken(text)
         return error
+
+    def _copy(self, response: Any, content: bytes) -> Any:
+        """Return a copy of a response whose body is `content`, read and decoded; the response if that is too long."""
+        pieces = (content[start : start + _PIECE] for start in range(0, len(content), _PIECE))
+        copy = self._library.module.Response(
+            response.status_code,
+            headers=response.headers,
+            stream=self._library.RequestBody(lambda _: pieces, 0),
+            request=self._request,
+            extensions=response.extensions,
+        )
+        decoded, size = list[bytes](), 0
+        for chunk in copy.iter_bytes():
+            decoded.append(chunk)
+            size += len(chunk)
+            if size > SHOWN:  # a small body may unpack to a large one
+                return response
+        copy._content = b"".join(decoded)  # as its `read` does, which has no limit
+        return copy
 
     def _next(self, send: Send, limit: float | None) -> Any:
         """Return the request to send: the caller's own if nothing is changed, otherwise a changed copy.
@@ -104,6 +126,24 @@ class HttpxPort(_Port):
         """Return an iterator over the body of a response as it arrives, not decoded."""
         return iter(response.stream)
 
+    def shown(self, response: Any) -> Any:
+        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
+        stream, head, size = response.stream, list[bytes](), 0
+        chunks = iter(stream)
+        try:
+            for chunk in chunks:
+                head.append(chunk)
+                size += len(chunk)
+                if size > SHOWN:
+                    response.stream = self._library.Begun(head, chunks, stream.close)
+                    return response
+        finally:
+            if response.stream is stream:
+                stream.close()
+        content = b"".join(head)
+        response.stream = self._library.ByteStream(content)
+        return self._copy(response, content)
+
     def settle(self, response: Any) -> None:
         """Read the whole body of a response into memory and close its stream; from then on its stream is in memory."""
         try:
@@ -143,6 +183,24 @@ class AsyncHttpxPort(_Port):
     def chunks(self, response: Any) -> AsyncIterator[bytes]:
         """Return an async iterator over the body of a response as it arrives, not decoded."""
         return aiter(response.stream)
+
+    async def shown(self, response: Any) -> Any:
+        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
+        stream, head, size = response.stream, list[bytes](), 0
+        chunks = aiter(stream)
+        try:
+            async for chunk in chunks:
+                head.append(chunk)
+                size += len(chunk)
+                if size > SHOWN:
+                    response.stream = self._library.AsyncBegun(head, chunks, stream.aclose)
+                    return response
+        finally:
+            if response.stream is stream:
+                await stream.aclose()
+        content = b"".join(head)
+        response.stream = self._library.ByteStream(content)
+        return self._copy(response, content)
 
     async def settle(self, response: Any) -> None:
         """Read the whole body of a response into memory and close its stream; from then on its stream is in memory."""

@@ -18,7 +18,7 @@ from aiohttp.payload import AsyncIterablePayload, BytesPayload
 from yarl import URL
 
 from forbear.clients.aiohttp.body import Reusable, body_of
-from forbear.clients.aiohttp.response import Continued, Pieces, settled
+from forbear.clients.aiohttp.response import Continued, Pieces, settled, shown
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import AsyncReader
@@ -205,6 +205,10 @@ class AiohttpPort(HttpCall):
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
         """Return an async iterator over the body of a response as it arrives, decoded if it was compressed."""
         return Pieces(response)
+
+    async def shown(self, response: ClientResponse) -> ClientResponse:
+        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
+        return await shown(response)
 
     async def settle(self, response: ClientResponse) -> None:
         """Read the whole body of a response into memory, from which it can be read again."""

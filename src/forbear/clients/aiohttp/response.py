@@ -6,6 +6,7 @@ Everything in aiohttp that reads a body, `response.content` included, waits for 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from copy import copy
 from typing import Any, cast
 
 from aiohttp import ClientPayloadError, ClientResponse, StreamReader
@@ -14,6 +15,7 @@ from aiohttp.base_protocol import BaseProtocol
 from forbear.clients._given_up import GivenUp, given_up
 from forbear.core.report import Report
 from forbear.exchange.http.adrive import AsyncReader
+from forbear.exchange.http.responses import SHOWN
 
 _LIMIT = 64 * 1024
 
@@ -48,11 +50,31 @@ async def settled(response: ClientResponse) -> None:
     except BaseException:
         response.close()
         raise
-    idle, loop = _idle()
-    response.content = StreamReader(idle, _LIMIT, loop=loop)
-    if content:
-        response.content.feed_data(content)
+    response.content = _Fed(content)
     response.content.feed_eof()
+
+
+async def shown(response: ClientResponse) -> ClientResponse:
+    """Return a copy of a response whose body was read; the `content` of both yields it, decoded, from memory.
+
+    `copy.content.read_nowait()` returns all of it. If the body is longer than SHOWN, return the response itself, which
+    yields all of it.
+    """
+    first, body = response.content, bytearray()
+    try:
+        while piece := await first.readany():
+            body += piece
+            if len(body) > SHOWN:
+                response.content = _Begun(bytes(body), first)
+                return response
+    except BaseException:
+        response.close()
+        raise
+    seen = copy(response)
+    for each in (response, seen):
+        each.content = _Fed(bytes(body))
+        each.content.feed_eof()
+    return seen
 
 
 def attach_report(response: ClientResponse, report: Report) -> None:
@@ -61,6 +83,35 @@ def attach_report(response: ClientResponse, report: Report) -> None:
     untyped.__forbear_report__ = report
     if GivenUp not in kind.__mro__:
         untyped.__class__ = given_up(kind)
+
+
+class _Fed(StreamReader):
+    """A body whose bytes begin with `content`, which is in memory."""
+
+    __slots__ = ()
+
+    def __init__(self, content: bytes) -> None:
+        idle, loop = _idle()
+        super().__init__(idle, _LIMIT, loop=loop)
+        if content:
+            self.feed_data(content)
+
+
+class _Begun(_Fed):
+    """A body of which `head` was read from `rest`, which has the others."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, head: bytes, rest: StreamReader) -> None:
+        super().__init__(head)
+        self._rest = rest
+
+    async def _wait(self, func_name: str) -> None:
+        piece = await self._rest.readany()
+        if piece:
+            self.feed_data(piece)
+        else:
+            self.feed_eof()
 
 
 class Continued(StreamReader):

@@ -11,7 +11,7 @@ import requests
 import urllib3
 
 from forbear.clients._urllib3 import Urllib3Errors
-from forbear.clients.requests.response import pieces, settled
+from forbear.clients.requests.response import pieces, settled, shown
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
@@ -129,6 +129,10 @@ class RequestsPort(HttpCall):
     def chunks(self, response: requests.Response) -> Iterator[bytes]:
         """Return an iterator over the body of a response as it arrives, not decoded."""
         return pieces(response)
+
+    def shown(self, response: requests.Response) -> requests.Response:
+        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
+        return shown(response)
 
     def settle(self, response: requests.Response) -> None:
         """Read the whole body of a response into memory, from which it can be read again, and close the response."""

@@ -1,6 +1,7 @@
 """Responses of requests whose body comes from memory, or from a reader that continues it where it breaks."""
 
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -12,6 +13,7 @@ from forbear.clients._given_up import GivenUp
 from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Reader
 from forbear.exchange.http.port import Port
+from forbear.exchange.http.responses import SHOWN
 
 if TYPE_CHECKING:
     from forbear.clients.requests.port import RequestsPort
@@ -59,6 +61,32 @@ def settled(response: requests.Response) -> None:
     finally:
         response.close()
     response.raw = _Raw(response.raw, _File(iter((content,)), lambda: None))
+
+
+def shown(response: requests.Response) -> requests.Response:
+    """Return a copy of a response whose body was read, and can be read from memory in both; both yield it still coded.
+
+    If the body is longer than SHOWN, return the response itself, which yields all of it.
+    """
+    first, head, size = response.raw, list[bytes](), 0
+    rest = pieces(response)
+    try:
+        for piece in rest:
+            head.append(piece)
+            size += len(piece)
+            if size > SHOWN:
+                is_chunked = "transfer-encoding" in response.headers
+                response.raw = _Raw(first, _File(chain(head, rest), first.close, is_chunked=is_chunked))
+                return response
+    except BaseException:
+        response.close()
+        raise
+    response.close()
+    copy = requests.Response.__new__(requests.Response)  # every attribute of a new one is overwritten
+    vars(copy).update(vars(response))
+    for each in (response, copy):
+        each.raw = _Raw(first, _File(iter((b"".join(head),)), lambda: None))
+    return copy
 
 
 def read(port: Port[requests.Response], response: requests.Response) -> None:

@@ -30,9 +30,12 @@ async def drive(port: AsyncSender[R]) -> R:
         while True:
             done, headers = None, _NO_HEADERS
             try:
-                response = await (port.first() if plain else _send(port))
+                response = shown = await (port.first() if plain else _send(port))
                 status = port.status(response)
-                if port.is_read_at_once(response):
+                if not plain and port.is_shown(response):
+                    done, headers = status, port.headers(response)
+                    shown = await port.shown(response)
+                elif port.is_read_at_once(response):
                     done, headers = status, port.headers(response)
                     await port.settle(response)
             except Exception as error:
@@ -43,7 +46,7 @@ async def drive(port: AsyncSender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
-                    delay = await granted(port.exchange.answered(status, port.headers(response), response))
+                    delay = await granted(port.exchange.answered(status, port.headers(response), shown))
                 except BaseException:  # raised by the caller's own `on_result`
                     await port.close(response)
                     raise

@@ -9,7 +9,7 @@ from forbear.core.report import Report
 from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
-from forbear.exchange.http.responses import is_read_at_once, needs_reader
+from forbear.exchange.http.responses import is_read_at_once, is_shown, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Send
 from forbear.http.patterns import is_for_its_host
 from forbear.http.request import READS, Request, joined
@@ -78,6 +78,13 @@ class HttpCall(ABC):
     def is_read_at_once(self, response: Any) -> bool:
         """Return whether to read the body of a response before the next decision: a short success of a write."""
         return is_read_at_once(self._method, self.status(response), response.headers)
+
+    def is_shown(self, response: Any) -> bool:
+        """Return whether to read the body of a response so that `on_result` can judge it: a short one of any status."""
+        policy = self._options.policy
+        if policy is None or not policy.checks_values:
+            return False
+        return is_shown(self._method, self.status(response), response.headers)
 
     def needs_reader(self, response: Any) -> bool:
         """Return whether the caller must read a response's body through a Reader, which notices where it breaks."""

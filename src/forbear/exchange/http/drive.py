@@ -24,9 +24,12 @@ def drive(port: Sender[R]) -> R:
         while True:
             done, headers = None, _NO_HEADERS
             try:
-                response = port.first() if plain else _send(port)
+                response = shown = port.first() if plain else _send(port)
                 status = port.status(response)
-                if port.is_read_at_once(response):
+                if not plain and port.is_shown(response):
+                    done, headers = status, port.headers(response)
+                    shown = port.shown(response)
+                elif port.is_read_at_once(response):
                     done, headers = status, port.headers(response)
                     port.settle(response)
             except Exception as error:
@@ -37,7 +40,7 @@ def drive(port: Sender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
-                    delay = port.exchange.answered(status, port.headers(response), response)
+                    delay = port.exchange.answered(status, port.headers(response), shown)
                 except BaseException:  # raised by the caller's own `on_result`
                     port.close(response)
                     raise

@@ -59,6 +59,10 @@ class _Request(Protocol[R_contra]):
         """Return whether to read the body of a response before the next decision: a short success of a write."""
         ...
 
+    def is_shown(self, response: R_contra) -> bool:
+        """Return whether to read the body of a response so that `on_result` can judge it."""
+        ...
+
     def verdict(self, error: Exception) -> Verdict:
         """Return the verdict on an error of the client: permanent, transient, or proof that nothing was executed."""
         ...
@@ -75,6 +79,13 @@ class Sender(_Request[R], Protocol[R]):
         """Send the request as `send` varies it and return the response.
 
         `limit` is the attempt timeout in seconds, None for none.
+        """
+        ...
+
+    def shown(self, response: R) -> R:
+        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN.
+
+        The body of the response itself can still be read from its start.
         """
         ...
 
@@ -110,6 +121,13 @@ class AsyncSender(_Request[R], Protocol[R]):
         """Send the request as `send` varies it and return the response.
 
         `limit` is the attempt timeout in seconds, None for none.
+        """
+        ...
+
+    async def shown(self, response: R) -> R:
+        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN.
+
+        The body of the response itself can still be read from its start.
         """
         ...
 

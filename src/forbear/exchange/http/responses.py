@@ -17,6 +17,12 @@ WHOLE_OR_PART = (200, 206)
 _SHORT = 64 * 1024
 """The bytes up to which a response is short, and read at once."""
 
+SHOWN = 1024 * 1024
+"""The bytes up to which a body, decoded or not, is read before `on_result` judges its response."""
+
+_ENDLESS = ("text/event-stream", "multipart/x-mixed-replace")
+"""The content types of bodies that go on for as long as the server likes."""
+
 
 def is_bodiless(method: str, status: int) -> bool:
     """Return whether a response ends with its headers, whatever length they say (RFC 9112 §6.3).
@@ -36,6 +42,16 @@ def is_read_at_once(method: str, status: int, headers: Mapping[str, str]) -> boo
         return False
     length = number(headers.get("content-length", ""))
     return length is not None and length <= _SHORT
+
+
+def is_shown(method: str, status: int, headers: Mapping[str, str]) -> bool:
+    """Return whether to read the body of a response before `on_result` judges it, unless it turns out to be long.
+
+    Not if its Content-Length is above SHOWN, nor if it is a stream of events. `headers` must find names in any case.
+    """
+    if is_bodiless(method, status) or headers.get("content-type", "").strip().lower().startswith(_ENDLESS):
+        return False
+    return (number(headers.get("content-length", "")) or 0) <= SHOWN
 
 
 def is_continued(method: str, status: int) -> bool:
