@@ -42,6 +42,51 @@ def kind(request: pytest.FixtureRequest) -> Kind:
     return KINDS[request.param]
 
 
+@pytest.fixture
+def covered(kind: Kind) -> Iterator[Kind]:
+    """A scope that is open for a test."""
+    with kind.opened():
+        assert kind.seen()
+        yield kind
+    assert not kind.seen()
+
+
+@contextmanager
+def _opened(kind: Kind) -> Iterator[None]:
+    with kind.opened():
+        yield
+
+
+@pytest.fixture
+async def acovered(kind: Kind, anyio_backend: str) -> AsyncIterator[Kind]:
+    """The same in async code, through a context manager of the user's own."""
+    with _opened(kind):
+        assert await kind.aseen()
+        yield kind
+    assert not kind.seen()
+
+
+def test_a_fixture_covers_its_tests(covered: Kind) -> None:
+    """A fixture is a generator, but its consumer is the test, with all threads and contexts that it has."""
+    seen = [covered.seen(), contextvars.Context().run(covered.seen)]
+    thread = threading.Thread(target=lambda: seen.append(covered.seen()))
+    thread.start()
+    thread.join()
+    assert seen == [True] * 3
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_an_async_fixture_covers_its_tests(acovered: Kind, anyio_backend: str) -> None:
+    """The same in async code, on both loops."""
+    assert await acovered.aseen()
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_a_fixture_covers_async_tests(covered: Kind, anyio_backend: str) -> None:
+    """Whether the loop runs already when the fixture begins, or not."""
+    assert await covered.aseen()
+
+
 def test_one_block_at_a_time(kind: Kind) -> None:
     """A scope that is open cannot be opened again, but it may be used once more after its end."""
     scope = kind.opened()

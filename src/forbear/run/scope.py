@@ -15,12 +15,24 @@ _scopes: "ContextVar[tuple[Scope, ...]]" = ContextVar("forbear_scopes", default=
 _GENERATOR = 0x20 | 0x200
 """The flags of a generator's code, sync and async: `inspect.CO_GENERATOR` and `CO_ASYNC_GENERATOR`."""
 
+_FIXTURES = {
+    ("_pytest.fixtures", "call_fixture_func"),
+    ("anyio._backends._asyncio", "_run_tests_and_fixtures"),
+    ("anyio._backends._trio", "_run_tests_and_fixtures"),
+    ("pytest_asyncio.plugin", "setup"),
+}
+"""The functions, by module and name, that run a generator as a fixture of pytest."""
+
+_of_fixtures: "list[Scope]" = []
+"""The open scopes of fixtures. A fixture is for whatever its test does, in any context."""
+
 
 class Scope:
     """A `with` block that applies to what it calls, and to tasks and threads that it starts with its context.
 
     At the end of the block it ends for all of them, even if they still run. In a generator it applies to what the
-    generator itself calls, not to its consumer. RuntimeError if it is entered while it is open.
+    generator itself calls, not to its consumer, but a fixture of pytest covers all that its tests do. RuntimeError if
+    it is entered while it is open.
     """
 
     __slots__ = ("_frame", "_is_open")
@@ -33,10 +45,13 @@ class Scope:
         if self._is_open:
             raise RuntimeError(f"a {type(self).__name__} is open already; make one for each block")
         opener = _opener(_getframe(1))
+        self._is_open = True
         if opener is not None and opener.f_code.co_flags & _GENERATOR:
+            if _is_fixture(opener):
+                _of_fixtures.append(self)
+                return self
             self._frame = opener
         _scopes.set((*_scopes.get(), self))
-        self._is_open = True
         return self
 
     def __exit__(
@@ -44,6 +59,9 @@ class Scope:
     ) -> None:
         self._is_open = False
         self._frame = None
+        if self in _of_fixtures:
+            _of_fixtures.remove(self)
+            return
         # The value from before would lack scopes that were opened since, as around a generator that is closed later.
         _scopes.set(tuple(scope for scope in _scopes.get() if scope is not self))
 
@@ -54,7 +72,7 @@ class Scope:
 
 def open_scopes(kind: "type[S]") -> "Iterator[S]":
     """Yield the open scopes of a class that apply to the code that runs now, the outermost first."""
-    return (scope for scope in _scopes.get() if isinstance(scope, kind) and scope._applies)
+    return (scope for scope in (*_of_fixtures, *_scopes.get()) if isinstance(scope, kind) and scope._applies)
 
 
 def _opener(frame: "FrameType | None") -> "FrameType | None":
@@ -74,6 +92,12 @@ def _opener(frame: "FrameType | None") -> "FrameType | None":
 
 def _is_contextlib(frame: "FrameType") -> bool:
     return frame.f_globals.get("__name__") == "contextlib"
+
+
+def _is_fixture(generator: "FrameType") -> bool:
+    """Return whether the frame of a generator is that of a fixture of pytest, which pytest or a plugin runs."""
+    caller = generator.f_back
+    return caller is not None and (caller.f_globals.get("__name__"), caller.f_code.co_name) in _FIXTURES
 
 
 def _is_running(frame: "FrameType") -> bool:

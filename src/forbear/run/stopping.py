@@ -37,7 +37,8 @@ class stop_on(Scope):  # noqa: N801 - used like a function
 
     A wait ends at once; in the main thread and in nested scopes it ends within 0.05 seconds. Each event of nested
     scopes counts, and a signal handler may set one. A scope applies to this thread or task, and to the tasks that it
-    starts, until the block ends. In a generator it applies to what the generator itself calls, not to its consumer.
+    starts, until the block ends. In a generator it applies to what the generator itself calls, not to its consumer;
+    in a fixture of pytest, to the fixture's tests.
     Raises TypeError for an object without these methods.
     """
 

@@ -15,7 +15,7 @@ class safe_to_repeat(Scope):  # noqa: N801 - used like a function
     applies to the clients of this block, to the functions it calls, and to tasks and threads that it starts with its
     context. At the end of the block it ends for all of them, even if they still run. Every request is matched on its
     own: redirects and requests for tokens, too. In a generator it applies to what the generator itself calls, not to
-    its consumer.
+    its consumer. In a fixture of pytest it covers the fixture's tests.
 
     TypeError or ValueError for a wrong pattern, and without one.
     """
