@@ -52,7 +52,7 @@ def covered(kind: Kind) -> Iterator[Kind]:
 
 
 @contextmanager
-def _opened(kind: Kind) -> Iterator[None]:
+def _opened(kind: Kind) -> Generator[None]:
     with kind.opened():
         yield
 

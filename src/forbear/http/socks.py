@@ -1,4 +1,4 @@
-"""What a SOCKS proxy says before it opens a connection: a failure that passes, or a refusal that lasts (RFC 1928).
+"""Read the refusals of SOCKS proxies (RFC 1928): those that pass, and those that last.
 
 The clients put the proxy's code into words, most of them those of RFC 1928. A proxy says all this before it gets any
 byte of the request, so the request was not executed.

@@ -56,11 +56,11 @@ class _Port(HttpCall):
 
     def _copy(self, response: Any, content: bytes) -> Any:
         """Return a copy of a response whose body is `content`, read and decoded; the response if that is too long."""
-        pieces = (content[start : start + _PIECE] for start in range(0, len(content), _PIECE))
+        pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
         copy = self._library.module.Response(
             response.status_code,
             headers=response.headers,
-            stream=self._library.RequestBody(lambda _: pieces, 0),
+            stream=self._library.Begun(pieces, iter(()), _close_nothing),
             request=self._request,
             extensions=response.extensions,
         )
@@ -213,6 +213,10 @@ class AsyncHttpxPort(_Port):
     async def close(self, response: Any) -> None:
         """Close a response at once, without reading the rest of its body."""
         await response.stream.aclose()
+
+
+def _close_nothing() -> None:
+    """Do nothing: the body is in memory."""
 
 
 def _body_of(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:

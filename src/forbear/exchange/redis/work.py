@@ -23,8 +23,9 @@ class promised(Scope):  # noqa: N801 - used like a function
 
     It applies to the functions that the block calls, and to tasks and threads that it starts with its context. At the
     end of the block it ends for all of them. In a generator it applies to what the generator itself calls, not to its
-    consumer; in a fixture of pytest, to the fixture's tests. The promises are "cycle", "drift", "idempotent" and "unique", explained in
-    `forbear.services.redis.PROMISES`; "idempotent" makes a script repeatable, for example. Nested blocks add up.
+    consumer; in a fixture of pytest, to the fixture's tests. The promises are "cycle", "drift", "idempotent" and
+    "unique", explained in `forbear.services.redis.PROMISES`; "idempotent" makes a script repeatable, for example.
+    Nested blocks add up.
 
     ValueError for an unknown promise.
     """
