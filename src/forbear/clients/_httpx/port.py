@@ -135,7 +135,7 @@ class HttpxPort(_Port):
                 head.append(chunk)
                 size += len(chunk)
                 if size > SHOWN:
-                    response.stream = self._library.Begun(head, chunks, stream.close)
+                    response.stream = self._library.Begun([b"".join(head)], chunks, stream.close)
                     return response
         finally:
             if response.stream is stream:
@@ -193,7 +193,7 @@ class AsyncHttpxPort(_Port):
                 head.append(chunk)
                 size += len(chunk)
                 if size > SHOWN:
-                    response.stream = self._library.AsyncBegun(head, chunks, stream.aclose)
+                    response.stream = self._library.AsyncBegun([b"".join(head)], chunks, stream.aclose)
                     return response
         finally:
             if response.stream is stream:

@@ -76,7 +76,7 @@ def shown(response: requests.Response) -> requests.Response:
             size += len(piece)
             if size > SHOWN:
                 is_chunked = "transfer-encoding" in response.headers
-                response.raw = _Raw(first, _File(chain(head, rest), first.close, is_chunked=is_chunked))
+                response.raw = _Raw(first, _File(chain((b"".join(head),), rest), first.close, is_chunked=is_chunked))
                 return response
     except BaseException:
         response.close()
