@@ -34,6 +34,12 @@ def test_origins(origins: Any, request_: Request, expected: bool) -> None:
     assert pickle.loads(pickle.dumps(key)) == key
 
 
+def test_the_hosts_of_a_key() -> None:
+    """Each is there once, without scheme and port."""
+    key = IdempotencyKey("Key", ["https://b.example:8443", "http://b.example", "A.example", "[::1]"])
+    assert key.hosts == ("::1", "a.example", "b.example")
+
+
 def test_the_repr_of_a_key() -> None:
     """It shows what the user wrote."""
     assert repr(IdempotencyKey("Key", "https://h.example", add=True)) == (
