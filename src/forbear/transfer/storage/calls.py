@@ -53,14 +53,14 @@ class StorageCall(HttpCall):
         self._seconds = seconds
         self._most = most
         self._deadline = Deadline(seconds)
-        self._origin, self._path = split(url)
+        self._server, self._path = split(url)
         super().__init__(settings, method, plain=isinstance(content, bytes))
 
     def _target(self) -> tuple[str, str]:
-        return self._origin.host, self._path
+        return self._server.host, self._path
 
     def _scheme_and_port(self) -> tuple[str, int | None]:
-        return self._origin.scheme, self._origin.port
+        return self._server.scheme, self._server.port
 
     def _headers(self) -> Mapping[str, str]:
         return self._names
@@ -89,6 +89,10 @@ class StorageCall(HttpCall):
         """Make another attempt, with the headers that mark the attempts as one request, and return its response."""
         self._deadline = Deadline(self._seconds, self._content)
         return await self._attempt({**dict(filter(None, [self._token])), **send.headers}, self._deadline)
+
+    async def shown(self, response: Response) -> Response:
+        """Return the response: `on_result` sees its status and headers."""
+        return response
 
     def status(self, response: Response) -> int:
         """Return the status of a response."""
