@@ -114,7 +114,7 @@ async def test_a_stall_is_left(cloud: Cloud, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("known", [False, True])
 async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path, known: bool) -> None:
-    """After a large download was cancelled, the next run requests only the missing bytes."""
+    """After a large download was cancelled, the next run requests only the missing bytes, and metadata if unknown."""
     data = random_bytes(SIZE)
     put(cloud, data)
     target = tmp_path / "file"
@@ -127,9 +127,12 @@ async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path, known: bool) -
     assert part.startswith(".file.")
     assert len(states()) == 1
     count = Count()
-    await fetched(cloud, target, await looked_up(cloud) if known else URL, count=count)
+    source = await looked_up(cloud) if known else URL
+    before = len(cloud.requests)
+    await fetched(cloud, target, source, count=count)
     assert target.read_bytes() == data
     assert ranges(cloud)[-1] == f"bytes={kept}-"
+    assert len(cloud.requests) - before == (1 if known else 2)
     assert names(tmp_path) == ["file"]
     assert states() == []
     assert count.bytes == SIZE

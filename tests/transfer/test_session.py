@@ -202,3 +202,29 @@ def test_a_refusal_is_asked_about_once(code: int) -> None:
     assert state.responded(308, {"range": f"bytes=0-{GRAIN - 1}"}, transient=False) is Reaction.PROGRESSED
     state.sending(2 * GRAIN)
     assert state.responded(code, {}, transient=False) is Reaction.CONTINUE
+
+
+def test_bytes_that_are_only_regained_are_no_progress() -> None:
+    """A server that loses the same bytes again and again, and takes them again, ends the upload after 16 losses."""
+    state = SessionState(GRAIN * 3)
+    state.started()
+    full = {"range": f"bytes=0-{GRAIN - 1}"}
+    reactions: list[Reaction] = []
+    for _ in range(17):
+        state.sending(GRAIN)
+        assert state.responded(308, full, transient=False) is Reaction.PROGRESSED
+        reactions.append(state.responded(308, {}, transient=False))
+    assert reactions == [Reaction.WAIT] * 16 + [Reaction.FAIL]
+    assert state.reason == "the server has lost stored bytes 16 times"
+
+
+def test_new_progress_makes_up_for_losses() -> None:
+    """The losses are counted anew once the server has more bytes than ever before."""
+    state = SessionState(GRAIN * 40)
+    state.started()
+    for most in range(1, 20):
+        state.sending(most * GRAIN)
+        stored = {"range": f"bytes=0-{most * GRAIN - 1}"}
+        assert state.responded(308, stored, transient=False) is Reaction.PROGRESSED
+        assert state.responded(410, {}, transient=False) is Reaction.CONTINUE
+        state.started()

@@ -1,0 +1,35 @@
+"""What the headers of a response say about its body: which bytes they are, and which must not be used."""
+
+import pytest
+
+from forbear.transfer.downloads.description import BodyDescription, describe_body
+from forbear.transfer.errors import WrongResponse
+from forbear.transfer.objects import Object
+
+VERSION = Object("bkt", "name", generation=7, size=100, crc32c="AAAAAA==")
+
+
+@pytest.mark.parametrize(
+    ("content_range", "end"),
+    [
+        ("bytes 10-49/100", 50),
+        ("bytes 10-49/*", 50),
+        ("bytes 10-48/100", 49),
+        ("bytes 10-10/100", 11),
+        ("bytes 10-50/100", None),
+        ("bytes 10-99/100", None),
+        ("bytes 9-49/100", None),
+        ("bytes 11-49/100", None),
+        ("bytes 10-49/101", None),
+        ("bytes */100", None),
+        ("", None),
+    ],
+)
+def test_a_part_lies_within_what_was_requested(content_range: str, end: int | None) -> None:
+    """A part begins at the first byte that was requested, ends at the last one or before it, and has the right total."""
+    headers = {"content-range": content_range}
+    if end is None:
+        with pytest.raises(WrongResponse, match="bytes 10 to 49"):
+            describe_body(VERSION, 10, 50, 206, headers)
+    else:
+        assert describe_body(VERSION, 10, 50, 206, headers) == BodyDescription(10, end)
