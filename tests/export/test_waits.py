@@ -299,7 +299,7 @@ def test_the_libraries_draw_these_waits(target: str, policy: Policy) -> None:
 
 @given(backoffs, st.none() | st.integers(1, 12))
 def test_steps_never_exceed_the_longest_wait(backoff: Any, retries: int | None) -> None:
-    """Of any backoff: neither the mean waits nor the steps for full jitter, both grow, and the first is no exception."""
+    """Of any backoff: neither the mean waits nor the steps for full jitter, and both grow, from the first on."""
     longest = max(Waits.of(backoff).longest, *(backoff.delay(n, 1, 64) for n in range(10)))
     for waits in (mean_waits(backoff, retries), full_waits(backoff, retries)):
         steps = waits.steps(10)

@@ -1,4 +1,4 @@
-"""What the headers of a response say about its body: which bytes they are, and which must not be used."""
+"""The headers of a response tell which bytes its body has, and which bodies must not be used."""
 
 import pytest
 
@@ -26,7 +26,7 @@ VERSION = Object("bkt", "name", generation=7, size=100, crc32c="AAAAAA==")
     ],
 )
 def test_a_part_lies_within_what_was_requested(content_range: str, end: int | None) -> None:
-    """A part begins at the first byte that was requested, ends at the last one or before it, and has the right total."""
+    """A part begins at the first byte requested, ends at the last one or before it, and has the right total."""
     headers = {"content-range": content_range}
     if end is None:
         with pytest.raises(WrongResponse, match="bytes 10 to 49"):
