@@ -228,3 +228,14 @@ def test_new_progress_makes_up_for_losses() -> None:
         assert state.responded(308, stored, transient=False) is Reaction.PROGRESSED
         assert state.responded(410, {}, transient=False) is Reaction.CONTINUE
         state.started()
+
+
+@pytest.mark.parametrize("status", [200, 201])
+def test_a_success_before_the_last_byte_is_doubtful(status: int) -> None:
+    """Both statuses of success end the upload; it is unsure if not all bytes were sent."""
+    for end, unsure in ((GRAIN, True), (3 * GRAIN, False)):
+        state = SessionState(GRAIN * 3)
+        state.started()
+        state.sending(end)
+        assert state.responded(status, {}, transient=False) is Reaction.DONE
+        assert state.unsure is unsure

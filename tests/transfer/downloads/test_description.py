@@ -1,5 +1,7 @@
 """The headers of a response tell which bytes its body has, and which bodies must not be used."""
 
+from dataclasses import replace
+
 import pytest
 
 from forbear.transfer.downloads.description import BodyDescription, describe_body
@@ -7,6 +9,7 @@ from forbear.transfer.errors import WrongResponse
 from forbear.transfer.objects import Object
 
 VERSION = Object("bkt", "name", generation=7, size=100, crc32c="AAAAAA==")
+GZIPPED = replace(VERSION, content_encoding="gzip")
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,14 @@ def test_a_part_lies_within_what_was_requested(content_range: str, end: int | No
             describe_body(VERSION, 10, 50, 206, headers)
     else:
         assert describe_body(VERSION, 10, 50, 206, headers) == BodyDescription(10, end)
+
+
+@pytest.mark.parametrize(("total", "accepted"), [("100", True), ("*", False), ("101", False)])
+def test_a_part_of_gzip_without_its_label_states_the_stored_size(total: str, accepted: bool) -> None:
+    """Only the stored size as the total shows that the part is one of the stored bytes, not of decoded ones."""
+    headers = {"content-range": f"bytes 10-49/{total}"}
+    if accepted:
+        assert describe_body(GZIPPED, 10, 50, 206, headers) == BodyDescription(10, 50)
+    else:
+        with pytest.raises(WrongResponse, match="bytes 10 to 49"):
+            describe_body(GZIPPED, 10, 50, 206, headers)

@@ -87,7 +87,7 @@ class SessionState:
         Return CONTINUE for the first loss of stored bytes, WAIT for later ones, and FAIL after over 16 without new
         progress.
         """
-        self.step, self.stored, self._sent = Step.START, 0, 0
+        self.step = Step.START
         return self._set_back(Reaction.CONTINUE)
 
     def responded(self, status: int, headers: Mapping[str, str], *, transient: bool) -> Reaction:

@@ -200,7 +200,7 @@ class StreamSource:
     def _hash(self, piece: bytes) -> None:
         hashed = self._crc.size - self._start - len(self._buffer)  # of this piece, before a rewind
         if hashed < len(piece):
-            self._crc.update(piece[hashed:] if hashed else piece)
+            self._crc.update(piece[hashed:])
 
     async def _rewind(self, first: int) -> None:
         if self._seek is None:
