@@ -202,13 +202,17 @@ async def test_bytes_that_went_wrong_on_disk_come_again(cloud: Cloud, tmp_path: 
 
 
 @pytest.mark.parametrize("slices", [1, 3])
-async def test_bytes_that_stay_wrong_leave_nothing(cloud: Cloud, tmp_path: Path, slices: int) -> None:
-    """After the last mismatch, neither part file nor state is kept."""
+@pytest.mark.parametrize("resumed", [True, False])
+async def test_bytes_that_stay_wrong_leave_nothing(cloud: Cloud, tmp_path: Path, slices: int, resumed: bool) -> None:
+    """After a second mismatch, a third one for a resumed download, neither part file nor state is kept."""
     put(cloud, random_bytes(SIZE))
-    await stopped_at(cloud, tmp_path / "file", 5 * MIB, slices=slices)
+    if resumed:
+        await stopped_at(cloud, tmp_path / "file", 5 * MIB, slices=slices)
     cloud.fault(Fault.corrupt(5, path="alt=media", times=None))
+    count = Count()
     with pytest.raises(ChecksumMismatch):
-        await fetched(cloud, tmp_path / "file", slices=slices)
+        await fetched(cloud, tmp_path / "file", count=count, slices=slices)
+    assert count.retries == ["ChecksumMismatch"] * (2 if resumed else 1)
     assert names(tmp_path) == []
     assert states() == []
 
