@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from forbear.audit.libraries import celery, decorators, objects
 from forbear.audit.limits import has_scope
 from forbear.audit.loops import read_loop
-from forbear.audit.modules import Function, Module, from_package, inside
+from forbear.audit.modules import Function, Module, from_package
 from forbear.audit.uses import RetryUse
 
 _PACKAGES = frozenset({
@@ -14,6 +14,7 @@ _PACKAGES = frozenset({
     "aiohttp_retry", "google", "redis", "valkey",
 })  # fmt: skip
 _BARE = ("tenacity", "retrying")  # `retry(function)` is a retry with the defaults
+_MOST_OPTIONS = 50  # no retry has as many, and each call would get a list of them all
 _CALLS = ("call", "acall", "__call__", "retry_call")
 
 
@@ -72,22 +73,10 @@ def _options(module: Module, expr: ast.expr) -> list[ast.keyword] | None:
         options = [ast.keyword(arg=str(key.value), value=item) for key, item in pairs if isinstance(key, ast.Constant)]
     else:
         return None
-    return options + _set_later(module, expr) if isinstance(expr, ast.Name) else options
-
-
-def _set_later(module: Module, name: ast.Name) -> list[ast.keyword]:
-    """Return the items that a function sets in a dictionary by `options["key"] = value`."""
-    scope = module.function_of(name)
-    later: list[ast.keyword] = []
-    for node in inside(scope.body if scope is not None else []):
-        match node:
-            case ast.Assign(
-                targets=[ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str() as key))], value=value
-            ) if owner == name.id:
-                later.append(ast.keyword(arg=key, value=value))
-            case _:
-                pass
-    return later
+    scope = module.function_of(expr)
+    if isinstance(expr, ast.Name) and scope is not None:
+        options = options + module.items_set.get((scope, expr.id), [])
+    return options if len(options) <= _MOST_OPTIONS else None
 
 
 def _resolved(module: Module, expr: ast.expr, seen: set[int]) -> RetryUse | None:

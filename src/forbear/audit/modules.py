@@ -29,6 +29,8 @@ class Module:
         self.configs: list[ast.Constant] = []
         """The texts that may be, or be a key of, a service config of gRPC."""
         self.top: dict[str, Function | ast.ClassDef] = {}
+        self.items_set: dict[tuple[ast.AST, str], list[ast.keyword]] = {}
+        """What each function sets by `options["key"] = value`, by the function and the name of the dictionary."""
         self._values: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         level: list[ast.AST] = [tree]
@@ -66,6 +68,12 @@ class Module:
             case ast.Assign():
                 for target in node.targets:
                     self._assign(node, target, node.value)
+                match node.targets:
+                    case [ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str() as key))]:
+                        item = ast.keyword(arg=key, value=node.value)
+                        self.items_set.setdefault((self.scope(node), owner), []).append(item)
+                    case _:
+                        pass
             case ast.AnnAssign(value=ast.expr() as value):
                 self._assign(node, node.target, value)
             case ast.withitem(optional_vars=ast.expr() as target):
