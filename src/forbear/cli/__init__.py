@@ -13,7 +13,14 @@ def _leave_current_folder() -> None:
     A command may run in a folder of others, whose click.py or json.py must not be run. `forbear` and the standard
     modules that it needs are imported before; `python -P -m forbear` looks for those elsewhere, too.
     """
-    if not sys.flags.safe_path and sys.path and sys.path[0] in ("", os.getcwd()):  # noqa: PTH109
+    if sys.flags.safe_path or not sys.path:
+        return
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
+    try:
+        here = os.getcwd()  # noqa: PTH109
+    except OSError:  # the folder was deleted
+        here = ""
+    if sys.path[0] in ("", here) and here != home:  # forbear may be there without being installed
         del sys.path[0]
 
 
