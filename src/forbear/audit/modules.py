@@ -30,7 +30,7 @@ class Module:
         """The texts that may be, or be a key of, a service config of gRPC."""
         self.top: dict[str, Function | ast.ClassDef] = {}
         self.items_set: dict[tuple[ast.AST, str], list[ast.keyword]] = {}
-        """The values that each function sets by `options["key"] = value`, by the function and the name of the dictionary."""
+        """The values of `options["key"] = value` in each function, by the function and the name of the dictionary."""
         self._values: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
         level: list[ast.AST] = [tree]
