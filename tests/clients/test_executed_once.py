@@ -115,13 +115,13 @@ class Failed(Exception):
 
 
 @contextmanager
-def unchanged() -> Iterator[None]:
+def unchanged() -> Generator[None]:
     """The client's own error."""
     yield
 
 
 @contextmanager
-def caused() -> Iterator[None]:
+def caused() -> Generator[None]:
     """An error with the client's as its cause."""
     try:
         yield
@@ -130,7 +130,7 @@ def caused() -> Iterator[None]:
 
 
 @contextmanager
-def anew() -> Iterator[None]:
+def anew() -> Generator[None]:
     """An error with the client's as its context."""
     try:
         yield
@@ -139,7 +139,7 @@ def anew() -> Iterator[None]:
 
 
 @contextmanager
-def from_none() -> Iterator[None]:
+def from_none() -> Generator[None]:
     """The same, with a suppressed context."""
     try:
         yield
@@ -148,7 +148,7 @@ def from_none() -> Iterator[None]:
 
 
 @contextmanager
-def swallowed() -> Iterator[None]:
+def swallowed() -> Generator[None]:
     """A later error, after the client's was handled."""
     with suppress(Exception):
         yield
@@ -156,7 +156,7 @@ def swallowed() -> Iterator[None]:
 
 
 @contextmanager
-def grouped() -> Iterator[None]:
+def grouped() -> Generator[None]:
     """A group with the client's error in a member's context."""
     try:
         with from_none():

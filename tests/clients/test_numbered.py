@@ -19,13 +19,17 @@ LOST, BUSY = Answer(end="close"), reply(503, b"{}", "Content-Type: application/j
 CHAT: Any = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 
 
+def _no_wait(self: object, **details: object) -> None:
+    """Wait for nothing."""
+
+
 @pytest.mark.parametrize(("answer", "kind"), [(LOST, openai.APIConnectionError), (BUSY, openai.InternalServerError)])
 @pytest.mark.parametrize(("vouched", "times"), [(False, 1), (True, 2)])
 def test_an_sdk_with_retries_of_its_own(
     monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: type[Exception], vouched: bool, times: int
 ) -> None:
     """The last attempt of forbear is the last one, and an outer policy does not begin again."""
-    monkeypatch.setattr(openai.OpenAI, "_sleep_for_retry", lambda self, **details: None)
+    monkeypatch.setattr(openai.OpenAI, "_sleep_for_retry", _no_wait)
     with Wire(answer) as wire, virtual_time():
         safe = f"POST {wire.url}/v1/*/*" if vouched else ()
         made = openai.OpenAI(api_key="k", base_url=f"{wire.url}/v1", max_retries=0)

@@ -5,6 +5,7 @@ import concurrent.futures
 import multiprocessing
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -128,7 +129,7 @@ def test_through_processes(method: str) -> None:
             for work, answer, args in CASES if run is not submitted else [*CASES, *UNPICKLABLE]:
                 with Wire(answer) as wire:
                     with pytest.raises(Exception):  # noqa: B017, PT011
-                        OUTER.call(lambda run=run, work=work, args=args, url=wire.url: run(work, *args, url))
+                        OUTER.call(partial(run, work, *args, wire.url))
                     assert len(wire.seen) == 1, (work, answer)
             with Wire(BUSY) as wire:
                 policy = OUTER.with_on_result(lambda response: response.status_code == 503)

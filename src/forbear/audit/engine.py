@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -145,7 +145,7 @@ def _submit(pool: ProcessPoolExecutor, batch: list[Path], settings: AuditSetting
 
 
 @contextmanager
-def _safe_path() -> Iterator[None]:
+def _safe_path() -> Generator[None]:
     """Let processes that start here import nothing from the current folder, which may be the one that is audited.
 
     They start by `python -c`, which looks there for every module, of the standard library too.

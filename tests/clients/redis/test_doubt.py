@@ -28,6 +28,10 @@ def _losing(command: Command) -> Fate:
     return LOSE if command[0] == b"LPUSH" else FORWARD
 
 
+def _forwarding(command: object) -> Any:
+    return FORWARD
+
+
 def _push(session: Session) -> object:
     return session("lpush", "k", 1)
 
@@ -40,7 +44,7 @@ def _in_a_pipeline(session: Session) -> object:
 @pytest.mark.parametrize("name", JUDGES)
 def test_a_judge_that_raises(flavour: Flavour, path: str, name: str, send: Callable[[Session], object]) -> None:
     """Its error takes the place of the response or of the client's error, and stops outer runs."""
-    script = (lambda command: FORWARD) if name == "on_result" else _losing
+    script = _forwarding if name == "on_result" else _losing
     with proxy(path, script) as seen, flavour.connect(seen.port, policy=JUDGES[name]) as session:
         with virtual_time(), pytest.raises(KeyError) as caught:
             OUTER.call(send, session)
@@ -53,7 +57,7 @@ def test_a_judge_that_raises(flavour: Flavour, path: str, name: str, send: Calla
 @pytest.mark.parametrize("name", ["delay", "on_result"])
 def test_a_judge_that_raises_after_a_read(flavour: Flavour, path: str, name: str) -> None:
     """A read is repeated as often as the outer policy likes."""
-    script = (lambda command: FORWARD) if name == "on_result" else _reads_lost
+    script = _forwarding if name == "on_result" else _reads_lost
     with proxy(path, script) as seen, flavour.connect(seen.port, policy=JUDGES[name]) as session:
         with virtual_time(), pytest.raises(KeyError):
             OUTER.call(session, "get", "k")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from forbear.testing.storm import plugin
+from forbear.testing.storm import function, plugin
 from tests.testing.storm.test_plugin import run_here
 
 HEAD = """
@@ -122,7 +122,7 @@ def test_many(server):
 def test_the_seed_chooses_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other seeds choose other runs, and the same seed the same ones; without one it is 0."""
     samples: list[str] = []
-    real = plugin.chosen
+    real = function.chosen
 
     def chosen(*arguments: Any) -> Any:
         planned = real(*arguments)
