@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import warnings
+from collections import Counter
 from importlib import import_module
 from pkgutil import walk_packages
 from typing import Any
@@ -102,6 +103,19 @@ def pytest_runtest_logfinish() -> None:
     """Leave out, now and then, what the tests so far have loaded."""
     if next(_finished) % _TESTS_BETWEEN_FREEZES == 0:
         _leave_out_of_collections()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the sums of what campaigns counted: the properties of tests whose names begin with "figures of "."""
+    sums = dict[str, Counter[str]]()
+    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
+        for name, counts in report.user_properties:
+            if name.startswith("figures of "):
+                sums.setdefault(name, Counter()).update(counts)
+    for name, counts in sums.items():
+        terminalreporter.write_line(
+            f"{name}: " + ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+        )
 
 
 @pytest.fixture
