@@ -65,7 +65,7 @@ async def shown(response: ClientResponse) -> ClientResponse:
         while piece := await first.readany():
             body += piece
             if len(body) > SHOWN:
-                response.content = _Begun(bytes(body), first)
+                response.content = _BegunBody(bytes(body), first)
                 return response
     except BaseException:
         response.close()
@@ -97,7 +97,7 @@ class _Fed(StreamReader):
             self.feed_data(content)
 
 
-class _Begun(_Fed):
+class _BegunBody(_Fed):
     """A body of which `head` was read from `rest`, which has the others."""
 
     __slots__ = ("_rest",)
