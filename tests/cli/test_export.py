@@ -42,7 +42,10 @@ def test_repeatable(invoke: Invoke) -> None:
             ("boto", "--profile", "redis"),
             "error: `--profile` must be for HTTP requests or RPCs, got one for the commands",
         ),
-        (("gax_go", "--profile", "cloud_storage"), "error: `--profile` must be for IAM or Memorystore, got one for "),
+        (
+            ("gax_go", "--profile", "cloud_storage"),
+            "error: `--profile` must be for IAM, Memorystore or Resource Manager, ",
+        ),
         (("boto", "--profile", "iam"), "error: `--profile` must be for Cloud Storage or for no service in particular"),
         (
             ("boto", "--attempts", "none", "--timeout", "none"),

@@ -1,4 +1,4 @@
-"""The generated clients of IAM and Memorystore for Node.js, Java and Go get the methods that are always safe, only."""
+"""The generated clients of IAM, Memorystore and Resource Manager get only the methods that are always safe."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from forbear import export
 from forbear.core.decide import Limits
 from forbear.export.waits import difference, mean_delays
 from forbear.policy import Policy, retry
-from forbear.services import cloud_storage, iam, memorystore
+from forbear.services import cloud_storage, iam, memorystore, resource_manager
 from tests.support.export.runners import program, run
 
 TARGETS = ("gax_nodejs", "gax_java", "gax_go")
@@ -36,6 +36,8 @@ def config(policy: Policy) -> dict[str, Any]:
         (iam.documented, "google.iam.credentials.v1.IAMCredentials", "SignBlob", None),
         (iam.documented, "google.iam.v2.Policies", "ListPolicies", "DeletePolicy"),
         (iam.documented, "google.iam.v3.PolicyBindings", "GetPolicyBinding", "DeletePolicyBinding"),
+        (resource_manager.policy, "google.cloud.resourcemanager.v3.Projects", "GetProject", "UpdateProject"),
+        (resource_manager.policy, "google.cloud.resourcemanager.v3.TagValues", "ListTagValues", "SetIamPolicy"),
     ],
 )
 def test_methods_that_are_always_safe_are_retried(policy: Policy, interface: str, safe: str, never: str | None) -> None:
@@ -107,13 +109,15 @@ def test_memorystores_library_for_nodejs_repeats_nothing_by_itself() -> None:
 )
 def test_other_services_are_refused(target: str, policy: Policy, service: str) -> None:
     """The error names the service and the targets to take."""
-    cure = rf"must be for IAM or Memorystore, got one for {service}; .* targets nodejs, java and go"
+    cure = (
+        rf"must be for IAM, Memorystore or Resource Manager, got one for {service}; .* targets named after the language"
+    )
     with pytest.raises(ValueError, match=cure):
         export.source(target, policy)
 
 
 @pytest.mark.parametrize("target", ["gax_java", "gax_go"])
-@pytest.mark.parametrize("policy", [iam.policy, memorystore.documented])
+@pytest.mark.parametrize("policy", [iam.policy, memorystore.documented, resource_manager.policy])
 def test_every_bracket_is_closed(target: str, policy: Policy) -> None:
     """And every interface has its client."""
     text = export.source(target, policy).value

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from forbear.export.outline import Exported
 from forbear.export.targets.configs import boto, envoy, gcloud
 from forbear.export.targets.gax import gax_go, gax_java, gax_nodejs
+from forbear.export.targets.gax_others import gax_cpp, gax_csharp, gax_php, gax_ruby
 from forbear.export.targets.grpc import grpc
 from forbear.export.targets.http_clients import botocore, botocore_source, urllib3, urllib3_source
 from forbear.export.targets.retry_libraries import (
@@ -38,9 +39,13 @@ __all__ = [
     "cpp",
     "csharp",
     "envoy",
+    "gax_cpp",
+    "gax_csharp",
     "gax_go",
     "gax_java",
     "gax_nodejs",
+    "gax_php",
+    "gax_ruby",
     "gcloud",
     "go",
     "google_api_core",
@@ -73,9 +78,13 @@ _REGISTRY: "dict[str, tuple[str, Callable[[Policy], Exported[str]]]]" = {
     "csharp": ("the Cloud Storage client of C#", csharp),
     "php": ("the Cloud Storage client of PHP", php),
     "ruby": ("the Cloud Storage client of Ruby", ruby),
-    "gax_nodejs": ("the clients of IAM and Memorystore of Node.js", gax_nodejs),
-    "gax_java": ("the clients of IAM and Memorystore of Java", gax_java),
-    "gax_go": ("the clients of IAM and Memorystore of Go", gax_go),
+    "gax_nodejs": ("the clients of IAM, Memorystore and Resource Manager of Node.js", gax_nodejs),
+    "gax_java": ("the clients of IAM, Memorystore and Resource Manager of Java", gax_java),
+    "gax_go": ("the clients of IAM, Memorystore and Resource Manager of Go", gax_go),
+    "gax_cpp": ("the clients of IAM, Memorystore and Resource Manager of C++", gax_cpp),
+    "gax_csharp": ("the clients of IAM, Memorystore and Resource Manager of C#", gax_csharp),
+    "gax_php": ("the clients of IAM, Memorystore and Resource Manager of PHP", gax_php),
+    "gax_ruby": ("the clients of IAM, Memorystore and Resource Manager of Ruby", gax_ruby),
 }
 """The targets by name, each with a description of what is exported, and the function that returns it as text."""
 

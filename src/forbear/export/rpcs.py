@@ -1,18 +1,29 @@
-"""The RPCs of a service that are safe to repeat, for targets that retry by method and see no conditions."""
+"""The RPCs of a service that are safe to repeat, for targets that retry by method and see no conditions.
 
-from itertools import chain
+Targets for generated clients start with `outlined`, and share the functions below it.
+"""
+
+from collections.abc import Container
+from itertools import chain, groupby
 
 from forbear.core.verdict import Safety
 from forbear.export.outline import Outline
-from forbear.grpc.call import GrpcCall
+from forbear.grpc import codes
+from forbear.grpc.call import GrpcCall, is_rpc_service
+from forbear.policy import Policy
 from forbear.services import registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.grpc.call import RpcService
 
-_UNARY = "unary"
+LONGEST_CALL = 86_400.0
+"""Seconds for a whole call where the policy has no limit, and the target requires one."""
 
+_UNARY = "unary"
+_SERVICES = ("iam", "memorystore", "resource_manager")
+
+Methods = dict[str, list[str]]  # the methods of each interface
 Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
 
 
@@ -44,6 +55,53 @@ def safe_methods(outline: Outline, service: "RpcService", only: frozenset[str] |
         f"safety: a config sees no conditions, so these are never retried: {', '.join(sorted(set(conditional)))}",
     )
     return safe
+
+
+def outlined(policy: Policy, clients: Container[str]) -> tuple[Outline, Methods]:
+    """Return the outline of a policy, and the methods to retry by interface, with the losses that all languages share.
+
+    `clients` are the interfaces that the language has clients for. Raises ValueError unless the policy is one of IAM,
+    Memorystore or Resource Manager.
+    """
+    outline = Outline.for_requests(policy)
+    judge: object = policy.service
+    if outline.service not in _SERVICES or not is_rpc_service(judge):
+        service = "none in particular" if outline.service is None else outline.service
+        raise ValueError(
+            f"`policy` must be for IAM, Memorystore or Resource Manager, got one for {service}; take one of their "
+            "profiles (--profile iam), or for Cloud Storage the targets named after the language, such as nodejs"
+        )
+    outline.says("errors")
+    safe = sorted(name for name, unary in safe_methods(outline, judge, None) if unary)
+    grouped = groupby(safe, key=lambda name: name.partition("/")[0])
+    methods = {interface: [name.partition("/")[2] for name in listed] for interface, listed in grouped}
+    others = sorted(each for each in methods if each not in clients)
+    if others:
+        outline.warns("other clients", f"{', '.join(others)} keep the library's own settings")
+    outline.warns("versions", "the methods are those of today; remove any that your version of the library lacks")
+    return outline, {interface: listed for interface, listed in methods.items() if interface in clients}
+
+
+def code_names(outline: Outline) -> list[str]:
+    """Return the names of the codes of gRPC that are worth a retry: UNAVAILABLE."""
+    return [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
+
+
+def milliseconds(seconds: float) -> int:
+    """Return seconds as a whole number of milliseconds, at least 1."""
+    return max(round(seconds * 1000), 1)
+
+
+def longest_call(outline: Outline) -> float:
+    """Return the limit in seconds for a whole call where a target counts no attempts: the timeout, or all the waits."""
+    if outline.timeout is not None:
+        return outline.timeout
+    return LONGEST_CALL if outline.longest is None else outline.longest
+
+
+def camel(code: str) -> str:
+    """Return the name of a code as Go and C# write it: DeadlineExceeded."""
+    return "".join(part.capitalize() for part in code.split("_"))
 
 
 def _known(service: str) -> list[Method]:

@@ -1,17 +1,14 @@
-"""Export a policy to the generated clients of IAM and Memorystore for Node.js, Java and Go, which all retry with gax.
+"""Export a policy to the generated clients of IAM, Memorystore and Resource Manager for Node.js, Java and Go (gax).
 
 Each method has settings of its own, whatever the request: a method that is safe only under a condition is not retried.
 """
 
 import json
-from itertools import groupby
 from typing import Any
 
 from forbear.core.decide import show
 from forbear.export.outline import Exported, Outline
-from forbear.export.rpcs import safe_methods
-from forbear.grpc import codes
-from forbear.grpc.call import is_rpc_service
+from forbear.export.rpcs import LONGEST_CALL, camel, code_names, longest_call, milliseconds, outlined
 from forbear.policy import Policy
 
 # The interfaces: settings class of Java, package of Go, its name, and the client's type in it.
@@ -48,9 +45,14 @@ _CLIENTS = {
         "com.google.iam.v3.PrincipalAccessBoundaryPoliciesSettings",
         ("cloud.google.com/go/iam/apiv3", "iamv3", "PrincipalAccessBoundaryPoliciesClient"),
     ),
+    **{
+        f"google.cloud.resourcemanager.v3.{name}": (
+            f"com.google.cloud.resourcemanager.v3.{name}Settings",
+            ("cloud.google.com/go/resourcemanager/apiv3", "resourcemanager", f"{name}Client"),
+        )
+        for name in ("Folders", "Organizations", "Projects", "TagBindings", "TagHolds", "TagKeys", "TagValues")
+    },
 }
-_SERVICES = ("iam", "memorystore")
-_LONGEST_CALL = 86_400.0  # seconds, where the policy has no limit and gax requires one
 _NODEJS_SOURCE = "google-gax, retries.js: `const toSleep = Math.random() * delay`"
 _JAVA_SOURCE = "gax-java, ExponentialRetryAlgorithm.java: `ThreadLocalRandom.current().nextLong(bound)`"
 _GO_SOURCE = "gax-go, call_option.go: `d := time.Duration(1 + rand.Int63n(int64(bo.cur)))`"
@@ -61,20 +63,18 @@ _MEMORYSTORE_DEFAULT = (
     '`"non_idempotent": []`)'
 )
 
-Methods = dict[str, list[str]]
-
 
 def gax_nodejs(policy: Policy) -> Exported[str]:
     """Return a client config in JSON for Node.js: `new CloudRedisClient({clientConfig: CONFIG})` (google-gax).
 
-    It lists retry codes and parameters for each method of IAM or Memorystore that is always safe to repeat. The result
-    is an `Exported`, which also lists what is lost. Raises ValueError for a policy of another service.
+    It lists retry codes and parameters for each method of IAM, Memorystore or Resource Manager that is always safe to
+    repeat. The result is an `Exported`, which also lists what is lost. Raises ValueError for a policy of another
+    service.
     """
-    outline, methods = _outlined(policy, _NODEJS_SOURCE)
+    outline, methods = outlined(policy, _CLIENTS)
+    _has_full_jitter(outline, _NODEJS_SOURCE)
     waits = outline.full_waits
-    timeout = outline.timeout
-    if timeout is None:
-        timeout = _LONGEST_CALL if outline.longest is None else outline.longest
+    timeout = longest_call(outline)
     if outline.attempts is not None:
         outline.differs(
             "attempts", f"attempts={outline.attempts}: {show(timeout)} in time instead ({_NODEJS_ATTEMPTS})"
@@ -84,20 +84,20 @@ def gax_nodejs(policy: Policy) -> Exported[str]:
     outline.says("attempt_timeout")
     if outline.service == "memorystore":
         outline.warns("default", _MEMORYSTORE_DEFAULT)
-    limit = _milliseconds(attempt)
+    limit = milliseconds(attempt)
     parameters = {
-        "initial_retry_delay_millis": _milliseconds(waits.initial),
+        "initial_retry_delay_millis": milliseconds(waits.initial),
         "retry_delay_multiplier": waits.multiplier,
-        "max_retry_delay_millis": _milliseconds(waits.maximum),
+        "max_retry_delay_millis": milliseconds(waits.maximum),
         "initial_rpc_timeout_millis": limit,
         "rpc_timeout_multiplier": 1,
         "max_rpc_timeout_millis": limit,
-        "total_timeout_millis": _milliseconds(timeout),
+        "total_timeout_millis": milliseconds(timeout),
     }
     named = {"timeout_millis": limit, "retry_codes_name": "safe", "retry_params_name": "policy"}
     interfaces: dict[str, Any] = {
         interface: {
-            "retry_codes": {"safe": _codes(outline)},
+            "retry_codes": {"safe": code_names(outline)},
             "retry_params": {"policy": parameters},
             "methods": dict.fromkeys(listed, named),
         }
@@ -107,15 +107,16 @@ def gax_nodejs(policy: Policy) -> Exported[str]:
 
 
 def gax_java(policy: Policy) -> Exported[str]:
-    """Return Java code that makes settings for the clients of IAM or Memorystore (gax).
+    """Return Java code that makes settings for the clients of IAM, Memorystore or Resource Manager (gax).
 
     It sets each method that is always safe to repeat. The result is an `Exported`, which also lists what is lost.
     Raises ValueError for a policy of another service.
     """
-    outline, methods = _outlined(policy, _JAVA_SOURCE)
+    outline, methods = outlined(policy, _CLIENTS)
+    _has_full_jitter(outline, _JAVA_SOURCE)
     waits = outline.full_waits
     outline.says("attempts", "timeout")
-    total = _LONGEST_CALL if outline.timeout is None else outline.timeout
+    total = LONGEST_CALL if outline.timeout is None else outline.timeout
     attempt = total if outline.attempt_timeout is None else outline.attempt_timeout
     outline.says("attempt_timeout")
     lines = [
@@ -130,7 +131,7 @@ def gax_java(policy: Policy) -> Exported[str]:
         f"        .setMaxRpcTimeoutDuration({_java_duration(attempt)})",
         f"        .setTotalTimeoutDuration({_java_duration(total)})",
         "        .build();",
-        f"Set<StatusCode.Code> safe = Set.of({', '.join(f'StatusCode.Code.{code}' for code in _codes(outline))});",
+        f"Set<StatusCode.Code> safe = Set.of({', '.join(f'StatusCode.Code.{code}' for code in code_names(outline))});",
     ]
     for interface, listed in methods.items():
         settings = _CLIENTS[interface][0].rpartition(".")[2]
@@ -146,12 +147,13 @@ def gax_java(policy: Policy) -> Exported[str]:
 
 
 def gax_go(policy: Policy) -> Exported[str]:
-    """Return Go code with a function for each client of IAM or Memorystore that sets its call options (gax-go).
+    """Return Go code with a function for each client of IAM, Memorystore or Resource Manager (gax-go).
 
-    It sets each method that is always safe to repeat. The result is an `Exported`, which also lists what is lost.
-    Raises ValueError for a policy of another service.
+    It sets the call options of each method that is always safe to repeat. The result is an `Exported`, which also lists
+    what is lost. Raises ValueError for a policy of another service.
     """
-    outline, methods = _outlined(policy, _GO_SOURCE)
+    outline, methods = outlined(policy, _CLIENTS)
+    _has_full_jitter(outline, _GO_SOURCE)
     waits = outline.full_waits
     if outline.timeout is not None:
         context = f"context.WithTimeout(ctx, {_go_duration(outline.timeout)})"
@@ -166,7 +168,7 @@ def gax_go(policy: Policy) -> Exported[str]:
     lines += [
         "",
         "var retry = []gax.CallOption{gax.WithRetry(func() gax.Retryer {",
-        f"\tsafe := []codes.Code{{{', '.join(f'codes.{_camel(code)}' for code in _codes(outline))}}}",
+        f"\tsafe := []codes.Code{{{', '.join(f'codes.{camel(code)}' for code in code_names(outline))}}}",
         "\treturn gax.OnCodes(safe, gax.Backoff{",
         f"\t\tInitial:    {_go_duration(waits.initial)},",
         f"\t\tMax:        {_go_duration(waits.maximum)},",
@@ -182,48 +184,14 @@ def gax_go(policy: Policy) -> Exported[str]:
     return outline.text(*lines)
 
 
-def _outlined(policy: Policy, source: str) -> tuple[Outline, Methods]:
-    """Return the outline of a policy, and the methods to retry by interface, with the losses that all languages share.
-
-    Raises ValueError unless the policy is one of IAM or Memorystore.
-    """
-    outline = Outline.for_requests(policy)
-    judge: object = policy.service
-    if outline.service not in _SERVICES or not is_rpc_service(judge):
-        service = "none in particular" if outline.service is None else outline.service
-        raise ValueError(
-            f"`policy` must be for IAM or Memorystore, got one for {service}; "
-            "take one of their profiles (--profile iam), or for Cloud Storage the targets nodejs, java and go"
-        )
-    outline.says("errors")
+def _has_full_jitter(outline: Outline, source: str) -> None:
     outline.waits_become([step / 2 for step in outline.full_waits.steps(outline.shown_waits)], source)
     outline.has_full_jitter(source)
-    safe = sorted(name for name, unary in safe_methods(outline, judge, None) if unary)
-    grouped = groupby(safe, key=lambda name: name.partition("/")[0])
-    methods = {interface: [name.partition("/")[2] for name in listed] for interface, listed in grouped}
-    others = sorted(set(methods) - set(_CLIENTS))
-    if others:
-        outline.warns("other clients", f"{', '.join(others)} keep the library's own settings")
-    outline.warns("versions", "the methods are those of today; remove any that your version of the library lacks")
-    return outline, {interface: listed for interface, listed in methods.items() if interface in _CLIENTS}
-
-
-def _codes(outline: Outline) -> list[str]:
-    return [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
-
-
-def _milliseconds(seconds: float) -> int:
-    return max(round(seconds * 1000), 1)
 
 
 def _java_duration(seconds: float) -> str:
-    return f"Duration.ofMillis({_milliseconds(seconds)})"
+    return f"Duration.ofMillis({milliseconds(seconds)})"
 
 
 def _go_duration(seconds: float) -> str:
-    return f"{_milliseconds(seconds)} * time.Millisecond"
-
-
-def _camel(code: str) -> str:
-    """Return the name of a code as Go writes it: DeadlineExceeded."""
-    return "".join(part.capitalize() for part in code.split("_"))
+    return f"{milliseconds(seconds)} * time.Millisecond"

@@ -1,6 +1,7 @@
 """Export a policy as source code for the Cloud Storage clients of static languages: Go, Java, C++ and C#."""
 
 from forbear.core.decide import show
+from forbear.export.cpp import cpp_milliseconds, cpp_window
 from forbear.export.outline import MANY, Exported, Outline
 from forbear.policy import Policy
 
@@ -8,7 +9,6 @@ _GO_LEAST = 1e-6  # seconds
 _GO_STATUSES = (408, 429, *range(500, 600))
 _GO_SOURCE = "gax-go, call_option.go: `d := time.Duration(1 + rand.Int63n(int64(bo.cur)))`"
 _JAVA_SOURCE = "gax-java, ExponentialRetryAlgorithm.java: `ThreadLocalRandom.current().nextLong(bound)`"
-_CPP_SOURCE = "google-cloud-cpp, backoff_policy.cc: `current_delay_end_ *= scaling_`"
 _CSHARP_SOURCE = "RetryTiming.cs: `InitialBackoff.TotalSeconds * Math.Pow(BackoffMultiplier, failureCount - 1)`"
 
 
@@ -129,23 +129,9 @@ def cpp(policy: Policy) -> Exported[str]:
     also lists what is lost. Raises ValueError for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
-    waits = outline.mean_waits
-    # The client draws a wait between a lower end and that end times the factor; both grow by the factor.
-    factor = max(waits.multiplier, 1.01)
-    shortest = 2 * waits.initial / (1 + factor)
-    longest = max(outline.waits.longest, shortest)
-    outline.waits_become(
-        [_cpp_mean(shortest * factor**n, factor, longest) for n in range(outline.shown_waits)], _CPP_SOURCE
-    )
-    if outline.waits.jitter == "equal" and factor == 2:
-        outline.says("jitter")
-    outline.differs(
-        "jitter",
-        f"jitter={outline.waits.jitter}: a wait is drawn from {show(round(shortest, 3))} to "
-        f"{show(round(shortest * factor, 3))}, and so on ({_CPP_SOURCE})",
-    )
+    shortest, longest, factor = cpp_window(outline)
     if outline.timeout is not None:
-        limit = f"gcs::LimitedTimeRetryPolicy({_milliseconds(outline.timeout)})"
+        limit = f"gcs::LimitedTimeRetryPolicy({cpp_milliseconds(outline.timeout)})"
         outline.says("timeout")
         outline.differs("attempts", f"attempts={outline.attempts}: no limit on attempts beside the timeout")
     else:
@@ -164,24 +150,13 @@ def cpp(policy: Policy) -> Exported[str]:
         f"            {limit}.clone())",
         "        .set<gcs::BackoffPolicyOption>(",
         "            gcs::ExponentialBackoffPolicy(",
-        f"                {_milliseconds(shortest)},",
-        f"                {_milliseconds(longest)},",
+        f"                {cpp_milliseconds(shortest)},",
+        f"                {cpp_milliseconds(longest)},",
         f"                {factor!r})",
         "                .clone())",
         "        .set<gcs::IdempotencyPolicyOption>(",
         "            gcs::StrictIdempotencyPolicy().clone()));",
     )
-
-
-def _cpp_mean(lower: float, factor: float, longest: float) -> float:
-    """Return the mean wait in seconds that the client draws from a window; the last one ends at the longest wait."""
-    if lower * factor >= longest:
-        return longest * (1 + 1 / factor) / 2
-    return lower * (1 + factor) / 2
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"std::chrono::milliseconds({max(round(seconds * 1000), 1)})"
 
 
 def csharp(policy: Policy) -> Exported[str]:
