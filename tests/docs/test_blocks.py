@@ -49,9 +49,10 @@ SAMPLES = {
     ("ARCHITECTURE.md", "text"),
     ("docs/google.md", "text"),
     ("docs/export.md", "js"),
+    ("docs/export.md", "php"),
     ("docs/curl.md", "json"),
 }
-"""Samples. Those of docs/curl.md and docs/google.md are checked below, that of docs/export.md needs Node.js, and
+"""Samples. Those of docs/curl.md and docs/google.md are checked below; those of docs/export.md need Node.js and PHP.
 ARCHITECTURE.md has two pictures of layers."""
 
 FILES = ("fleet.toml", "docs/fleet/budget.toml", "report.csv", "photos/a.jpg", "docs/a.md")
