@@ -1,4 +1,4 @@
-"""What a loop waits for, and how far its waits grow."""
+"""Loops that poll, and waits that grow without a cap."""
 
 import ast
 from pathlib import Path

@@ -39,7 +39,7 @@ def test_no_module_of_the_folder_is_run(module: str, jobs: str, tmp_path: Path) 
 
 
 def test_the_environment_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What keeps the workers from the current folder is not left in the environment of the caller."""
+    """The variable that keeps workers from the current folder is removed from the environment of the caller."""
     for number in range(33):
         (tmp_path / f"m{number}.py").write_text("x = 1\n")
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)

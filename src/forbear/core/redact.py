@@ -55,7 +55,7 @@ _SHAPES = (
     # all values in a query: signatures, keys, ids of upload sessions and any other
     ("? & # ;", rf"([?&#;][\w.~%+\[\]-]++=){_NOT_YET}[^\s&#\"<>]++"),
     ("%3d %253d %25253d", rf"(?i)(%(?:25){{0,2}}(?:3F|26|23)[\w.~+-]++%(?:25){{0,2}}3D){_NOT_YET}[^\s&#\"<>]++"),
-    # webhooks and bots, whose paths are secret: all after a host or a segment of the path that says so
+    # webhooks and bots, whose paths are secret: hide all after a host or a path segment with such a name
     (
         "hook /bot /with/key/",
         (

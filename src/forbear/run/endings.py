@@ -85,7 +85,7 @@ def replaces(run: "Run", outcome: object) -> bool:
 
 
 def refusal_of(value: object) -> tuple[str, str]:
-    """Return the name of the type of `value`, which `on_result` refused, and a text that says so.
+    """Return the type's name of a `value` that `on_result` refused, and the text of that refusal.
 
     They describe the failure in reports.
     """

@@ -130,7 +130,7 @@ def test_a_peer_that_never_answers_takes_no_longer_than_the_call(send: Send) -> 
 
 
 def test_a_call_that_may_be_repeated_is_not_held_up(closed: str) -> None:
-    """It goes straight to gRPC, whose own error comes out."""
+    """It goes straight to gRPC, and the caller gets the error of gRPC."""
     with grpc.insecure_channel(closed) as plain:
         channel: Any = grpc.intercept_channel(plain, RetryInterceptor(QUICK, safe="/t.T/Say", channel=plain))
         with pytest.raises(grpc.RpcError, match="failed to connect"):
