@@ -38,14 +38,20 @@ class Comments:
     unknown: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     wrong: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
 
+    def __post_init__(self) -> None:
+        # By line, 0 for the whole file, and rule: a file may have very many. The first of several counts.
+        self._places: dict[tuple[int, str], _Comment] = {}
+
+    def add(self, comment: _Comment) -> None:
+        """Add a comment."""
+        self.comments.append(comment)
+        for rule in comment.rules:
+            self._places.setdefault((0 if comment.whole_file else comment.line, rule), comment)
+
     def suppress(self, rule: str, first: int, last: int) -> bool:
         """Return whether a comment suppresses a rule in the lines from `first` to `last`, and remember which."""
-        hits = [
-            comment
-            for comment in self.comments
-            if rule in comment.rules
-            and (comment.whole_file or first <= comment.line <= last or (comment.alone and comment.line == first - 1))
-        ]
+        found = (self._places.get((line, rule)) for line in (0, *range(max(first - 1, 1), last + 1)))
+        hits = [c for c in found if c is not None and (c.whole_file or c.alone or c.line >= first)]
         for comment in hits:
             comment.used = True
         return bool(hits)
@@ -73,7 +79,7 @@ def read_comments(text: str) -> Comments:
             names = {f"[{match[2].strip()}"}  # the bracket is not closed
         result.unknown += [(line, name) for name in sorted(names - set(RULES))]
         rules = frozenset(names & set(RULES)) if named else frozenset(RULES)
-        result.comments.append(_Comment(line, rules, named, bool(match[1]), alone))
+        result.add(_Comment(line, rules, named, bool(match[1]), alone))
     return result
 
 

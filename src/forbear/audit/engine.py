@@ -3,10 +3,9 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -16,9 +15,9 @@ from forbear.audit.baseline import Baseline
 from forbear.audit.findings import SEVERITIES, Finding, Remark, Severity, Unread
 from forbear.audit.reading import Reading, read_file
 from forbear.audit.settings import AuditSettings, read_settings
+from forbear.processes import can_be_safe, safe_path
 
 _BATCH = 16  # files for a process at a time
-_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def audit(
     total, files = Reading(), 0
     batches = _batches(_files(names, settings, total))
     start = list(islice(batches, 2))
-    several = jobs > 1 and len(start) > 1  # else the processes would cost more than they save
+    several = jobs > 1 and len(start) > 1 and can_be_safe()  # few files cost less than processes
     batches = chain(start, batches)
     for part in _parallel(batches, settings, jobs) if several else (_read_batch(b, settings) for b in batches):
         total.add(part)
@@ -123,7 +122,7 @@ def _read_batch(batch: list[Path], settings: AuditSettings) -> Reading:
 
 def _pool(processes: int) -> ProcessPoolExecutor:
     context = multiprocessing.get_context("spawn")  # a fork of a program with threads may hang
-    with _safe_path():  # it starts the process that tracks resources
+    with safe_path():  # it starts the process that tracks resources
         return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_interrupts)
 
 
@@ -134,7 +133,7 @@ def _leave_interrupts() -> None:
 
 def _submit(pool: ProcessPoolExecutor, batch: list[Path], settings: AuditSettings) -> Future[Reading]:
     """Submit a batch; a process that starts for it never sees Ctrl-C, not even before `_leave_interrupts`."""
-    with _safe_path():
+    with safe_path():
         if not hasattr(signal, "pthread_sigmask"):  # Windows
             return pool.submit(_read_batch, batch, settings)
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -142,23 +141,6 @@ def _submit(pool: ProcessPoolExecutor, batch: list[Path], settings: AuditSetting
             return pool.submit(_read_batch, batch, settings)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _safe_path() -> Generator[None]:
-    """Let processes that start here import nothing from the current folder, which may be the one that is audited.
-
-    They start by `python -c`, which looks there for every module, of the standard library too.
-    """
-    before = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = before
 
 
 def _parallel(batches: Iterator[list[Path]], settings: AuditSettings, jobs: int) -> Iterator[Reading]:

@@ -66,8 +66,10 @@ def _options(module: Module, expr: ast.expr) -> list[ast.keyword] | None:
     value = module.value(expr)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict" and not value.args:
         options = value.keywords
-    elif isinstance(value, ast.Dict) and all(
-        isinstance(key, ast.Constant) and isinstance(key.value, str) for key in value.keys
+    elif (
+        isinstance(value, ast.Dict)
+        and len(value.keys) <= _MOST_OPTIONS
+        and all(isinstance(key, ast.Constant) and isinstance(key.value, str) for key in value.keys)
     ):
         pairs = zip(value.keys, value.values, strict=True)
         options = [ast.keyword(arg=str(key.value), value=item) for key, item in pairs if isinstance(key, ast.Constant)]

@@ -35,6 +35,7 @@ _NETWORK = re.compile(
 _OF_RETRIES = re.compile(r"retr\w*\.\w+$")
 """A method of an object that counts the retries."""
 
+_MOST_TRIES = 50  # each is followed through the whole loop; no retry has more
 _STATES = (404, 409, 423, 425)  # a loop that repeats only these waits for a state
 _CURES = re.compile(
     r"(?:^|[._])(?:refresh\w*|renew\w*|re?new_\w+|reload\w*|create\w*|makedirs|mkdir|pop|unlink|remove|rmtree|delete\w*|clear|"
@@ -52,12 +53,13 @@ def read_loop(module: Module, loop: Loop) -> RetryUse | None:
         return None
     if isinstance(loop, ast.While) and "redirect" in ast.unparse(loop.test):
         return None
+    tries = [node for node in _statements(loop.body) if isinstance(node, ast.Try)]
+    if len(tries) > _MOST_TRIES:
+        return None
     attempts = [
         node
-        for node in _statements(loop.body)
-        if isinstance(node, ast.Try)
-        and any(continues(module, loop, handler) for handler in node.handlers)
-        and success_leaves(module, loop, node)
+        for node in tries
+        if any(continues(module, loop, handler) for handler in node.handlers) and success_leaves(module, loop, node)
     ]
     if not attempts:
         return _by_status(module, loop)

@@ -9,6 +9,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_WIDEST = 1000  # parts of a constant
 _DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
 
 
@@ -153,29 +154,35 @@ class Module:
             return f"{base}.{expr.attr}" if base else ""
         return ""
 
-    def constant(self, expr: ast.expr | None, depth: int = 0) -> object:
-        """Return the value of a constant expression: a number, text, or a collection of them. Ellipsis if unknown."""
+    def constant(self, expr: ast.expr | None, depth: int = 0, width: int = 1) -> object:
+        """Return the value of a constant expression: a number, text, or a collection of them. Ellipsis if unknown.
+
+        `width` is the product of the numbers of parts around it: names that stand for each other twice would explode.
+        """
         expr, depth = self.value(expr), depth + 1
         match expr:
-            case _ if depth > 4 * _DEEPEST:
+            case _ if depth > 4 * _DEEPEST or width > _WIDEST:
                 return ...  # a circle, or deeper than anybody writes
             case ast.Constant():
                 return _small(expr.value)
             case ast.UnaryOp(op=ast.USub()):
-                inner = self.constant(expr.operand, depth)
+                inner = self.constant(expr.operand, depth, width)
                 return -inner if isinstance(inner, (int, float)) else ...
             case ast.List() | ast.Tuple() | ast.Set():
-                return tuple(self.constant(item, depth) for item in expr.elts)
+                width *= max(len(expr.elts), 1)
+                return tuple(self.constant(item, depth, width) for item in expr.elts)
             case ast.Dict():
                 pairs = zip(expr.keys, expr.values, strict=True)
+                width *= max(2 * len(expr.keys), 1)
                 return {
-                    self.constant(key, depth) if key is not None else ...: self.constant(value, depth)
+                    self.constant(key, depth, width) if key is not None else ...: self.constant(value, depth, width)
                     for key, value in pairs
                 }
             case ast.BinOp():
-                return _small(_number(expr.op, self.constant(expr.left, depth), self.constant(expr.right, depth)))
+                sides = (self.constant(side, depth, 2 * width) for side in (expr.left, expr.right))
+                return _small(_number(expr.op, *sides))
             case ast.Call(func=ast.Name(id="frozenset" | "set" | "list" | "tuple"), args=[inner_expr]):
-                return self.constant(inner_expr, depth)
+                return self.constant(inner_expr, depth, width)
             case _:
                 return ...
 

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -165,7 +166,8 @@ def _finding(
 
 def _start(starts: list[tuple[int, int]], line: int) -> tuple[int, int]:
     """Return the line before the cell that has a line, and the number of the cell."""
-    return max((start for start in starts if start[0] < line), default=(0, 0))
+    at = bisect_left(starts, (line, 0))
+    return starts[at - 1] if at else (0, 0)
 
 
 def characters(line: str, octets: int) -> int:

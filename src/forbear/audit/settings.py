@@ -1,5 +1,6 @@
 """`AuditSettings`: the rules that count and the files to read, by arguments or `[tool.forbear.audit]`."""
 
+import re
 import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,20 @@ _TABLE = "tool.forbear.audit"
 LARGEST = 2_000_000
 """The size in bytes above which a file is not read: its tree may take 500 times as much memory."""
 _LARGEST_SETTINGS = 1_000_000  # bytes of pyproject.toml
-_MOST_DOTS = 2_000
+_KEY_PARTS = 32
+_VALUES = re.compile(
+    r"""
+    \#[^\n]*+
+    | \"{3} (?: [^"\\] | \\. | "(?!"") )*+ (?:\"{3})?
+    | '{3} (?: [^'] | '(?!'') )*+ (?:'{3})?
+    | " (?: [^"\\\n] | \\. )*+ "?
+    | '[^'\n]*+ '?
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""The comments and texts of TOML. Each quote begins one, closed or not, so that none is looked at twice."""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
+"""The beginning of a key for which tomllib would need long."""
 LARGEST_NOTEBOOK = 50_000_000
 """The size in bytes above which a notebook is not read. Most of it are pictures; its code must be below `LARGEST`."""
 
@@ -145,8 +159,8 @@ def read_settings(folder: Path) -> AuditSettings:
 def _parsed(file: Path) -> dict[str, Any]:
     """Return a pyproject.toml as a document; the audited code may have written it."""
     text = read_regular(file, _LARGEST_SETTINGS).decode("utf-8")
-    if any(line.count(".") > _MOST_DOTS for line in text.split("\n")):
-        raise ValueError(f"a line has more than {_MOST_DOTS} dots")  # to parse a dotted key takes their square
+    if _LONG_KEY.search(_VALUES.sub("_", text)):
+        raise ValueError(f"a key must have at most {_KEY_PARTS} parts with dots between them")
     return tomllib.loads(text)
 
 

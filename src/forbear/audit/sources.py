@@ -127,14 +127,14 @@ def _cells(data: bytes) -> list[tuple[int, str]]:
         cells = [*(cells or ()), *(_listed(sheet, "cells") or ())]
     if cells is None:
         raise ValueError("it is not a notebook: it has no list of cells")
+    sources = [_source(cast("dict[str, Any]", cell)) if isinstance(cell, dict) else "" for cell in cells]
+    if sum(map(len, sources)) > LARGEST:  # before they are parsed
+        raise ValueError(f"its cells have more code than the limit of {LARGEST / 1e6:.0f} MB")
     texts: list[tuple[int, str]] = []
-    for number, cell in enumerate(cells, 1):
-        source = _source(cast("dict[str, Any]", cell)) if isinstance(cell, dict) else ""
+    for number, source in enumerate(sources, 1):
         text = source if _is_python(source) else _MAGIC.sub(r"\1pass  # ", _CELL_MAGIC.sub(r"pass  # \g<0>", source))
         if text and not _OTHER_LANGUAGE.match(source):
             texts.append((number, text))
-    if sum(len(text) for _, text in texts) > LARGEST:
-        raise ValueError(f"its cells have more code than the limit of {LARGEST / 1e6:.0f} MB")
     return texts
 
 

@@ -10,6 +10,7 @@ from dataclasses import fields
 from functools import partial
 from typing import Literal, NamedTuple, get_args
 
+from forbear.processes import can_be_safe, safe_path
 from forbear.simulate.course import Course
 from forbear.simulate.exact import simulate_exact
 from forbear.simulate.fields import refuse
@@ -98,13 +99,15 @@ def _results(
     seeds = [seed + _APART * i for i in range(runs)]
     processes = min(workers or os.cpu_count() or 1, runs)
     run = partial(_run, scenario, engine)
-    if processes == 1:
+    if processes == 1 or not can_be_safe():
         yield from map(run, seeds)
         return
     # A fork is quick, but safe only without other threads; a spawned process imports the caller's main module.
     quick = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if quick else "spawn")
-    with context.Pool(processes, _ignore_interrupts) as pool:
+    with safe_path():
+        pool = context.Pool(processes, _ignore_interrupts)
+    with pool:
         yield from pool.imap(run, seeds)
 
 
