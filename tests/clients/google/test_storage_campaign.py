@@ -38,7 +38,7 @@ def world(way: str, cloud: Cloud, client: Any, folder: Path) -> World:
 def test_a_call_of_each_kind(cloud: Cloud, client: Any, tmp_path: Path, way: str) -> None:
     """Nothing is done twice, and nothing is given up that may be repeated: every eighth call, each with one fault."""
     place = world(way, cloud, client, tmp_path)
-    for turn, row in enumerate(ROWS[::8]):
+    for turn, row in enumerate([row for other, row in CASES if other == way][::8]):
         right = plain(row, place)
         result = judged(row, place, right, tuple(FAULTS)[turn % len(FAULTS)], turn % len(right.requests))
         assert result.outcome not in ("unsafe", "needless"), result.story

@@ -170,7 +170,7 @@ def _acl_rows(kind: str, of: Callable[[World], Any]) -> list[Row]:
     return [
         *rows_of(f"{kind}.reload", lambda w, **kw: of(w).reload(**kw)),
         *rows_of(f"{kind}.save", lambda w, **kw: _granted(of(w)).save(**kw), **VERSION),
-        *rows_of(f"{kind}.save_predefined", lambda w, **kw: _unread(of(w)).save_predefined("private", **kw)),
+        *rows_of(f"{kind}.save_predefined", lambda w, **kw: _unread(of(w)).save_predefined("private", **kw), **VERSION),
         *rows_of(f"{kind}.clear", lambda w, **kw: _unread(of(w)).clear(**kw), **VERSION),
     ]
 
