@@ -2,12 +2,12 @@
 
 import os
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
-from threading import Lock
 
 _NAME = "PYTHONSAFEPATH"
-_lock = Lock()
+_locks: dict[str, threading.Lock] = {}
 
 
 def can_be_safe() -> bool:
@@ -21,7 +21,8 @@ def safe_path() -> Generator[None]:
 
     multiprocessing starts them by `python -c`, which puts it first, before the standard library.
     """
-    with _lock:
+    # Made at the first use, since gevent replaces locks after the import; setdefault lets one of two threads win.
+    with _locks.setdefault(_NAME, threading.Lock()):
         before = os.environ.get(_NAME)
         os.environ[_NAME] = "1"
         try:
