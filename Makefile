@@ -16,7 +16,7 @@ export UV_SYSTEM_CERTS ?= true
 CODE := $(wildcard src tests benchmarks docs tools examples)
 
 # What people read. The reference pages are made of the tables, whose texts are code.
-PROSE := src tools examples docs/generate docs/site $(wildcard docs/*.md *.md)
+PROSE := src $(wildcard tools/*.py) examples docs/generate docs/site $(wildcard docs/*.md *.md)
 
 # A developer who works with retries off still wants to see and test them.
 unexport FORBEAR_DISABLED
@@ -60,7 +60,7 @@ $(UV): requirements/uv.txt
 # --no-deps and --no-build-isolation: nothing is installed that is not in the locked set.
 $(VENV)/.%: requirements/%.txt pyproject.toml $(UV)
 	@$(UV) pip install --quiet --python $(PY) --require-hashes -r requirements/$*.txt
-	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable . --editable tools/testkit
 	@touch $@
 
 .PHONY: venv

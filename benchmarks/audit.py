@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 from forbear.audit.rules import RULES
-from tests.support.audit.corpus import Score, agreement, score, snippets
+from forbear_testkit.audit.corpus import Score, agreement, score, snippets
 
 LABELS = Path(__file__).with_name("audit_labels.txt")
 """A line for each finding that was judged: sample, rule, place, and one or two judgements."""

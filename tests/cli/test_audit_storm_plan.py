@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Invoke
-from tests.cli.test_audit import POST
+from forbear_testkit.audit.examples import POST
+from forbear_testkit.cli.running import Invoke
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from forbear.testing.cloud import Cloud
-from tests.cli.conftest import Invoke, Start
+from forbear_testkit.cli.running import Invoke, Start
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 
 @pytest.fixture(autouse=True)

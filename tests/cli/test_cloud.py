@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from tests.cli.conftest import Finish, Invoke, Start
+from forbear_testkit.cli.running import Finish, Invoke, Start
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from forbear.cli.app import app
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 EVIL = "\x1b[2J\u202eevil\nname"
 """A name that would clear the screen, turn the writing and begin a line of its own."""

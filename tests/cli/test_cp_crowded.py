@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from forbear.testing.cloud import Cloud
-from tests.cli.conftest import FORBEAR
+from forbear_testkit.cli.running import FORBEAR
 
 FILES = 150
 

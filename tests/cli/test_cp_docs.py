@@ -9,12 +9,13 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
-from tests.cli.conftest import Invoke
-from tests.cli.test_docs import check, shell_env
+from forbear_testkit import ROOT
+from forbear_testkit.cli.running import Invoke
+from forbear_testkit.cli.shown import check, shell_env
 
 __all__ = ["shell_env"]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "transfer.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "transfer.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 EXAMPLES = [found for block in BLOCKS for found in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 RSYNC = ("here", "gs://bkt/")
 UP = ("here.txt", "gs://bkt/")

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import FORBEAR, Finish, Start
-from tests.support.cli.terminal import on_a_terminal
+from forbear_testkit.cli.running import FORBEAR, Finish, Start
+from forbear_testkit.cli.terminal import on_a_terminal
 
 MIB = 1024 * 1024
 SEND = "storage.objects.insert.send"

@@ -10,7 +10,7 @@ from forbear.cli import cp
 from forbear.cli.app import app
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 
 @pytest.fixture(autouse=True)

@@ -33,7 +33,8 @@ from forbear.cli.demo.workload import KINDS, rivals, workload
 from forbear.run.switch import disabled
 from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.storage.store import Store
-from tests.cli.conftest import SHARED, UPLOADED, Invoke, fleets, replay, shared_by, uploaded
+from forbear_testkit.cli.demo import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
+from forbear_testkit.cli.running import Invoke
 
 FINDINGS = [finding.value for finding in DemoFinding]
 

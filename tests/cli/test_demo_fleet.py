@@ -4,7 +4,7 @@ import pytest
 
 from forbear.cli.demo.fleet import FLEETS, compare, share_after
 from forbear.cli.demo.show import show_fleets
-from tests.cli.conftest import fleets
+from forbear_testkit.cli.demo import fleets
 
 
 @pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(10, 20))])

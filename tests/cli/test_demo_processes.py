@@ -15,7 +15,7 @@ from forbear.cli.demo.checker import Score, Tally
 from forbear.cli.demo.shared import CALLS, PROCESSES, SharedResult, result_of, share_a_budget
 from forbear.cli.demo.shared_worker import CAPACITY
 from forbear.testing.valkey import NoValkey
-from tests.cli.conftest import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
+from forbear_testkit.cli.demo import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
 
 
 def test_a_fleet_through_kills_and_a_restart() -> None:

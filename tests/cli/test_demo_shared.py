@@ -14,7 +14,7 @@ from forbear.cli.demo import fleet, iam, redis, shared, storage, upload
 from forbear.cli.demo.checker import Score, Tally, WriteResult, tally
 from forbear.cli.demo.faults import RandomLosses
 from forbear.testing.valkey import NoValkey
-from tests.cli.conftest import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
+from forbear_testkit.cli.demo import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
 
 DONE, FAILED, UNKNOWN = WriteResult.DONE, WriteResult.FAILED, WriteResult.UNKNOWN
 

@@ -1,12 +1,9 @@
 """docs/cli.md: its examples do what it says they do, and it leaves no option out."""
 
-import doctest
-import os
 import re
 import shlex
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -14,9 +11,11 @@ import pytest
 
 from forbear.cli.app import app
 from forbear.testing.cloud import Cloud
-from tests.cli.conftest import Invoke
+from forbear_testkit import ROOT
+from forbear_testkit.cli.running import Invoke
+from forbear_testkit.cli.shown import check
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## forbear (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 EXAMPLES = [
     (name, command.replace("\n> ", "\n"), expected)
@@ -39,27 +38,12 @@ FILES = {"a.log": b"FIRST\n", "d.log": b"new\n"}
 
 
 @pytest.fixture
-def shell_env(tmp_path: Path, env: dict[str, str]) -> dict[str, str]:
-    """An environment in which `forbear` is this one."""
-    program = tmp_path / "bin" / "forbear"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m forbear.cli "$@"\n')
-    program.chmod(0o755)
-    return env | {"PATH": f"{program.parent}{os.pathsep}{env['PATH']}"}
-
-
-@pytest.fixture
 def emulator(cloud: Cloud) -> dict[str, str]:
     """The environment that names a cloud with the bucket of the examples."""
     cloud.store.create_bucket("my-bucket")
     for name, data in OBJECTS.items():
         cloud.store.put("my-bucket", name, data, {"contentType": "text/plain"})
     return {"STORAGE_EMULATOR_HOST": cloud.url}
-
-
-def check(expected: str, got: str) -> None:
-    """Compare; "..." stands for anything."""
-    assert doctest.OutputChecker().check_output(expected, got, doctest.ELLIPSIS), got
 
 
 @pytest.mark.parametrize(("name", "command", "expected"), OF_ITS_OWN, ids=[command for _, command, _ in OF_ITS_OWN])

@@ -13,7 +13,7 @@ from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.http.request import Request
 from forbear.services import cloud_storage
 from forbear.services.rfc9110 import RFC9110
-from tests.cli.conftest import Invoke, explained, retried
+from forbear_testkit.cli.running import Invoke, explained, retried
 
 API = "https://storage.googleapis.com/storage/v1"
 UPLOAD = "https://storage.googleapis.com/upload/storage/v1/b/bkt/o"

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from forbear.cli.app import app
 from forbear.cli.explain import har
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 STORAGE = "https://storage.googleapis.com"
 UPLOAD = f"{STORAGE}/upload/storage/v1/b/b/o?uploadType=media&name=a"

@@ -18,7 +18,7 @@ from forbear.services.redis import service
 from forbear.services.redis import table as commands
 from forbear.tables import operations, table
 from forbear.tables.service import TableService
-from tests.cli.conftest import FORBEAR, Invoke
+from forbear_testkit.cli.running import FORBEAR, Invoke
 
 Rows = tuple[object, ...]
 

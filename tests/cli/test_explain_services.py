@@ -9,7 +9,7 @@ from forbear.core.verdict import TRANSIENT, Kind
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall, is_rpc_service
 from forbear.services import iam, redis
-from tests.cli.conftest import Invoke, explained, retried
+from forbear_testkit.cli.running import Invoke, explained, retried
 
 IAM, REDIS = "https://iam.googleapis.com/v1/projects/p", "https://redis.googleapis.com/v1/projects/p/locations/l"
 VALKEY = "https://memorystore.googleapis.com/v1/projects/p/locations/l"

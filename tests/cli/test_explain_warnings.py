@@ -7,7 +7,7 @@ import pytest
 from forbear.cli.explain.unreadable import of_request
 from forbear.http.request import Request
 from forbear.services import cloud_storage
-from tests.cli.conftest import Invoke, explained
+from forbear_testkit.cli.running import Invoke, explained
 
 B = "https://storage.googleapis.com/storage/v1/b/b"
 OBJECT, POLICY = f"{B}/o/a", f"{B}/iam"

@@ -6,7 +6,7 @@ import pytest
 
 from forbear import export
 from forbear.services import cloud_storage, iam
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 
 @pytest.mark.parametrize("target", export.TARGETS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Finish, Invoke, Start
+from forbear_testkit.cli.running import Finish, Invoke, Start
 
 KEY, OTHER = (base64.b64encode(letter * 32).decode() for letter in (b"k", b"o"))
 KMS = "projects/p/locations/us/keyRings/r/cryptoKeys/k"

@@ -10,7 +10,7 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.storage.client import Storage
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 
 def noon(seconds: float) -> str:

@@ -9,7 +9,7 @@ from click.testing import Result
 
 from forbear.cli.app import COMMANDS
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 USAGE, FAILED = 2, 1
 URL = "https://api.example.com/x"

@@ -15,7 +15,7 @@ from forbear.core.presets import PRESETS
 from forbear.policy import Policy
 from forbear.services import cloud_storage, registry
 from forbear.services.policies import policy_names
-from tests.cli.conftest import Invoke, explained
+from forbear_testkit.cli.running import Invoke, explained
 
 SHORT = ("documented_2020", "gsutil", "python_client")
 """The profiles that one service has, so that its name may be left out."""

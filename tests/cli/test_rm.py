@@ -6,7 +6,7 @@ import click
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 
 @pytest.fixture(autouse=True)

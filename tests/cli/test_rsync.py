@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 OLD = 1_600_000_000
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import FORBEAR, Finish, Invoke, Start
+from forbear_testkit.cli.running import FORBEAR, Finish, Invoke, Start
 
 QUICK = ("--constant", "0")
 

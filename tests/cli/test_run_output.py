@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forbear.cli.run.output import LONGEST_LINE, WatchedOutput
-from tests.cli.conftest import FORBEAR, Invoke
+from forbear_testkit.cli.running import FORBEAR, Invoke
 
 QUICK = ("--constant", "0", "--attempts", "2")
 

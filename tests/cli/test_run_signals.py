@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import FORBEAR, Start
+from forbear_testkit.cli.running import FORBEAR, Start
 
 # A shell is no good here: one that is told to stop or to end just as it starts a command may stay where it is.
 MORTAL = """

@@ -13,7 +13,7 @@ from forbear.cli.forecast import MOST, forecast
 from forbear.core.backoff import JITTERS, Constant, Exponential
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import TRANSIENT
-from tests.cli.conftest import Finish, Invoke
+from forbear_testkit.cli.running import Finish, Invoke
 
 
 def read(invoke: Invoke, *args: str) -> Any:

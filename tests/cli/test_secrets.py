@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Invoke
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.cli.running import Invoke
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 SECRET = "SECRETSESSIONID1234567890"
 SESSION = f"/upload/storage/v1/b/demo/o?uploadType=resumable&upload_id={SECRET}"

@@ -9,8 +9,8 @@ from redis import Redis
 
 from forbear.shared_budget.script import command, key_of
 from forbear.testing.valkey import valkey_server
-from tests.cli.conftest import Finish, Invoke, Start
-from tests.support.clients.redis.proxy import HANG, proxy
+from forbear_testkit.cli.running import Finish, Invoke, Start
+from forbear_testkit.clients.redis.proxy import HANG, proxy
 
 URL = "FORBEAR_BUDGET_URL"
 COMMANDS = [("run", "true"), ("cp", "a", "gs://bkt/"), ("rsync", "a", "gs://bkt/")]

@@ -16,9 +16,10 @@ from forbear.cli.simulate.example import EXAMPLE
 from forbear.cli.simulate.texts import figure_text, time_text
 from forbear.simulate import SimulationInterrupted, simulate
 from forbear.simulate.reading import read_mapping
-from tests.cli.conftest import Invoke
+from forbear_testkit import ROOT
+from forbear_testkit.cli.running import Invoke
 
-PAGE = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "simulate.md").read_text(encoding="utf-8")
 SMALL = ("--set", "duration=20s", "--set", "clients.rate=20/s", "--set", "step=500ms")
 CHANGES = ("service.workers=2", "clients.rate=14/s", "clients.attempt_timeout=5s", "duration=1m", "step=1s")
 FAST = [word for change in CHANGES for word in ("--set", change)]

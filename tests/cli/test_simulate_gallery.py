@@ -4,14 +4,14 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from forbear.simulate.gallery import Comparison, Study, study
-from tests.cli.conftest import Invoke
+from forbear_testkit import ROOT
+from forbear_testkit.cli.running import Invoke
 
-PAGE = (Path(__file__).parents[2] / "docs" / "simulate.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "simulate.md").read_text(encoding="utf-8")
 
 
 def wrong_study() -> Study:

@@ -8,7 +8,7 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Invoke
+from forbear_testkit.cli.running import Invoke
 
 HEADERS = {"X-GUploader-UploadID": "ABP-1", "X-Goog-Request-Id": "req-1"}
 IDS = {"x-guploader-uploadid": "ABP-1", "x-goog-request-id": "req-1"}

@@ -10,8 +10,8 @@ from forbear.audit import RULES, AuditSettings, audit
 from forbear.cli.app import COMMANDS, app
 from forbear.cli.audit.text import print_finding
 from forbear.cli.explain import tables
-from tests.cli.conftest import FORBEAR, Finish, Invoke
-from tests.support.cli.terminal import on_a_terminal
+from forbear_testkit.cli.running import FORBEAR, Finish, Invoke
+from forbear_testkit.cli.terminal import on_a_terminal
 
 WIDTHS = (60, 80)
 

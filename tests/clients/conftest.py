@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from forbear.testing.cloud import Cloud
-from tests.support.clients.flavours import FLAVOURS, Flavour
+from forbear_testkit.clients.flavours import FLAVOURS, Flavour
 
 REST = {"httpx-asyncio", "httpx2", "httpx2-trio", "redis-async", "valkey"}
 """The pairs of a library and a style that are left to `make soak`: the others have each library and each style."""

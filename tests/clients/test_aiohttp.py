@@ -18,10 +18,10 @@ from forbear.clients.aiohttp import RetryMiddleware
 from forbear.run.runtime import AttemptTimeout
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
-from tests.support.clients.retrying import retrying
-from tests.support.clients.secure import untrusted
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.garbage import loops_through_forbear
+from forbear_testkit.clients.retrying import retrying
+from forbear_testkit.clients.secure import untrusted
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.garbage import loops_through_forbear
 
 pytestmark = pytest.mark.anyio
 

@@ -17,8 +17,8 @@ from forbear import Reason
 from forbear.clients.aiohttp import RetryMiddleware
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.retrying import retrying
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.retrying import retrying
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 pytestmark = pytest.mark.anyio
 

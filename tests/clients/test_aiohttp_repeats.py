@@ -11,7 +11,7 @@ import forbear
 from forbear.clients.aiohttp import RetryMiddleware
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 pytestmark = pytest.mark.anyio
 

@@ -12,8 +12,8 @@ from forbear.clients.grpc import RetryInterceptor, aio_interceptors
 from forbear.core.report import report
 from forbear.policy import Policy
 from forbear.services import rfc9110
-from tests.support.clients.others import BLIND_TOO
-from tests.support.run.remote_budget import Remote
+from forbear_testkit.clients.others import BLIND_TOO
+from forbear_testkit.run.remote_budget import Remote
 
 RPC = "a.B/C"
 

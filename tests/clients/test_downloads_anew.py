@@ -6,10 +6,22 @@ import pytest
 
 from forbear import Reason
 from forbear.services import rfc9110
-from tests.clients.test_downloads_over import DATA, ETAG, EVERY, GZIP, PACKED, RANGE, STREAM, chunked, cut, fetch, span
-from tests.clients.test_httpx_downloads import LEFT_BEFORE_ITS_END
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.downloads import (
+    DATA,
+    ETAG,
+    EVERY,
+    GZIP,
+    LEFT_BEFORE_ITS_END,
+    PACKED,
+    RANGE,
+    STREAM,
+    chunked,
+    cut,
+    fetch,
+    span,
+)
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 OTHER = b"something else, and shorter"
 TWO = 'ETag: "two"'

@@ -1,67 +1,33 @@
 """Downloads whose rest cannot be had: they start over, and no byte comes twice, is left out or is of something else."""
 
 import gzip
-from typing import Any
 
 import pytest
 
 from forbear import Reason
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.virtual_time import VirtualTime
-from tests.clients.test_httpx_downloads import LEFT_BEFORE_ITS_END
-from tests.support.clients.flavours import FLAVOURS, Flavour, Result
-from tests.support.clients.others import OTHERS
-from tests.support.clients.wire import Answer, Wire, reply
-
-_OFTEN = ("httpx", "httpx2-trio")
-EVERY = pytest.mark.parametrize(
-    "flavour",
-    [
-        *(pytest.param(each, marks=() if each.name in _OFTEN else pytest.mark.soak) for each in FLAVOURS),
-        *OTHERS,
-    ],
-    ids=lambda flavour: flavour.name,
-    indirect=True,
+from forbear_testkit.clients.downloads import (
+    DATA,
+    ETAG,
+    EVERY,
+    GZIP,
+    LEFT_BEFORE_ITS_END,
+    PACKED,
+    RANGE,
+    STREAM,
+    chunked,
+    cut,
+    fetch,
+    head,
+    span,
 )
-"""Run a test through all clients that see whole requests, of those that share their code some in `make soak` only."""
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.others import OTHERS
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
-DATA = b"".join(b"line %d\n" % number for number in range(3000))
-PACKED = gzip.compress(DATA, mtime=1)
 ANEW = gzip.compress(DATA, mtime=2)
 """The same again from a server that packs while it sends: other bytes under the same ETag."""
-
-STREAM = 10**7
-"""More bytes than any body has: with `stop_after`, the caller gets them as they arrive, not as a whole."""
-
-ETAG = 'ETag: "one"'
-GZIP = "Content-Encoding: gzip"
-
-
-def fetch(flavour: Flavour, url: str, policy: Any = rfc9110.policy, **options: Any) -> Result:
-    """Get a URL under a policy."""
-    return flavour.call(flavour.transport(policy), "GET", url, **options)
-
-
-def head(status: int, *headers: str) -> bytes:
-    """The beginning of a response."""
-    return "\r\n".join([f"HTTP/1.1 {status} Whatever", *headers, "", ""]).encode()
-
-
-def chunked(status: int, body: bytes, *headers: str, end: str = "keep") -> Answer:
-    """A response of unknown length, without its last chunk where it does not `keep` the connection."""
-    last = b"0\r\n\r\n" if end == "keep" else b""
-    data = head(status, "Transfer-Encoding: chunked", *headers) + b"%x\r\n%s\r\n" % (len(body), body) + last
-    return Answer(data, end)
-
-
-def cut(body: bytes, *headers: str, at: int = 20, status: int = 200) -> Answer:
-    """A response of a known length that ends too early."""
-    return reply(status, body[:at], *headers, length=len(body), end="close")
-
-
-def span(first: int, whole: bytes = DATA) -> str:
-    """The Content-Range of the rest of an object."""
-    return f"Content-Range: bytes {first}-{len(whole) - 1}/{len(whole)}"
 
 
 class Files(Wire):
@@ -119,7 +85,6 @@ def test_what_is_packed_otherwise_each_time_is_not_joined(flavour: Flavour, at: 
 
 
 PART = DATA[1000:]
-RANGE = {"Range": "bytes=1000-"}
 PARTS = [
     # Nothing proves what a 200 of unknown length begins with, so it is asked for again.
     ((chunked(200, PART[:100], ETAG, span(1000), end="close"), reply(206, PART, ETAG, span(1000))), [1000, 1000]),

@@ -6,10 +6,10 @@ import random
 import pytest
 
 from forbear.services import rfc9110
-from tests.clients.test_httpx_downloads import LEFT_BEFORE_ITS_END
-from tests.support.clients.flavours import FLAVOURS, Flavour
-from tests.support.clients.others import OTHERS
-from tests.support.clients.wire import Answer, Wire
+from forbear_testkit.clients.downloads import LEFT_BEFORE_ITS_END
+from forbear_testkit.clients.flavours import FLAVOURS, Flavour
+from forbear_testkit.clients.others import OTHERS
+from forbear_testkit.clients.wire import Answer, Wire
 
 SOME = [flavour for flavour in FLAVOURS if flavour.name in ("httpx", "httpx2-trio")]
 

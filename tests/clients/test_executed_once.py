@@ -25,8 +25,8 @@ from forbear.clients.requests import RetryAdapter
 from forbear.clients.urllib3 import Retry
 from forbear.run.functions import is_async
 from forbear.testing import virtual_time
-from tests.support.clients.google.rpc_server import running
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.google.rpc_server import running
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 OUTER = forbear.retry(on=Exception, attempts=3, backoff=forbear.Constant(0))
 

@@ -25,10 +25,10 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.work import single
 from forbear.services import redis, rfc9110
 from forbear.testing import virtual_time
-from tests.clients.test_httpx_downloads import LEFT_BEFORE_ITS_END
-from tests.support.clients.others import EVERY
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.run.budgets import ONCE, TWICE, Closed, Noted, counted
+from forbear_testkit.clients.downloads import LEFT_BEFORE_ITS_END
+from forbear_testkit.clients.others import EVERY
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.run.budgets import ONCE, TWICE, Closed, Noted, counted
 
 AT_ONCE = rfc9110.policy.with_backoff(Constant(0))
 WHOLE = b"0123456789" * 10

@@ -19,7 +19,7 @@ from forbear.clients.requests import RetryAdapter
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.wire import Wire, reply
+from forbear_testkit.clients.wire import Wire, reply
 
 BUSY = reply(503)
 TOKEN = "x-goog-gcs-idempotency-token"

@@ -11,9 +11,9 @@ from anyio.lowlevel import checkpoint
 
 from forbear import Reason
 from forbear.testing import virtual_time
-from tests.support.clients.flavours import FLAVOURS, Flavour
-from tests.support.clients.others import EVERY
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import FLAVOURS, Flavour
+from forbear_testkit.clients.others import EVERY
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 SYNC = [flavour for flavour in FLAVOURS if not flavour.is_async]
 PIECES = [b"one,", b"two,", b"three"]

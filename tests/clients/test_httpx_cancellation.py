@@ -12,8 +12,8 @@ from anyio.abc import TaskStatus
 
 from forbear import Constant, Event, Limits, Policy, Scheduled
 from forbear.services import rfc9110
-from tests.support.clients.flavours import FLAVOURS, READ_TIMEOUT, Flavour, busy
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import FLAVOURS, READ_TIMEOUT, Flavour, busy
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 ASYNC = [flavour for flavour in FLAVOURS if flavour.is_async]
 SYNC = [flavour for flavour in FLAVOURS if not flavour.is_async]

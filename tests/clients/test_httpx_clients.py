@@ -11,8 +11,8 @@ import pytest
 import forbear
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 
 def test_redirects_are_followed(flavour: Flavour) -> None:

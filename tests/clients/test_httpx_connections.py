@@ -14,11 +14,11 @@ from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Reason, Verdict
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
-from tests.support.clients.flavours import FLAVOURS, Flavour
-from tests.support.clients.h2_server import h2_server
-from tests.support.clients.listen import listening
-from tests.support.clients.secure import trusted, untrusted
-from tests.support.clients.wire import Wire, reply
+from forbear_testkit.clients.flavours import FLAVOURS, Flavour
+from forbear_testkit.clients.h2_server import h2_server
+from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.secure import trusted, untrusted
+from forbear_testkit.clients.wire import Wire, reply
 
 
 def test_a_refused_connection_is_tried_again_for_any_operation(flavour: Flavour) -> None:

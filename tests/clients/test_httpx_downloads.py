@@ -10,20 +10,14 @@ import forbear
 from forbear import Event, Failed, GaveUp, Limits, Reason, Scheduled
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.flavours import Flavour, Result
-from tests.support.clients.others import EVERY
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.downloads import LEFT_BEFORE_ITS_END
+from forbear_testkit.clients.flavours import Flavour, Result
+from forbear_testkit.clients.others import EVERY
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 DATA = bytes(range(256)) * 3
 SMALL = b"every offset of it"
 MEDIA = "/storage/v1/b/bkt/o/thing?alt=media"
-
-
-# Both libraries drop their own async generators where a body is left before its end, and trio reports that.
-LEFT_BEFORE_ITS_END = pytest.mark.filterwarnings(
-    "ignore:Exception ignored (in.|while finalizing generator) <async_generator object"
-    ":pytest.PytestUnraisableExceptionWarning"
-)
 
 
 def fetch(

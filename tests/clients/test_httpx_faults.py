@@ -11,9 +11,9 @@ from forbear import Constant, Limits, Reason
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.virtual_time import VirtualTime
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.others import EVERY
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.others import EVERY
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 URL = "http://localhost"
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"

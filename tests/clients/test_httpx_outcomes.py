@@ -1,6 +1,5 @@
 """What becomes of each kind of operation under each fault: the outcome, the requests and the effects, by one table."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,41 +8,9 @@ from forbear import Reason
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.faults.actions import When
-from tests.support.clients.flavours import Flavour, Result
-from tests.support.clients.others import BESIDES, BLIND_TOO
-
-_UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
-_KEYS = "/storage/v1/projects/p/hmacKeys?serviceAccountEmail=a@b"
-
-
-@dataclass(frozen=True)
-class Operation:
-    """An operation, how often its effect is counted, and what a second execution answers (None: never executed)."""
-
-    method: str
-    target: str
-    effect: str | None
-    again: int | None
-    content: bytes | None = None
-    json: Any = None
-
-
-OPERATIONS = {
-    "read": Operation("GET", "/storage/v1/b/bkt/o/there", None, 200),
-    "create only": Operation("POST", "/storage/v1/b?project=p", "storage.buckets.insert", 409, json={"name": "fresh"}),
-    "with condition": Operation("POST", _UPLOAD + "&ifGenerationMatch=0", "storage.objects.insert", 412, b"abc"),
-    "without condition": Operation("POST", _UPLOAD, "storage.objects.insert", None, b"abc"),
-    "never": Operation("POST", _KEYS, "storage.projects.hmacKeys.create", None),
-}
-
-FAULTS = ("408", "429", "500", "502", "503", "504", "reset", "close")
-
-
-def fault(kind: str, when: When) -> Fault:
-    """The fault of that name."""
-    if kind == "reset":
-        return Fault.reset(when=when)
-    return Fault.close(when=when) if kind == "close" else Fault.status(int(kind), when=when)
+from forbear_testkit.clients.flavours import Flavour, Result
+from forbear_testkit.clients.others import BESIDES, BLIND_TOO
+from forbear_testkit.clients.outcomes import FAULTS, OPERATIONS, SHORT, Operation, effects, fault
 
 
 def send(flavour: Flavour, cloud: Cloud, operation: Operation, **options: Any) -> Result:
@@ -58,11 +25,6 @@ def send_within(flavour: Flavour, cloud: Cloud, operation: Operation, timeout: f
     transport = flavour.transport(cloud_storage.policy)
     url = cloud.url + operation.target
     return flavour.call(transport, operation.method, url, content=operation.content, client={"timeout": timeout})
-
-
-def effects(cloud: Cloud, operation: Operation) -> int:
-    """How often an operation took effect."""
-    return 0 if operation.effect is None else cloud.effects.count(operation.effect)
 
 
 @BLIND_TOO
@@ -94,10 +56,6 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(
             if done:
                 assert result.report.maybe_done
         assert result.open_connections == 0
-
-
-SHORT = 0.3
-"""A read timeout in seconds; where the test waits for it, no other reply takes as long."""
 
 
 @BESIDES

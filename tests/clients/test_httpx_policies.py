@@ -21,9 +21,9 @@ from forbear import (
 )
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.flavours import Flavour, Result
-from tests.support.clients.others import EVERY
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import Flavour, Result
+from forbear_testkit.clients.others import EVERY
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 INSERT = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
 

@@ -8,8 +8,8 @@ import forbear
 from forbear import Limits, Reason
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.flavours import Flavour, Result
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import Flavour, Result
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 PIECE = 256 * 1024
 DATA = bytes(range(256)) * 2 * 1024  # two pieces

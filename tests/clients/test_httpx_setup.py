@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from forbear.services import cloud_storage
-from tests.support.clients.flavours import Flavour
+from forbear_testkit.clients.flavours import Flavour
 
 
 @pytest.mark.parametrize(

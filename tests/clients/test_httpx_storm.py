@@ -4,8 +4,8 @@ import pytest
 
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, random_faults
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.others import EVERY
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.others import EVERY
 
 MEDIA = "/upload/storage/v1/b/bkt/o?uploadType=media&name="
 DATA = bytes(range(256)) * 1200

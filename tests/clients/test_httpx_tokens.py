@@ -5,8 +5,8 @@ import pytest
 from forbear import IdempotencyKey, Reason
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 TOKEN = "x-goog-gcs-idempotency-token"
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new&ifGenerationMatch=0"

@@ -12,9 +12,9 @@ import forbear
 import forbear.clients.httpx
 import forbear.clients.httpx2
 from forbear.testing import virtual_time
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.lazily import Library
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.lazily import Library
 
 anthropic = Library("anthropic")
 openai = Library("openai")

@@ -31,9 +31,9 @@ from forbear.run.functions import is_async
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.google.conftest import ANONYMOUS
-from tests.support.clients.google.rpc_server import Server, running
-from tests.support.clients.wire import Wire, reply
+from forbear_testkit.clients.google import ANONYMOUS
+from forbear_testkit.clients.google.rpc_server import Server, running
+from forbear_testkit.clients.wire import Wire, reply
 
 INNER = rfc9110.policy.with_attempts(3)
 AT_ONCE = forbear.Constant(0)

@@ -12,7 +12,7 @@ from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.clients.httpx2 import install
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 POLICY = rfc9110.policy.with_attempts(2).with_backoff(forbear.Constant(0))
 LOST, BUSY = Answer(end="close"), reply(503, b"{}", "Content-Type: application/json", "retry-after-ms: 1")

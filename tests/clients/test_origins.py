@@ -10,7 +10,7 @@ from forbear.core.service import Judgement
 from forbear.http.request import Request
 from forbear.services import rfc9110
 from forbear.services.rfc9110 import Rfc9110
-from tests.support.clients.others import BLIND_TOO
+from forbear_testkit.clients.others import BLIND_TOO
 
 ORIGINS: list[tuple[str, str, int]] = []
 

@@ -21,8 +21,8 @@ from forbear.clients.grpc import RetryInterceptor
 from forbear.clients.httpx import RetryTransport
 from forbear.clients.requests import RetryAdapter
 from forbear.clients.urllib3 import Retry
-from tests.support.clients.google.rpc_server import running
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.google.rpc_server import running
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 pytestmark = pytest.mark.soak  # starting processes takes seconds
 

@@ -21,10 +21,10 @@ from forbear.services import cloud_storage, iam, redis, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Settings
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.google.rpc_server import running
-from tests.support.clients.others import BLIND_TOO
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.google.rpc_server import running
+from forbear_testkit.clients.others import BLIND_TOO
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 RPC = "google.iam.admin.v1.IAM/GetRole"
 HTTP = 'safe="POST https://api.example.com/v1/search*" in the adapter'

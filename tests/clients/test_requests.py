@@ -23,9 +23,9 @@ from forbear.clients.requests import RetryAdapter
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.secure import untrusted
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.garbage import loops_through_forbear
+from forbear_testkit.clients.secure import untrusted
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.garbage import loops_through_forbear
 
 WHOLE = b"one,two,three"
 MEDIA = "/storage/v1/b/bkt/o/thing?alt=media"

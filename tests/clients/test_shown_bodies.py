@@ -8,9 +8,9 @@ import pytest
 
 import forbear
 from forbear.exchange.http import responses
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.others import EVERY
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.others import EVERY
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 PENDING, DONE = b'{"status": "pending"}', b'{"status": "done"}'
 JSON = "Content-Type: application/json"

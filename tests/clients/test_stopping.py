@@ -13,10 +13,10 @@ from forbear.clients.redis import Redis
 from forbear.core.decide import Reason
 from forbear.services import redis as redis_service
 from forbear.services import rfc9110
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.google.rpc_server import running
-from tests.support.clients.others import BLIND_TOO
-from tests.support.clients.wire import Wire, reply
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.google.rpc_server import running
+from forbear_testkit.clients.others import BLIND_TOO
+from forbear_testkit.clients.wire import Wire, reply
 
 MINUTES = forbear.Constant(600)
 

@@ -10,11 +10,11 @@ from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.virtual_time import VirtualTime
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.secure import self_signed
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.through_everything.adapters import ADAPTERS, Adapter, Call
-from tests.support.through_everything.rules import Column, Operation
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.secure import self_signed
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.through_everything.adapters import ADAPTERS, Adapter, Call
+from forbear_testkit.through_everything.rules import Column, Operation
 
 READ = Operation("read", Column.ALWAYS, cloud_storage.policy, "GET", "/storage/v1/b/bkt/o/a?fields=secret")
 SENT = {

@@ -20,8 +20,8 @@ from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.virtual_time import VirtualTime
-from tests.support.clients.secure import untrusted
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.secure import untrusted
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 THERE = "/storage/v1/b/bkt/o/there"
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"

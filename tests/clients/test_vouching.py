@@ -14,9 +14,9 @@ from forbear.http.request import Request
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.others import BLIND_TOO, EVERY
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.others import BLIND_TOO, EVERY
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 BUSY, FINE = reply(503), reply(200)
 TWICE = forbear.retry(on=Exception, attempts=2)
@@ -319,7 +319,7 @@ def test_keys_and_known_services(flavour: Flavour) -> None:
 
 def test_urllib3_names_the_cure() -> None:
     """Its Retry object cannot be told, so the note says which adapter can."""
-    from tests.support.clients.others import Urllib3
+    from forbear_testkit.clients.others import Urllib3
 
     client = Urllib3()
     with Wire(BUSY) as wire, forbear.safe_to_repeat(f"POST {wire.url}/"):

@@ -15,9 +15,9 @@ import forbear
 from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.core.decide import Reason
 from forbear.testing import virtual_time
-from tests.support.clients.flavours import Flavour
-from tests.support.clients.others import EVERY
-from tests.support.clients.wire import Wire, reply
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.others import EVERY
+from forbear_testkit.clients.wire import Wire, reply
 
 BUSY, FINE = reply(503), reply(200)
 

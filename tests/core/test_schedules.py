@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits, Reason
-from tests.support.core.pure import run
+from forbear_testkit.core.pure import run
 
 # Retry number, bounds of its wait, bounds of the sum up to it.
 CAP_32 = [

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from forbear.testing.valkey import valkey_server
-from tests.observe.conftest import listening_as_ever
+from forbear_testkit.observe.listening import listening_as_ever
 
 __all__ = ["listening_as_ever"]
 

@@ -2,7 +2,6 @@
 
 import re
 from importlib import import_module
-from pathlib import Path
 from pkgutil import walk_packages
 from types import ModuleType
 
@@ -11,8 +10,8 @@ import pytest
 import forbear
 from docs.generate import api
 from docs.generate.__main__ import page
+from forbear_testkit import ROOT
 
-ROOT = Path(__file__).parents[2]
 _FOR_THE_PARTS = {"forbear.cli.profiles", "forbear.simulate.arrays", "forbear.services.registry"}
 """Modules that have `__all__` for other parts of forbear."""
 

@@ -27,9 +27,9 @@ from forbear.clients.httpx import RetryTransport
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.google.conftest import ANONYMOUS
+from forbear_testkit import ROOT
+from forbear_testkit.clients.google import ANONYMOUS
 
-ROOT = Path(__file__).parents[2]
 PAGES = [page for pattern in ("*.md", "examples/**/*.md", "docs/*.md") for page in sorted(ROOT.glob(pattern))]
 """All pages but docs/reference, which is made of what other tests run: tables, rules, scenarios, docstrings."""
 

@@ -19,10 +19,10 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit import ROOT
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
-_ROOT = Path(__file__).parents[2]
-_PAGES = [_ROOT / "README.md", _ROOT / "examples" / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
+_PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 _WITH_CODE = [page for page in _PAGES if "\n```python\n" in page.read_text(encoding="utf-8")]
 
 
@@ -83,7 +83,7 @@ class Printed:
         return f"the example printed:\n{got}"
 
 
-@pytest.mark.parametrize("page", _WITH_CODE, ids=lambda page: str(page.relative_to(_ROOT)))
+@pytest.mark.parametrize("page", _WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
 def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str, database: dict[str, object]) -> None:
     """The examples of a page run from top to bottom, in one namespace that begins with the servers of the fixtures."""
     printed = Printed()
@@ -102,7 +102,7 @@ def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str, datab
         document.namespace["engine"].dispose()
 
 
-@pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link of a page names a file that is there."""
     for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text(encoding="utf-8")):

@@ -2,9 +2,9 @@
 
 import re
 import tomllib
-from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from forbear_testkit import ROOT
+
 PAGE = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 ROWS: dict[str, str] = dict(re.findall(r"^\| `([\w-]+)` \| .* \| ([^|]+) \|$", PAGE, re.MULTILINE))
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][

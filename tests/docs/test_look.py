@@ -11,8 +11,8 @@ import pytest
 
 from docs.site.browser import NAMES, PACKAGE, Browser, NoBrowserError, find
 from docs.site.look import PICTURES, SEARCHES, Eyes, opened, problems
+from forbear_testkit import ROOT
 
-ROOT = Path(__file__).parents[2]
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAAC"
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>{head}</head>
 <body><article><h1>A page</h1><p>Text.</p>{body}</article></body></html>"""

@@ -5,7 +5,6 @@ import datetime as dt
 import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import backoff
@@ -30,13 +29,14 @@ from forbear.services import redis as redis_service
 from forbear.services import rfc9110
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.proxy import Proxy
-from tests.clients.google.conftest import ANONYMOUS
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.docs.pair import A, B, event
-from tests.support.docs.pairs import SECTIONS
-from tests.support.docs.side_by_side import one_clock, our_clock, trace
+from forbear_testkit import ROOT
+from forbear_testkit.clients.google import ANONYMOUS
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.docs.pair import A, B, event
+from forbear_testkit.docs.pairs import SECTIONS
+from forbear_testkit.docs.side_by_side import one_clock, our_clock, trace
 
-PAGE = (Path(__file__).parents[2] / "docs" / "migrate.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "migrate.md").read_text(encoding="utf-8")
 CODE = re.compile(r"`([^`]+)`")
 
 

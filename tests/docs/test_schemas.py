@@ -19,9 +19,10 @@ from forbear.cli.demo import storage as storage_part
 from forbear.cli.demo import upload as upload_part
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
+from forbear_testkit import ROOT
+from forbear_testkit.cli.demo import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
 
-FOLDER = Path(__file__).parents[2] / "docs" / "schemas"
+FOLDER = ROOT / "docs" / "schemas"
 NAMES = sorted(path.stem for path in FOLDER.iterdir())
 STORAGE = "https://storage.googleapis.com"
 OBJECT = f"{STORAGE}/storage/v1/b/b/o/a"

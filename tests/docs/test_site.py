@@ -9,8 +9,8 @@ import pytest
 from docs.site.__main__ import main
 from docs.site.check import problems
 from docs.site.contents import HUBS, for_readers, listed, with_contents, with_local_links
+from forbear_testkit import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = '<html><head><link rel="stylesheet" href="a.css"></head><body><h1 id="top">x</h1>{}</body></html>'
 
 

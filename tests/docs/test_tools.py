@@ -22,8 +22,9 @@ from forbear.policy import Policy
 from forbear.services import cloud_storage, iam, memorystore
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
+from forbear_testkit import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
 EXAMPLES = [
     example
     for block in re.findall(r"^```console\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

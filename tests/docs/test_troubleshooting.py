@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 import pytest
 
 import forbear
 from forbear.clients.httpx import RetryTransport, install
+from forbear_testkit import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
 SAID = [double or single for double, single in re.findall(r"^\| (?:`` (.+?) ``|`([^`]+)`) \|", PAGE, re.MULTILINE)]
 
 

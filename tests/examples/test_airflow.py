@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import forbear
-from tests.support.clients.wire import Seen, reply
-from tests.support.examples.load import FOLDER
-from tests.support.examples.service import LOST, Service
+from forbear_testkit.clients.wire import Seen, reply
+from forbear_testkit.examples.load import FOLDER
+from forbear_testkit.examples.service import LOST, Service
 
 pytestmark = pytest.mark.soak
 

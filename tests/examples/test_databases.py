@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from forbear.testing import virtual_time
-from tests.support.clients.wire import Answer, Seen
-from tests.support.examples.load import load
-from tests.support.examples.service import LOST, Service, as_json
+from forbear_testkit.clients.wire import Answer, Seen
+from forbear_testkit.examples.load import load
+from forbear_testkit.examples.service import LOST, Service, as_json
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from google.protobuf.wrappers_pb2 import Int64Value, StringValue
 import forbear
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.examples.load import load
+from forbear_testkit.examples.load import load
 
 
 class Warehouse(grpc.GenericRpcHandler):  # type: ignore[type-arg]

@@ -12,9 +12,9 @@ import requests
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.clients.wire import Seen
-from tests.support.examples.load import load
-from tests.support.examples.service import LOST, Service
+from forbear_testkit.clients.wire import Seen
+from forbear_testkit.examples.load import load
+from forbear_testkit.examples.service import LOST, Service
 
 
 class Shop:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.examples.load import FOLDER, lines_of_forbear
+from forbear_testkit.examples.load import FOLDER, lines_of_forbear
 
 _MOST = 5
 _PROGRAMS = sorted(path for path in FOLDER.iterdir() if path.suffix in {".py", ".sh"})

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from forbear.testing import virtual_time
-from tests.support.clients.wire import Answer, Seen, reply
-from tests.support.examples.load import load
-from tests.support.examples.service import LOST, Service
+from forbear_testkit.clients.wire import Answer, Seen, reply
+from forbear_testkit.examples.load import load
+from forbear_testkit.examples.service import LOST, Service
 
 
 def _chat(request: Seen) -> object:

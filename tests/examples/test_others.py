@@ -14,9 +14,9 @@ from forbear.clients.redis import Redis
 from forbear.testing import virtual_time
 from forbear.testing.proxy import Proxy
 from forbear.testing.valkey import valkey_server
-from tests.support.clients.wire import Answer, Seen, reply
-from tests.support.examples.load import FOLDER, load
-from tests.support.examples.service import Service
+from forbear_testkit.clients.wire import Answer, Seen, reply
+from forbear_testkit.examples.load import FOLDER, load
+from forbear_testkit.examples.service import Service
 
 
 def test_hits_are_counted_once() -> None:

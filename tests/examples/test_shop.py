@@ -12,7 +12,7 @@ import pytest
 
 from forbear.audit import AuditSettings, audit
 from forbear.audit.storm_plan import storm_plan
-from tests.support.examples.load import FOLDER
+from forbear_testkit.examples.load import FOLDER
 
 SHOP = FOLDER / "shop"
 PROOF = "pytest 'before/test_shop.py::test_an_order_is_charged_once' --forbear-fault 'POST /charges#1:lost'"

@@ -12,7 +12,7 @@ from forbear.core.decide import Limits
 from forbear.export.waits import difference, mean_delays
 from forbear.policy import Policy, retry
 from forbear.services import cloud_storage, iam, memorystore, resource_manager
-from tests.support.export.runners import program, run
+from forbear_testkit.export.runners import program, run
 
 TARGETS = ("gax_nodejs", "gax_java", "gax_go")
 REDIS = "google.cloud.redis.v1.CloudRedis"

@@ -13,7 +13,7 @@ from forbear.export.outline import Outline
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage, iam, redis
-from tests.support.export.policies import NAMED, Busy, Growing, policies
+from forbear_testkit.export.policies import NAMED, Busy, Growing, policies
 
 GAX = ("gax_nodejs", "gax_java", "gax_go", "gax_ruby", "gax_php", "gax_csharp", "gax_cpp")
 CALLERS = ("google_api_core", "tenacity", "celery", "temporal")

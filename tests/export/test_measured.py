@@ -16,12 +16,13 @@ from forbear.export.waits import difference, mean_delays
 from forbear.policy import Policy
 from forbear.services import cloud_storage, memorystore
 from forbear.testing.cloud import Cloud
-from tests.export.test_waits import WINDOWS, means
-from tests.support.export import runners
-from tests.support.export.timed import Clock, Measured, timed_cloud
+from forbear_testkit import ROOT
+from forbear_testkit.export import runners
+from forbear_testkit.export.timed import Clock, Measured, timed_cloud
+from forbear_testkit.export.windows import WINDOWS, means
 
 PROFILES = {"documented": cloud_storage.documented, "policy": cloud_storage.policy}
-WRITTEN = Path(__file__).parents[2] / "docs" / "generate"
+WRITTEN = ROOT / "docs" / "generate"
 METHODS = {"boto": "DELETE", "botocore": "HEAD"}  # of the requests that are timed, where it is not GET
 OVERHEAD = 0.4  # seconds that a request takes on a busy machine
 

@@ -25,7 +25,7 @@ from forbear.core.decide import Limits
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage, redis
-from tests.support.export.policies import Busy, Growing, backoffs
+from forbear_testkit.export.policies import Busy, Growing, backoffs
 
 AT_ONCE = Exponential(initial=0.0001, maximum=0.0001)
 

@@ -14,7 +14,7 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage, iam, rfc9110
-from tests.support.export.policies import Busy
+from forbear_testkit.export.policies import Busy
 
 
 def test_boto_is_read_as_gsutil_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

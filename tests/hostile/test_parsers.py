@@ -20,7 +20,7 @@ from forbear.tables.xml_body import every_entry
 from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.uploads.session import SessionState
-from tests.support.hostile.bounds import MIB, Bounded, Limits
+from forbear_testkit.hostile.bounds import MIB, Bounded, Limits
 
 SIZE = 20_000
 """Bytes of a text, of which twice as many follow."""

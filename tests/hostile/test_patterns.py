@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.support.hostile.steps import spans
+from forbear_testkit.hostile.steps import spans
 
 PIECES = [
     "a", "-", ".", "/", "1", " ", "a.", "a-", "a1", "1-", ": ", ": 500 A", "Error ", "[", "]", "[!", "*", '"', "'",

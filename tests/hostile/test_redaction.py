@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 
 from forbear.core import redact
-from tests.support.hostile.steps import spans
+from forbear_testkit.hostile.steps import spans
 
 PIECES = [
     "a", "-", " ", "(", ")", "=", ":", "@", "/", "?", "&a=", "#", "%3F", "%3D", "%25", "%3A%2F%2F", "://", "://a",

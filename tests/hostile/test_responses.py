@@ -12,9 +12,9 @@ from itertools import chain, repeat
 import pytest
 
 from forbear.testing import virtual_time
-from tests.support.hostile.adapters import ADAPTERS, ATTEMPTS, Adapter
-from tests.support.hostile.bounds import Bounded, Limits
-from tests.support.hostile.peer import MOST, Peer, Pieces
+from forbear_testkit.hostile.adapters import ADAPTERS, ATTEMPTS, Adapter
+from forbear_testkit.hostile.bounds import Bounded, Limits
+from forbear_testkit.hostile.peer import MOST, Peer, Pieces
 
 STALL = (b"",)
 PAGE = b"x" * 65536

@@ -15,9 +15,9 @@ import forbear
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
 from forbear.testing import virtual_time
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.judges.rows import CLOUDS, EXHAUSTED, THROTTLED, Row
-from tests.support.lazily import Library
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.judges.rows import CLOUDS, EXHAUSTED, THROTTLED, Row
+from forbear_testkit.lazily import Library
 
 boto3: Any = Library("boto3")
 boto3_errors: Any = Library("boto3.exceptions")

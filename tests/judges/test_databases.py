@@ -11,9 +11,9 @@ import pytest
 import forbear
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT
 from forbear.testing import virtual_time
-from tests.support.clients.listen import listening
-from tests.support.judges.rows import DATABASES, Row
-from tests.support.lazily import Library
+from forbear_testkit.clients.listen import listening
+from forbear_testkit.judges.rows import DATABASES, Row
+from forbear_testkit.lazily import Library
 
 asyncpg: Any = Library("asyncpg")
 psycopg: Any = Library("psycopg")

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from random import Random
 from typing import Any, Self
 
@@ -16,8 +15,9 @@ import forbear
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind
 from forbear.testing import virtual_time
 from forbear.testing.proxy import Proxy
-from tests.support.judges.postgres import Postgres, postgres_server
-from tests.support.lazily import Library
+from forbear_testkit import ROOT
+from forbear_testkit.judges.postgres import Postgres, postgres_server
+from forbear_testkit.lazily import Library
 
 pytestmark = pytest.mark.soak
 
@@ -246,7 +246,7 @@ def line() -> Line:
 @pytest.fixture
 def recipe(server: Postgres, rows: Sync, line: Line) -> Iterator[dict[str, Any]]:
     """The names of the documentation's recipe, connected through a proxy."""
-    page = Path(__file__).parents[2].joinpath("docs/read_modify_write.md").read_text(encoding="utf-8")
+    page = ROOT.joinpath("docs/read_modify_write.md").read_text(encoding="utf-8")
     block = next(block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def deposit" in block)
     rows.execute("DROP TABLE IF EXISTS account, applied")
     with Proxy(("127.0.0.1", server.port), line) as proxy:

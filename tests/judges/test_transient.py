@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -24,10 +23,11 @@ from hypothesis import strategies as st
 import forbear
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.testing import virtual_time
-from tests.support.clients.wire import Wire, reply
-from tests.support.judges.rows import CLOUDS, DATABASES, EXHAUSTED, THROTTLED, Row
-from tests.support.judges.wire_rows import OWN, caused
-from tests.support.services import errors
+from forbear_testkit import ROOT
+from forbear_testkit.clients.wire import Wire, reply
+from forbear_testkit.judges.rows import CLOUDS, DATABASES, EXHAUSTED, THROTTLED, Row
+from forbear_testkit.judges.wire_rows import OWN, caused
+from forbear_testkit.services import errors
 
 ROWS = [*OWN, *DATABASES, *CLOUDS]
 judge, in_transaction = forbear.transient, forbear.transient.transaction
@@ -267,7 +267,7 @@ def _words(verdict: Verdict) -> str:
 
 def test_the_documentation_says_the_same() -> None:
     """The table of docs/transient.md has a row for every kind of error above, with the verdicts of the judge."""
-    page = Path(__file__).parents[2].joinpath("docs/transient.md").read_text(encoding="utf-8")
+    page = ROOT.joinpath("docs/transient.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\| .*\|$", page, re.MULTILINE)
     written = {tuple(cell.strip() for cell in line.split("|")[1:-1]) for line in lines}
     written -= {("error", "around a function", "around a transaction")}

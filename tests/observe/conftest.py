@@ -1,15 +1,5 @@
 """Whoever listens to the process is back in place after each test."""
 
-from collections.abc import Iterator
+from forbear_testkit.observe.listening import listening_as_ever
 
-import pytest
-
-from forbear.observe import default_listeners
-from forbear.run import listeners
-
-
-@pytest.fixture(autouse=True)
-def listening_as_ever() -> Iterator[None]:
-    """The default."""
-    yield
-    listeners.set_process_listeners(default_listeners)
+__all__ = ["listening_as_ever"]

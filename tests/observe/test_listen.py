@@ -10,7 +10,7 @@ import pytest
 
 from forbear.core.events import Event
 from forbear.observe import all_of, listen
-from tests.support.observe.runs import recovers, run
+from forbear_testkit.observe.runs import recovers, run
 
 
 def names(told: list[Event]) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 import forbear
 from forbear.observe.logging import Logging
 from forbear.testing import virtual_time
-from tests.support.observe.runs import SECRET, Busy, conflicts, gives_up, recovers, run
+from forbear_testkit.observe.runs import SECRET, Busy, conflicts, gives_up, recovers, run
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:

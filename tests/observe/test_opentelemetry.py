@@ -15,7 +15,7 @@ from forbear.clients.httpx import RetryTransport
 from forbear.observe.opentelemetry import OpenTelemetry
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
-from tests.support.observe.runs import SECRET, gives_up, recovers, run
+from forbear_testkit.observe.runs import SECRET, gives_up, recovers, run
 
 SECOND = 1_000_000_000
 

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
 from forbear.observe.prometheus import Prometheus
-from tests.support.observe.runs import SECRET, gives_up, recovers, run
+from forbear_testkit.observe.runs import SECRET, gives_up, recovers, run
 
 
 def test_what_is_counted() -> None:

@@ -4,7 +4,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from forbear.observe.structlog import Structlog
-from tests.support.observe.runs import SECRET, conflicts, gives_up, recovers
+from forbear_testkit.observe.runs import SECRET, conflicts, gives_up, recovers
 
 
 def test_entries() -> None:

@@ -12,8 +12,8 @@ from forbear.policy import retry
 from forbear.run.runtime import AttemptTimeout
 from forbear.testing.script import AsyncScript
 from forbear.testing.virtual_time import clock, virtual_time
-from tests.support.run.cases import BUSY, UNSAFE, Busy
-from tests.support.run.drivers import ASYNC, Driver, Outcome
+from forbear_testkit.run.cases import BUSY, UNSAFE, Busy
+from forbear_testkit.run.drivers import ASYNC, Driver, Outcome
 
 async_drivers = pytest.mark.parametrize("drive", ASYNC, ids=lambda driver: driver.name)
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])

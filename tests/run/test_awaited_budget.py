@@ -9,9 +9,9 @@ from forbear.run.budget import Budget, PendingDelay, granted
 from forbear.run.runtime import current
 from forbear.run.state import Run
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import BUSY, Busy
-from tests.support.run.drivers import ASYNC, SYNC, Driver
-from tests.support.run.remote_budget import Remote
+from forbear_testkit.run.cases import BUSY, Busy
+from forbear_testkit.run.drivers import ASYNC, SYNC, Driver
+from forbear_testkit.run.remote_budget import Remote
 
 
 def drivers(group: list[Driver]) -> pytest.MarkDecorator:

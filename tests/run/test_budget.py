@@ -21,7 +21,7 @@ from forbear.policy import retry
 from forbear.run.budget import Budget
 from forbear.testing.script import Script
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import BUSY, JUDGING, Broken, Busy
+from forbear_testkit.run.cases import BUSY, JUDGING, Broken, Busy
 
 THREADS = 8
 

@@ -17,13 +17,11 @@ from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.observe.prometheus import Prometheus
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
-from forbear.run.runtime import current
-from forbear.run.spending import Throttled, begin
-from forbear.run.state import Run
+from forbear.run.spending import Throttled
 from forbear.testing.script import Script
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.budgets import Closed
-from tests.support.run.cases import BUSY, Busy
+from forbear_testkit.run.budgets import Closed, begun
+from forbear_testkit.run.cases import BUSY, Busy
 
 THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 
@@ -83,15 +81,6 @@ def test_retries_in_a_total_outage(
     """Nothing succeeds: each preset grants exactly its published number of retries, however the calls share them."""
     with virtual_time():
         assert outage(failing(verdict, make()), calls, error) == (calls + retries, 0)
-
-
-def begun(policy: Policy, calls: int) -> list[Run]:
-    """Begin the first attempts of so many calls."""
-    runtime = current.get()
-    runs = [Run(policy, "op", runtime, runtime.monotonic()) for _ in range(calls)]
-    for run in runs:
-        begin(run)
-    return runs
 
 
 @pytest.mark.parametrize(("calls", "retries"), [(1, 1), (3, 3), (10, 3), (19, 3), (20, 4), (100, 20), (104, 20)])

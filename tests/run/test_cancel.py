@@ -10,7 +10,7 @@ import trio
 from forbear.core.backoff import Constant
 from forbear.policy import Policy, retry
 from forbear.testing.virtual_time import VirtualTime, virtual_time
-from tests.support.run.drivers import DRIVERS, Driver
+from forbear_testkit.run.drivers import DRIVERS, Driver
 
 Function = Callable[[], Awaitable[object]]
 Form = Callable[[Policy, Function], Awaitable[None]]

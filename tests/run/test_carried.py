@@ -17,9 +17,9 @@ from forbear.policy import retry
 from forbear.run.endings import Unsatisfied
 from forbear.testing.script import Script
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import BUSY, Broken, Busy
-from tests.support.run.drivers import DRIVERS, Driver
-from tests.support.run.shapes import (
+from forbear_testkit.run.cases import BUSY, Broken, Busy
+from forbear_testkit.run.drivers import DRIVERS, Driver
+from forbear_testkit.run.shapes import (
     OUTER,
     SHAPES,
     Failed,

@@ -14,8 +14,8 @@ from forbear import Budget
 from forbear.policy import Policy, retry
 from forbear.testing.script import Script
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.budgets import counted
-from tests.support.run.cases import Busy
+from forbear_testkit.run.budgets import counted
+from forbear_testkit.run.cases import Busy
 
 CALLS = 50
 PRESETS = [

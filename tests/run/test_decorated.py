@@ -12,7 +12,7 @@ from forbear.core.backoff import Constant
 from forbear.policy import Policy, retry
 from forbear.run.decorated import policy_of, with_policy
 from forbear.testing import virtual_time
-from tests.support.run.cases import Busy
+from forbear_testkit.run.cases import Busy
 
 POLICY = retry(Busy, attempts=3, backoff=Constant(1))
 OTHER = POLICY.with_attempts(2)

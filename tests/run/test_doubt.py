@@ -9,8 +9,8 @@ from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.testing.script import Script
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import BUSY, Busy
-from tests.support.run.shapes import (
+from forbear_testkit.run.cases import BUSY, Busy
+from forbear_testkit.run.shapes import (
     INNER,
     OUTER,
 )

@@ -21,8 +21,8 @@ from forbear.run.switch import disabled
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
 from forbear.update import update
-from tests.support.run.cases import BUSY, Broken, Busy, answering
-from tests.support.run.drivers import ASYNC, DRIVERS, SYNC, WITH_VALUES, Driver
+from forbear_testkit.run.cases import BUSY, Broken, Busy, answering
+from forbear_testkit.run.drivers import ASYNC, DRIVERS, SYNC, WITH_VALUES, Driver
 
 EVERY_FORM = pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
 EVERY_FUNCTION = pytest.mark.parametrize("driver", WITH_VALUES, ids=lambda driver: driver.name)

@@ -11,8 +11,8 @@ from forbear.core.report import report
 from forbear.policy import retry
 from forbear.run.listeners import muted
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import Busy
-from tests.support.run.drivers import DRIVERS, Driver
+from forbear_testkit.run.cases import Busy
+from forbear_testkit.run.drivers import DRIVERS, Driver
 
 KEPT = 16
 ENDLESS = retry(on=Busy, attempts=None, timeout=None, unlimited=True, backoff=Constant(1))

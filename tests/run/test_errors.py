@@ -12,8 +12,8 @@ from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.policy import retry
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import BUSY, JUDGING, Busy
-from tests.support.run.drivers import DRIVERS, Driver
+from forbear_testkit.run.cases import BUSY, JUDGING, Busy
+from forbear_testkit.run.drivers import DRIVERS, Driver
 
 every_driver = pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
 

@@ -18,9 +18,8 @@ from forbear.run.budget import Budget
 from forbear.run.spending import Throttled
 from forbear.testing.script import Script
 from forbear.testing.virtual_time import VirtualRuntime, virtual_time
-from tests.run.test_budget_rules import begun
-from tests.support.run.budgets import Closed
-from tests.support.run.cases import Busy
+from forbear_testkit.run.budgets import Closed, begun
+from forbear_testkit.run.cases import Busy
 
 
 def test_every_form_is_gated() -> None:

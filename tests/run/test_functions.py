@@ -11,7 +11,7 @@ import pytest
 from forbear.policy import Policy
 from forbear.run.functions import name_of
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.callables import coroutine, finish, flaky, plain, policy
+from forbear_testkit.run.callables import coroutine, finish, flaky, plain, policy
 
 
 @pytest.fixture(autouse=True)
@@ -174,17 +174,17 @@ def test_identity(policy: Policy, function: Callable[..., object]) -> None:
 @pytest.mark.parametrize(
     ("function", "name"),
     [
-        pytest.param(plain, "support.run.callables.plain", id="function"),
-        pytest.param(partial(partial(plain, 1), "b"), "support.run.callables.plain", id="partial"),
-        pytest.param(Undecorated().bound, "run.test_functions.Undecorated.bound", id="method"),
-        pytest.param(Undecorated.bound, "run.test_functions.Undecorated.bound", id="unbound"),
-        pytest.param(Callable_(), "run.test_functions.Callable_", id="object"),
-        pytest.param(Undecorated, "run.test_functions.Undecorated", id="class"),
+        pytest.param(plain, "forbear_testkit.run.callables.plain", id="function"),
+        pytest.param(partial(partial(plain, 1), "b"), "forbear_testkit.run.callables.plain", id="partial"),
+        pytest.param(Undecorated().bound, f"{__name__}.Undecorated.bound", id="method"),
+        pytest.param(Undecorated.bound, f"{__name__}.Undecorated.bound", id="unbound"),
+        pytest.param(Callable_(), f"{__name__}.Callable_", id="object"),
+        pytest.param(Undecorated, f"{__name__}.Undecorated", id="class"),
     ],
 )
 def test_names(function: object, name: str) -> None:
     """Reports call an operation by module and qualified name."""
-    assert name_of(function) == f"tests.{name}"
+    assert name_of(function) == name
 
 
 def test_names_of_strangers() -> None:

@@ -16,7 +16,7 @@ from forbear.core.budget import MICRO
 from forbear.policy import retry
 from forbear.run.budget import Budget, HostBudgets
 from forbear.run.spending import Spending
-from tests.support.run.cases import BUSY, Busy
+from forbear_testkit.run.cases import BUSY, Busy
 
 NO_HOST = "`budget` must not be one per host where no host is known"
 

@@ -13,7 +13,7 @@ from forbear.core.report import report
 from forbear.run.runtime import AttemptTimeout
 from forbear.testing.script import AsyncScript, Script
 from forbear.testing.virtual_time import VirtualTime, virtual_time
-from tests.support.run.cases import BUSY, JUDGING, Broken, Busy
+from forbear_testkit.run.cases import BUSY, JUDGING, Broken, Busy
 
 NOT_ENTERED = "the attempt was not entered, so its outcome is unknown; put `with attempt:` around the work"
 ONCE = "an attempt is entered once, in its own loop: `for attempt in policy: with attempt:`"

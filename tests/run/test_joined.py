@@ -13,8 +13,8 @@ from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.run.endings import TryAgain
-from tests.support.run.cases import Broken, Busy
-from tests.support.run.drivers import DRIVERS, WITH_VALUES, Driver
+from forbear_testkit.run.cases import Broken, Busy
+from forbear_testkit.run.drivers import DRIVERS, WITH_VALUES, Driver
 
 
 def joined(left: Any, right: Any) -> object:

@@ -11,8 +11,8 @@ from forbear.run.budget import Budget
 from forbear.run.late import AGAIN
 from forbear.run.stopping import stop_on
 from forbear.testing.virtual_time import VirtualRuntime, clock, virtual_time
-from tests.support.run.cases import BUSY, Busy
-from tests.support.run.drivers import ASYNC, SYNC, Driver
+from forbear_testkit.run.cases import BUSY, Busy
+from forbear_testkit.run.drivers import ASYNC, SYNC, Driver
 
 
 class Late(Budget):

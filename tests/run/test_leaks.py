@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 from forbear.core.report import report
 from forbear.policy import Policy
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import BUSY, Busy
+from forbear_testkit.run.cases import BUSY, Busy
 
 
 class Local:

@@ -14,8 +14,10 @@ from forbear.observe import all_of, listen
 from forbear.policy import Policy, retry
 from forbear.testing.virtual_time import virtual_time
 from forbear.update import update
-from tests.observe.conftest import *  # noqa: F403 - who listens is as before after each test
-from tests.support.run.cases import BUSY, Busy
+from forbear_testkit.observe.listening import listening_as_ever
+from forbear_testkit.run.cases import BUSY, Busy
+
+__all__ = ["listening_as_ever"]
 
 
 def fail() -> None:

@@ -12,8 +12,8 @@ from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.run.runtime import current
 from forbear.run.switch import disable, disabled, enable
-from tests.support.run.cases import BUSY, CASES, JUDGING, VALUE_CASES, Broken, Busy, Case, answering
-from tests.support.run.drivers import DRIVERS, WITH_VALUES, Driver, Outcome
+from forbear_testkit.run.cases import BUSY, CASES, JUDGING, VALUE_CASES, Broken, Busy, Case, answering
+from forbear_testkit.run.drivers import DRIVERS, WITH_VALUES, Driver, Outcome
 
 every_driver = pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
 value_drivers = pytest.mark.parametrize("drive", WITH_VALUES, ids=lambda driver: driver.name)

@@ -21,8 +21,8 @@ from forbear.run.budget import Budget
 from forbear.run.functions import is_async
 from forbear.testing.script import AsyncScript, Script
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import BUSY, Broken, Busy
-from tests.support.run.drivers import DRIVERS, WITH_VALUES, Driver
+from forbear_testkit.run.cases import BUSY, Broken, Busy
+from forbear_testkit.run.drivers import DRIVERS, WITH_VALUES, Driver
 
 every_driver = pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
 

@@ -16,7 +16,7 @@ from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.run.endings import RAISE
-from tests.support.run.cases import Broken, Busy
+from forbear_testkit.run.cases import Broken, Busy
 
 BUDGET = Budget()
 
@@ -321,7 +321,7 @@ def test_attempt_timeouts_are_refused_for_sync_code() -> None:
     for use in uses:
         with pytest.raises(TypeError) as caught:
             use(judge)
-        assert str(caught.value) == SYNC_TIMEOUT.format("tests.run.test_policy.judge")
+        assert str(caught.value) == SYNC_TIMEOUT.format(f"{__name__}.judge")
     with pytest.raises(TypeError) as caught:
         iter(FULL)
     assert str(caught.value) == SYNC_TIMEOUT.format("a block")

@@ -14,7 +14,7 @@ from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout
 from forbear.testing.virtual_time import clock
-from tests.support.run.drivers import ASYNC, DRIVERS, Driver, Outcome
+from forbear_testkit.run.drivers import ASYNC, DRIVERS, Driver, Outcome
 
 ROUNDING = 1e-9
 

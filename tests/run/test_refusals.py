@@ -9,7 +9,7 @@ import pytest
 
 from forbear.run.functions import check_retryable
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.callables import coroutine, flaky, policy
+from forbear_testkit.run.callables import coroutine, flaky, policy
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.policy import Policy, retry
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import BUSY, Broken, Busy
-from tests.support.run.drivers import SYNC, Driver
-from tests.support.run.shapes import (
+from forbear_testkit.run.cases import BUSY, Broken, Busy
+from forbear_testkit.run.drivers import SYNC, Driver
+from forbear_testkit.run.shapes import (
     INNER,
     OUTER,
     Failed,

@@ -12,7 +12,7 @@ from forbear.core.events import Event, Scheduled
 from forbear.policy import retry
 from forbear.run.runtime import Runtime, _Current, current, in_trio
 from forbear.testing.script import AsyncScript, Script
-from tests.support.run.cases import Busy
+from forbear_testkit.run.cases import Busy
 
 WAIT = 0.002
 SHORT = retry(on=Busy, backoff=Constant(WAIT))

@@ -8,7 +8,7 @@ from anyio.lowlevel import checkpoint
 
 from forbear.core.backoff import Constant
 from forbear.core.report import Report, report
-from tests.support.run.cases import BUSY, Busy
+from forbear_testkit.run.cases import BUSY, Busy
 
 
 async def _others_go_on() -> None:

@@ -13,7 +13,7 @@ from forbear.core.report import report
 from forbear.policy import retry
 from forbear.testing.script import AsyncScript, Script
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.cases import Busy
+from forbear_testkit.run.cases import Busy
 
 SHARED = retry(on=Busy, attempts=6, timeout=None, backoff=Exponential(jitter="none"))
 

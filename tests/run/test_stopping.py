@@ -24,8 +24,8 @@ from forbear.run.budget import Budget
 from forbear.run.stopping import stop_on
 from forbear.testing import virtual_time
 from forbear.update import update
-from tests.support.run.cases import BUSY, Broken, Busy
-from tests.support.run.drivers import DRIVERS, SYNC, WITH_VALUES, Driver
+from forbear_testkit.run.cases import BUSY, Broken, Busy
+from forbear_testkit.run.drivers import DRIVERS, SYNC, WITH_VALUES, Driver
 
 MINUTES = retry(Busy, backoff=Constant(600), timeout=3600)
 SYNC_FORMS = pytest.mark.parametrize("driver", SYNC, ids=lambda driver: driver.name)

@@ -10,7 +10,7 @@ import pytest
 
 from forbear.run.functions import is_async, name_of
 from forbear.testing.virtual_time import virtual_time
-from tests.support.run.callables import coroutine, finish, flaky, plain, policy
+from forbear_testkit.run.callables import coroutine, finish, flaky, plain, policy
 
 
 @pytest.fixture(autouse=True)

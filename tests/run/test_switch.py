@@ -12,7 +12,7 @@ from forbear.core.backoff import Constant
 from forbear.policy import retry
 from forbear.run.switch import disable, disabled, enable, is_off
 from forbear.testing.script import AsyncScript
-from tests.support.run.cases import Busy
+from forbear_testkit.run.cases import Busy
 
 POLICY = retry(on=Busy, backoff=Constant(0))
 

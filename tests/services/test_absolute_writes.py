@@ -16,7 +16,7 @@ from forbear.services import iam, registry
 from forbear.services.iam.service import DOCUMENTED, RECOMMENDED
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.rows import for_each
+from forbear_testkit.rows import for_each
 
 ENTRIES = [
     entry

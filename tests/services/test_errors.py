@@ -32,8 +32,8 @@ from forbear.services.errors import ErrorVerdicts
 from forbear.services.rfc9110 import RFC9110
 from forbear.services.rfc9110 import policy as rfc9110_policy
 from forbear.testing import virtual_time
-from tests.support.services import errors
-from tests.support.services.errors import api_core
+from forbear_testkit.services import errors
+from forbear_testkit.services.errors import api_core
 
 POLICIES = {
     "cloud_storage": cloud_storage.policy, "iam": iam.policy, "memorystore": memorystore.policy,

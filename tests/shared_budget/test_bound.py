@@ -14,7 +14,7 @@ from forbear.run.budget import Budget
 from forbear.shared_budget.asking import Ask
 from forbear.shared_budget.process import ProcessShare
 from forbear.testing.virtual_time import virtual_time
-from tests.support.shared_budget.fleet import Fleet, Server, retried, running_server
+from forbear_testkit.shared_budget.fleet import Fleet, Server, retried, running_server
 
 WINDOW = 5.0
 _names = count()

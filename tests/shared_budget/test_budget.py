@@ -28,10 +28,10 @@ from forbear.core.events import Event
 from forbear.policy import retry
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
-from tests.support.cli.tls_front import tls_front
-from tests.support.clients.listen import listening
-from tests.support.clients.redis.proxy import CUT, FORWARD, in_turn, proxy
-from tests.support.clients.secure import trusted
+from forbear_testkit.cli.tls_front import tls_front
+from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.redis.proxy import CUT, FORWARD, in_turn, proxy
+from forbear_testkit.clients.secure import trusted
 
 URL = "redis://me:hunter2@localhost/0"
 

@@ -11,7 +11,7 @@ from forbear.core.events import BudgetDegraded, Event
 from forbear.shared_budget.budget import SharedBudget
 from forbear.shared_budget.trial import BudgetUnavailable
 from forbear.testing.valkey import valkey_server
-from tests.support.clients.redis.proxy import HANG, Fate, proxy
+from forbear_testkit.clients.redis.proxy import HANG, Fate, proxy
 
 SECRET = "hunter2"
 

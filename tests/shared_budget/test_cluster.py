@@ -10,7 +10,7 @@ from redis.retry import Retry
 from redis.sentinel import SentinelConnectionPool
 
 from forbear.shared_budget.budget import SharedBudget
-from tests.support.clients.redis.nodes import running_cluster
+from forbear_testkit.clients.redis.nodes import running_cluster
 
 
 @pytest.mark.soak

@@ -13,7 +13,7 @@ from forbear.run import late
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
 from forbear.testing.virtual_time import VirtualTime, virtual_time
-from tests.support.clients.redis.proxy import CUT, FORWARD, HANG, LOSE, Command, Fate, Seen, in_turn, proxy
+from forbear_testkit.clients.redis.proxy import CUT, FORWARD, HANG, LOSE, Command, Fate, Seen, in_turn, proxy
 
 IMPATIENT = 0.005
 """The seconds that a call waits for a server which does not answer, as outside of tests."""

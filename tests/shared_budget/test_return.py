@@ -11,7 +11,7 @@ from forbear.shared_budget.asking import Ask
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
 from forbear.testing.virtual_time import virtual_time
-from tests.support.shared_budget.fleet import Fleet, Server, retried, running_server
+from forbear_testkit.shared_budget.fleet import Fleet, Server, retried, running_server
 
 PROCESSES = 30
 _names = count()

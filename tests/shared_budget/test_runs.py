@@ -11,9 +11,9 @@ from forbear.core.report import report
 from forbear.policy import Policy
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
-from tests.support.clients.redis.proxy import FORWARD, HANG, Command, Fate, proxy
-from tests.support.run.cases import BUSY, Busy
-from tests.support.run.drivers import ASYNC, SYNC, Driver
+from forbear_testkit.clients.redis.proxy import FORWARD, HANG, Command, Fate, proxy
+from forbear_testkit.run.cases import BUSY, Busy
+from forbear_testkit.run.drivers import ASYNC, SYNC, Driver
 
 DRIVERS = pytest.mark.parametrize("drive", [*SYNC, *ASYNC], ids=lambda driver: driver.name)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from forbear.core.budget import MICRO
 from forbear.shared_budget.script import IDLE, BucketState, LocalBucket, command, parse
 from forbear.shared_budget.wire import ErrorResponse
-from tests.support.shared_budget.fleet import Server, running_server
+from forbear_testkit.shared_budget.fleet import Server, running_server
 
 KEY = b"{fb:x}"
 TEN = 10 * MICRO

@@ -19,7 +19,7 @@ from forbear.simulate.mean_budgets import MeanBucket
 from forbear.simulate.runs import simulate
 from forbear.simulate.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 from forbear.simulate.service_times import ServiceTimes
-from tests.support.rows import sampled
+from forbear_testkit.rows import sampled
 
 FIVE = Policy(OSError, Limits(attempts=5), Exponential())
 CLAMPED = Policy(OSError, Limits(attempts=None, timeout=12, clamp=True), Exponential(1, 2, 8, "equal"))

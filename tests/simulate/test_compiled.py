@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,9 @@ from forbear.simulate.course import Course
 from forbear.simulate.exact import simulate_exact
 from forbear.simulate.load import expected_calls
 from forbear.simulate.scenario import ClientBudget, Clients, Layer, RateChange, Scenario, Server, Throttling
+from forbear_testkit import ROOT
 
-SCRIPT = Path(__file__).parents[1] / "support/simulate/engines.py"
+SCRIPT = ROOT / "tests" / "support/simulate/engines.py"
 
 
 def run_script(*arguments: str, interpreted: bool) -> str:

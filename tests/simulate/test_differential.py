@@ -12,7 +12,7 @@ from forbear.policy import Policy
 from forbear.simulate.cohort import simulate_cohort
 from forbear.simulate.exact import simulate_exact
 from forbear.simulate.scenario import ClientBudget, Clients, Scenario, Server, Window
-from tests.support.rows import sampled
+from forbear_testkit.rows import sampled
 
 DURATION = 40  # seconds
 COUNTS = ("first_attempts", "retries", "successes", "failures", "refusals", "timeouts", "gave_up", "wasted")

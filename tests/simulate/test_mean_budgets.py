@@ -18,7 +18,7 @@ from forbear.simulate.levels import TokenLevels
 from forbear.simulate.mean_budgets import MeanBoth, MeanBucket, mean_budget
 from forbear.simulate.runs import Engine, simulate
 from forbear.simulate.scenario import ClientBudget, Clients, Scenario, Server, Throttling, Window
-from tests.support.rows import sampled
+from forbear_testkit.rows import sampled
 
 AWS = TokenBucket(500, 1, 14, refund=True, throttled_cost=5)
 OLD = TokenBucket(500, 1, 5, refund=True, timeout_cost=10)

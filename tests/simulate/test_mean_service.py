@@ -14,7 +14,7 @@ from forbear.simulate.recovery import recovery_time
 from forbear.simulate.reply_bins import ReplyTimes
 from forbear.simulate.scenario import ClientBudget, Clients, Scenario, Server, Window
 from forbear.simulate.verdict import before_trigger, try_trigger
-from tests.support.rows import sampled
+from forbear_testkit.rows import sampled
 
 ONCE = Policy(OSError, Limits(attempts=1, timeout=None))
 THREE = Policy(OSError, Limits(attempts=3, timeout=None), Constant(0))

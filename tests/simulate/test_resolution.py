@@ -15,7 +15,7 @@ from forbear.simulate.recovery import drain_time
 from forbear.simulate.resolution import step_parts
 from forbear.simulate.scenario import ClientBudget, Clients, Scenario, Server, Throttling, Window
 from forbear.simulate.waits import wait_table
-from tests.support.rows import sampled
+from forbear_testkit.rows import sampled
 
 ENDLESS = Limits(attempts=None, timeout=None, unlimited=True)
 

@@ -19,8 +19,8 @@ from forbear.simulate.mean_shared import MeanShared
 from forbear.simulate.shared_budgets import SharedBucket, SharedBudgets
 from forbear.simulate.steady import SteadyState, steady_grant
 from forbear.testing.virtual_time import virtual_time
-from tests.support.shared_budget.fleet import Fleet, retried, running_server
-from tests.support.shared_budget.fleet import Server as Valkey
+from forbear_testkit.shared_budget.fleet import Fleet, retried, running_server
+from forbear_testkit.shared_budget.fleet import Server as Valkey
 
 OUTAGE = 4.0
 _names = count()

@@ -15,7 +15,7 @@ from forbear.simulate.fields import ScenarioError
 from forbear.simulate.recovery import recovery_time
 from forbear.simulate.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Window
 from forbear.simulate.verdict import FleetVerdict, before_trigger, default_triggers, try_trigger, verdict
-from tests.support.rows import sampled
+from forbear_testkit.rows import sampled
 
 FIVE = Policy(OSError, Limits(attempts=5), Exponential())
 TWO = Policy(OSError, Limits(attempts=2), Exponential())

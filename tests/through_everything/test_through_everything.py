@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from forbear import Reason
-from tests.support.clients.secure import self_signed
-from tests.support.through_everything.adapters import ADAPTERS, Adapter, Call
-from tests.support.through_everything.faults import FAULTS, Fault
-from tests.support.through_everything.origin import Origin, origin
-from tests.support.through_everything.rules import OPERATIONS, Column, Expected, Operation, expected
+from forbear_testkit.clients.secure import self_signed
+from forbear_testkit.through_everything.adapters import ADAPTERS, Adapter, Call
+from forbear_testkit.through_everything.faults import FAULTS, Fault
+from forbear_testkit.through_everything.origin import Origin, origin
+from forbear_testkit.through_everything.rules import OPERATIONS, Column, Expected, Operation, expected
 
 ROUTES = ("direct", "tls", "proxy", "connect")
 """The ways to the server: plain, by TLS, through a proxy that passes requests on, through a tunnel with TLS in it."""

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from forbear import Reason
-from tests.support.clients.secure import self_signed
-from tests.support.through_everything.adapters import ADAPTERS, Adapter, Call
-from tests.support.through_everything.rules import ATTEMPTS, OPERATIONS
+from forbear_testkit.clients.secure import self_signed
+from forbear_testkit.through_everything.adapters import ADAPTERS, Adapter, Call
+from forbear_testkit.through_everything.rules import ATTEMPTS, OPERATIONS
 
 
 @pytest.fixture(scope="module")

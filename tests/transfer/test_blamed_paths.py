@@ -15,7 +15,7 @@ from forbear.transfer.downloads.download import download
 from forbear.transfer.downloads.target import TargetPath
 from forbear.transfer.objects import Url
 from forbear.transfer.workers.perform import remove
-from tests.support.transfer.uploads import MIB, storing
+from forbear_testkit.transfer.uploads import MIB, storing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the modes of folders")
 

@@ -25,8 +25,8 @@ from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.storage.credentials import token_session
 from forbear.transfer.storage.listing import EMPTY_PAGES, PAGE, Pages
 from forbear.transfer.uploads.upload import upload
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.transfer.uploads import CHUNK, TARGET, file_of, storing
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.transfer.uploads import CHUNK, TARGET, file_of, storing
 
 LISTING = "storage#objects"
 

@@ -15,8 +15,19 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, random_faults
 from forbear.transfer.functions import rsync
 from forbear.transfer.storage.client import Settings
-from tests.support.transfer.campaign.plans import CHUNK, GET, INSERT, KIB, REWRITE, Cut, Direction, Json, Plan, plan_of
-from tests.support.transfer.campaign.trial import try_plan
+from forbear_testkit.transfer.campaign.plans import (
+    CHUNK,
+    GET,
+    INSERT,
+    KIB,
+    REWRITE,
+    Cut,
+    Direction,
+    Json,
+    Plan,
+    plan_of,
+)
+from forbear_testkit.transfer.campaign.trial import try_plan
 
 MIB = 1024 * KIB
 SAMPLE, SOAK, TOGETHER = 60, 5_000, 100

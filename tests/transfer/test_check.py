@@ -13,10 +13,7 @@ from forbear.testing.cloud import Cloud, Fault, random_faults
 from forbear.transfer import CheckStatus, FileHashes, Settings, TransferError, ahashes, check, hashes
 from forbear.transfer.checksum import Crc32c, crc32c_of
 from forbear.transfer.errors import SourceChanged
-from tests.transfer.test_cp import here
-from tests.transfer.test_trees import make
-
-__all__ = ["here"]
+from forbear_testkit.transfer.files import make
 
 
 def compared(cloud: Cloud, left: str, right: str, exclude: str | None = None) -> list[tuple[str, CheckStatus, str]]:

@@ -6,7 +6,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud
 from forbear.transfer import Settings, TransferError, Url, copy, cp, rsync
-from tests.support.transfer.uploads import storing
+from forbear_testkit.transfer.uploads import storing
 
 SAME, INTO = "source and target are the same", "into itself"
 

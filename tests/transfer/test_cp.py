@@ -18,28 +18,10 @@ from forbear.transfer import Settings, Status, Storage, TransferError, Url, acp,
 from forbear.transfer.progress import Finished, Planned, TransferEvent
 from forbear.transfer.workers import worker_pool as fleet_module
 from forbear.transfer.workers.worker_pool import Limiter
-from tests.support.transfer.recorder import Recorder
-from tests.transfer.test_trees import make
+from forbear_testkit.transfer.files import contents, files, make
+from forbear_testkit.transfer.recorder import Recorder
 
 INSERT, GET, REWRITE = "storage.objects.insert", "storage.objects.get", "storage.objects.rewrite"
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def contents(cloud: Cloud) -> dict[str, bytes]:
-    """All objects by name."""
-    bucket = cloud.store.bucket("bkt")
-    return {name: bytes(cloud.store.object("bkt", name).content) for name in bucket.objects}
-
-
-def files(folder: Path) -> dict[str, bytes]:
-    """All files by their paths below a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_folder_goes_up_and_comes_back(here: Path, cloud: Cloud) -> None:

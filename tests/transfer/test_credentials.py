@@ -20,9 +20,9 @@ from forbear.transfer.objects import Url
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.storage.credentials import ANONYMOUS, Credentials, GoogleTokens, Tokens, tokens
 from forbear.transfer.uploads.upload import upload
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.transfer.uploads import CHUNK, SEND, TARGET, file_of, steps, storing, versions
-from tests.support.transfer.wire_server import OK, serving
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.transfer.uploads import CHUNK, SEND, TARGET, file_of, steps, storing, versions
+from forbear_testkit.transfer.wire_server import OK, serving
 
 pytestmark = pytest.mark.anyio
 

@@ -10,7 +10,7 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.errors import ChecksumMismatch, HttpError, SourceChanged, TargetExists, TransferError
 from forbear.transfer.objects import Object, Url
-from tests.support.transfer.downloads import (
+from forbear_testkit.transfer.downloads import (
     MIB,
     URL,
     Count,
@@ -22,8 +22,8 @@ from tests.support.transfer.downloads import (
     random_bytes,
     ranges,
 )
-from tests.support.transfer.downloads import described as said
-from tests.support.transfer.downloads import reply as made
+from forbear_testkit.transfer.downloads import described as said
+from forbear_testkit.transfer.downloads import reply as made
 
 SIZES = [0, 1, 4096, 300_000, 8 * MIB, 8 * MIB + 1]
 

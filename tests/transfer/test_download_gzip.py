@@ -21,7 +21,7 @@ from forbear.transfer.errors import SourceChanged, TransferError
 from forbear.transfer.files import PIECE
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response
-from tests.support.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes, ranges
+from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes, ranges
 
 GZIP = {"contentEncoding": "gzip"}
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from forbear.transfer.checksum import crc32c_of
-from tests.support.transfer.downloads import MIB, URL, fetched, random_bytes
+from forbear_testkit.transfer.downloads import MIB, URL, fetched, random_bytes
 
 DATA = random_bytes(9 * MIB)
 CRC = crc32c_of(DATA)

@@ -13,7 +13,7 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.downloads import download as downloads
 from forbear.transfer.downloads import slices as sliced
 from forbear.transfer.errors import TransferError
-from tests.support.transfer.downloads import MIB, URL, Count, fetched, names, random_bytes
+from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, names, random_bytes
 
 SIZES = [0, 1, 5000, 300_000, 2 * MIB + 77, 5 * MIB]
 CONTENTS = {size: random_bytes(size) for size in SIZES}

@@ -15,7 +15,8 @@ from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads import resume
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Locked
 from forbear.transfer.wire.response import Broken
-from tests.support.transfer.downloads import (
+from forbear_testkit import ROOT
+from forbear_testkit.transfer.downloads import (
     MIB,
     URL,
     Count,
@@ -31,7 +32,6 @@ from tests.support.transfer.downloads import (
 )
 
 SIZE = 9 * MIB
-ROOT = Path(__file__).parents[2]
 
 
 def states() -> list[str]:
@@ -311,7 +311,7 @@ def test_sigkill_loses_no_more_than_was_in_flight(cloud: Cloud, tmp_path: Path, 
         [
             sys.executable,
             "-m",
-            "tests.support.transfer.download_child",
+            "forbear_testkit.transfer.download_child",
             cloud.url,
             target,
             str(slices),

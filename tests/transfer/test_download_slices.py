@@ -15,7 +15,7 @@ from forbear.transfer.downloads import resume
 from forbear.transfer.downloads import slices as sliced
 from forbear.transfer.downloads.slices import layout_for
 from forbear.transfer.errors import HttpError
-from tests.support.transfer.downloads import MIB, URL, Count, fetched, looked_up, names, put, random_bytes, ranges
+from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, looked_up, names, put, random_bytes, ranges
 
 SIZE = 9 * MIB + 12345
 

@@ -12,7 +12,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.errors import ChecksumMismatch, SourceChanged, TransferError
-from tests.support.transfer.downloads import MIB, URL, Count, fetched, looked_up, put, random_bytes, ranges
+from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, looked_up, put, random_bytes, ranges
 
 
 @pytest.mark.parametrize("size", [0, 1, 300_000, 9 * MIB])

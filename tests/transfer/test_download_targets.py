@@ -12,7 +12,7 @@ from forbear.testing.cloud import Cloud
 from forbear.transfer.downloads.target import TargetPath
 from forbear.transfer.errors import TransferError
 from forbear.transfer.objects import Object
-from tests.support.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
+from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
 
 LARGE = 9 * MIB
 

@@ -19,7 +19,7 @@ from forbear.transfer.errors import ChecksumMismatch, TransferError, WrongRespon
 from forbear.transfer.objects import Object
 from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.storage.client import Storage
-from tests.support.transfer.downloads import URL, Count, names, random_bytes
+from forbear_testkit.transfer.downloads import URL, Count, names, random_bytes
 
 pytestmark = pytest.mark.anyio
 

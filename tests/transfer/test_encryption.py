@@ -41,11 +41,22 @@ from forbear.transfer.rewrite import copy
 from forbear.transfer.storage.endpoint import concealed
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import WireError
-from tests.support.rows import for_each
-from tests.support.transfer.downloads import names, odd_server, reply
-from tests.support.transfer.keys import COPY, IMPATIENT, KMS, REWRITE, SECRETS, A, B, put, sha256
-from tests.support.transfer.uploads import CHUNK, INSERT, MIB, SEND, TARGET, data_of, file_of, steps, storing, versions
-from tests.transfer.test_upload_states import states
+from forbear_testkit.rows import for_each
+from forbear_testkit.transfer.downloads import names, odd_server, reply
+from forbear_testkit.transfer.keys import COPY, IMPATIENT, KMS, REWRITE, SECRETS, A, B, put, sha256
+from forbear_testkit.transfer.uploads import (
+    CHUNK,
+    INSERT,
+    MIB,
+    SEND,
+    TARGET,
+    data_of,
+    file_of,
+    states,
+    steps,
+    storing,
+    versions,
+)
 
 pytestmark = pytest.mark.anyio
 

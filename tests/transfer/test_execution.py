@@ -18,7 +18,7 @@ from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Credentials, Item, Settings, Status, Url, cp, execute, perform_one, plan
 from forbear.transfer import execution as engine_module
-from tests.transfer.test_trees import make
+from forbear_testkit.transfer.files import make
 
 INSERT = "storage.objects.insert"
 PATIENT = cloud_storage.policy.with_backoff(Constant(0.01)).with_attempts(10)

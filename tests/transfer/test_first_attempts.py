@@ -12,7 +12,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Settings, cp
 from forbear.transfer.storage.calls import Retries, Sent
-from tests.support.run.budgets import ONCE, Closed, Noted
+from forbear_testkit.run.budgets import ONCE, Closed, Noted
 
 POLICY = cloud_storage.policy.with_backoff(Constant(0))
 MIB = 1024 * 1024

@@ -15,7 +15,7 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Settings, SourceChanged, Summary, cp, rsync
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import WireError
-from tests.support.transfer.uploads import (
+from forbear_testkit.transfer.uploads import (
     CHUNK,
     INSERT,
     SEND,
@@ -23,12 +23,12 @@ from tests.support.transfer.uploads import (
     data_of,
     file_of,
     metered,
+    states,
     steps,
     stored,
     storing,
     versions,
 )
-from tests.transfer.test_upload_states import states
 
 pytestmark = pytest.mark.anyio
 

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from forbear.testing.cloud import Cloud
-from tests.support.transfer.campaign.killed import Killed, moments
-from tests.support.transfer.campaign.line import Line
-from tests.support.transfer.campaign.trial import rewrites_in_steps
+from forbear_testkit.transfer.campaign.killed import Killed, moments
+from forbear_testkit.transfer.campaign.line import Line
+from forbear_testkit.transfer.campaign.trial import rewrites_in_steps
 
 MIB = 1024 * 1024
 OLDER = b"what was there before"

@@ -13,7 +13,7 @@ from forbear.transfer.objects import MTIME
 from forbear.transfer.rewrite import copy
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import WireError
-from tests.support.transfer.uploads import CHUNK, INSERT, MIB, SEND, TARGET, file_of, steps, storing, versions
+from forbear_testkit.transfer.uploads import CHUNK, INSERT, MIB, SEND, TARGET, file_of, steps, storing, versions
 
 When = Literal["before", "after"]
 

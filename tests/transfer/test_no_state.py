@@ -10,8 +10,8 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Settings, Storage, TransferError, acp, cp
-from tests.support.transfer.downloads import names
-from tests.support.transfer.recorder import Recorder
+from forbear_testkit.transfer.downloads import names
+from forbear_testkit.transfer.recorder import Recorder
 
 MIB = 1024 * 1024
 NOWHERE = "/dev/null/states"

@@ -19,11 +19,11 @@ from forbear.transfer.items import Status
 from forbear.transfer.state import State
 from forbear.transfer.storage.client import Settings
 from forbear.transfer.workers.perform import remove
-from tests.support.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
+from forbear_testkit import ROOT
+from forbear_testkit.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
 
 LARGE = 9 * MIB
 KEY = ("upload", "http://x", "gs://b/o", "/f")
-ROOT = Path(__file__).parents[2]
 by_root = pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files to others"
 )

@@ -15,7 +15,7 @@ from forbear.transfer.plans import targets
 from forbear.transfer.plans.cp import without_clashes
 from forbear.transfer.plans.matches import Match
 from forbear.transfer.plans.targets import CopyTarget
-from tests.transfer.test_trees import make
+from forbear_testkit.transfer.files import make
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from forbear.transfer import Settings, Storage, cp
 from forbear.transfer.downloads.download import download
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.rate import RateLimit
-from tests.support.transfer.uploads import CHUNK, INSERT, MIB, SEND, TARGET, data_of, file_of, stored, versions
+from forbear_testkit.transfer.uploads import CHUNK, INSERT, MIB, SEND, TARGET, data_of, file_of, stored, versions
 
 RATE = 512 * 1024
 

@@ -9,8 +9,8 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Credentials, Settings, Storage, Summary, Url, cp
-from tests.support.clients.wire import Wire, reply
-from tests.support.transfer.uploads import INSERT, file_of, stored, storing, versions
+from forbear_testkit.clients.wire import Wire, reply
+from forbear_testkit.transfer.uploads import INSERT, file_of, stored, storing, versions
 
 REWRITE = "storage.objects.rewrite"
 OBJECT = b'{"bucket":"bkt","name":"thing","generation":"1","size":"0"}'

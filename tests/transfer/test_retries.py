@@ -11,7 +11,7 @@ from forbear.testing import virtual_time
 from forbear.transfer.errors import HttpError
 from forbear.transfer.progress import forward
 from forbear.transfer.storage.calls import Retries, Sent
-from tests.support.transfer.uploads import metered
+from forbear_testkit.transfer.uploads import metered
 
 pytestmark = pytest.mark.anyio
 

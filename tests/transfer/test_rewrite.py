@@ -13,8 +13,8 @@ from forbear.testing.cloud.http.messages import Json
 from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, TransferError, Url
 from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.rewrite import copy
-from tests.support.clients.wire import Wire, reply
-from tests.support.transfer.recorder import Receiver
+from forbear_testkit.clients.wire import Wire, reply
+from forbear_testkit.transfer.recorder import Receiver
 
 REWRITE = "storage.objects.rewrite"
 MIB = 1024 * 1024

@@ -5,7 +5,7 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault, random_faults
 from forbear.transfer import Settings, Status, Storage, Summary, arm, rm
-from tests.support.transfer.recorder import Recorder
+from forbear_testkit.transfer.recorder import Recorder
 
 DELETE, LIST = "storage.objects.delete", "storage.objects.list"
 NAMES = ("a", "a.txt", "dir/", "dir/b", "dir/deep/c", "dirt")

@@ -10,10 +10,9 @@ from forbear.transfer import ChecksumMismatch, EncryptionKey, Object, TargetChan
 from forbear.transfer.errors import WrongResponse
 from forbear.transfer.rewrite import copy
 from forbear.transfer.wire.response import WireError
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.transfer.keys import COPY, IMPATIENT, KMS, REWRITE, SECRETS, A, B, put, sha256
-from tests.support.transfer.uploads import MIB, TARGET, data_of, storing
-from tests.transfer.test_upload_states import states
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.transfer.keys import COPY, IMPATIENT, KMS, REWRITE, SECRETS, A, B, put, sha256
+from forbear_testkit.transfer.uploads import MIB, TARGET, data_of, states, storing
 
 pytestmark = pytest.mark.anyio
 

@@ -9,34 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer import Action, Settings, Summary, TransferError, rsync
+from forbear.transfer import Action, TransferError
 from forbear.transfer.plans.rsync import side_by_side
-from tests.support.transfer.recorder import Recorder
-from tests.transfer.test_cp import contents, files
-from tests.transfer.test_trees import make
+from forbear_testkit.transfer.files import INSERT, contents, files, make, moved, synced
+from forbear_testkit.transfer.recorder import Recorder
 
-INSERT, DELETE, REWRITE = "storage.objects.insert", "storage.objects.delete", "storage.objects.rewrite"
 READS = {"storage.objects.list", "storage.objects.get"}
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def synced(cloud: Cloud, source: str, target: str, **asked: object) -> Summary:
-    """Mirror in virtual time."""
-    with virtual_time():
-        return rsync(source, target, settings=Settings(endpoint=cloud.url), **{"recursive": True, **asked})  # type: ignore[arg-type]
-
-
-def moved(summary: Summary) -> tuple[int, int, int, int]:
-    """What came of it: done, of these deleted, skipped, failed."""
-    return summary.done, summary.deleted, summary.skipped, summary.failed
 
 
 def test_what_somebody_else_makes_meanwhile_stays(here: Path, cloud: Cloud) -> None:

@@ -8,12 +8,8 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Status
-from tests.support.transfer.recorder import Recorder
-from tests.transfer.test_cp import contents, files
-from tests.transfer.test_rsync import DELETE, INSERT, here, moved, synced
-from tests.transfer.test_trees import make
-
-__all__ = ["here"]
+from forbear_testkit.transfer.files import DELETE, INSERT, contents, files, make, moved, synced
+from forbear_testkit.transfer.recorder import Recorder
 
 
 def test_extras_are_deleted_after_all_copies(here: Path, cloud: Cloud) -> None:

@@ -9,18 +9,10 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Action, Settings, Status, Summary, cp, rsync
-from tests.support.transfer.recorder import Recorder
-from tests.transfer.test_cp import contents
-from tests.transfer.test_trees import make
+from forbear_testkit.transfer.files import contents, make
+from forbear_testkit.transfer.recorder import Recorder
 
 WRITES = {"storage.objects.insert", "storage.objects.delete", "storage.objects.rewrite", "storage.objects.patch"}
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def copied(cloud: Cloud, *args: str, **options: Any) -> Summary:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from forbear.testing.cloud import Cloud
 from forbear.transfer import Settings, cp
-from tests.support.transfer.recorder import Recorder
+from forbear_testkit.transfer.recorder import Recorder
 
 
 def test_the_size_of_a_single_object_is_told(cloud: Cloud, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from forbear.transfer import Settings, TransferError, stat
 from forbear.transfer.commands.metadata import ObjectDetails
 from forbear.transfer.errors import WrongResponse
 from forbear.transfer.objects import seconds_of_time
-from tests.support.rows import for_each
+from forbear_testkit.rows import for_each
 
 
 def test_details(cloud: Cloud) -> None:

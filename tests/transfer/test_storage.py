@@ -15,8 +15,8 @@ from forbear.transfer.objects import Url
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.storage.endpoint import ENDPOINT, is_private, proxy
 from forbear.transfer.wire.response import Broken, NotConnected
-from tests.support.clients.wire import Wire, reply
-from tests.support.transfer.uploads import metered, storing
+from forbear_testkit.clients.wire import Wire, reply
+from forbear_testkit.transfer.uploads import metered, storing
 
 pytestmark = pytest.mark.anyio
 

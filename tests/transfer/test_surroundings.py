@@ -15,10 +15,10 @@ import pytest
 
 from forbear.testing.cloud import Cloud
 from forbear.transfer.errors import SourceChanged, TransferError
-from tests.support.transfer.campaign.hostile import full_disk, unprivileged
-from tests.support.transfer.campaign.line import Line
-from tests.support.transfer.campaign.plain import DATA, OLDER, SIZE, broken_off, down, names, put, up
-from tests.support.transfer.campaign.plans import CHUNK, INSERT
+from forbear_testkit.transfer.campaign.hostile import full_disk, unprivileged
+from forbear_testkit.transfer.campaign.line import Line
+from forbear_testkit.transfer.campaign.plain import DATA, OLDER, SIZE, broken_off, down, names, put, up
+from forbear_testkit.transfer.campaign.plans import CHUNK, INSERT
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from forbear.transfer.functions import cp, rsync
 from forbear.transfer.items import Summary
 from forbear.transfer.progress import Finished, Started, TransferEvent
 from forbear.transfer.storage.client import Settings
-from tests.support.transfer.campaign.plain import OLDER, names, put
+from forbear_testkit.transfer.campaign.plain import OLDER, names, put
 
 LEADING_OUT = [
     "../evil",

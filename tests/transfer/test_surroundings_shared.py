@@ -23,10 +23,10 @@ from forbear.transfer.functions import rsync
 from forbear.transfer.objects import MTIME, Object, Url
 from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.storage.client import Settings, Storage
-from tests.support.transfer.campaign.killed import ROOT
-from tests.support.transfer.campaign.plain import DATA, OLDER, SIZE, adown, aup, broken_off, down, names, put, run, up
-from tests.support.transfer.campaign.plans import CHUNK, GET, INSERT
-from tests.support.transfer.recorder import Receiver
+from forbear_testkit import ROOT
+from forbear_testkit.transfer.campaign.plain import DATA, OLDER, SIZE, adown, aup, broken_off, down, names, put, run, up
+from forbear_testkit.transfer.campaign.plans import CHUNK, GET, INSERT
+from forbear_testkit.transfer.recorder import Receiver
 
 MIB = 1024 * 1024
 LIVES = 120 * 365 * 86_400.0
@@ -144,7 +144,7 @@ def test_a_process_that_hangs_and_dies(cloud: Cloud, tmp_path: Path, direction: 
     put(cloud, DATA * 8)
     cloud.fault(Fault.stall(operation=f"{INSERT}.send", skip=3), Fault.stall(9 * MIB, operation=GET, path="alt=media"))
     place = [str(source), "gs://bkt/target"] if direction == "up" else ["gs://bkt/source", str(target)]
-    command = [sys.executable, "-m", "tests.support.transfer.campaign.victim", direction, cloud.url, *place]
+    command = [sys.executable, "-m", "forbear_testkit.transfer.campaign.victim", direction, cloud.url, *place]
     size = CHUNK if direction == "up" else 1
     with subprocess.Popen([*command, str(tmp_path / "state"), str(size)], cwd=ROOT) as process:
         while cloud.pending_faults == 2 or (direction == "down" and not any(map(arrived, tmp_path.iterdir()))):

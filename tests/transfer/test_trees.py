@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from forbear.transfer.plans.matches import expand
 from forbear.transfer.plans.trees import walk
-
-
-def make(folder: Path, *names: str) -> None:
-    """Make files, and the folders that they are in."""
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
+from forbear_testkit.transfer.files import make
 
 
 def test_files_come_in_the_order_of_whole_names(tmp_path: Path) -> None:

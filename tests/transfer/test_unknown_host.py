@@ -10,7 +10,7 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.transfer import ANONYMOUS, Storage, Url
 from forbear.transfer.wire.response import NotConnected
-from tests.support.clients.wire import Wire, reply
+from forbear_testkit.clients.wire import Wire, reply
 
 NO_NAME, NO_ADDRESS, AGAIN = (
     socket.gaierror(socket.EAI_NONAME, "Name or service not known"),

@@ -18,8 +18,8 @@ from forbear.transfer.errors import (
     TransferError,
 )
 from forbear.transfer.uploads.upload import upload
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.transfer.uploads import (
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.transfer.uploads import (
     CANCEL,
     CHUNK,
     INSERT,

@@ -22,8 +22,8 @@ from forbear.transfer.errors import (
 )
 from forbear.transfer.objects import MTIME, Url
 from forbear.transfer.uploads.upload import upload
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.transfer.uploads import (
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.transfer.uploads import (
     INSERT,
     KIB,
     MIB,

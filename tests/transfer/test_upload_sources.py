@@ -11,7 +11,7 @@ from forbear.testing.cloud import Cloud
 from forbear.transfer.errors import SourceChanged, TransferError, UnsafeName
 from forbear.transfer.objects import Url
 from forbear.transfer.uploads.upload import guess_content_type, upload
-from tests.support.transfer.uploads import (
+from forbear_testkit.transfer.uploads import (
     CHUNK,
     MIB,
     TARGET,

@@ -19,7 +19,7 @@ from forbear.transfer.errors import HttpError, Locked, SourceChanged, TargetChan
 from forbear.transfer.objects import Url
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import WireError
-from tests.support.transfer.uploads import (
+from forbear_testkit.transfer.uploads import (
     CHUNK,
     QUERY,
     SEND,
@@ -28,6 +28,7 @@ from tests.support.transfer.uploads import (
     data_of,
     file_of,
     metered,
+    states,
     steps,
     stored,
     storing,
@@ -38,11 +39,6 @@ pytestmark = pytest.mark.anyio
 
 SIZE = 8 * CHUNK + 1000
 IMPATIENT = cloud_storage.policy.with_attempts(1)
-
-
-def states() -> list[Path]:
-    """Return the files of states."""
-    return sorted(Path(os.environ["FORBEAR_STATE_DIR"]).iterdir())
 
 
 async def interrupted(cloud: Cloud, path: Path, nth: int = 4, **settings: Any) -> None:

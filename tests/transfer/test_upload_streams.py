@@ -12,7 +12,7 @@ import pytest
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError
 from forbear.transfer.uploads.upload import upload
-from tests.support.transfer.uploads import (
+from forbear_testkit.transfer.uploads import (
     CHUNK,
     SEND,
     TARGET,

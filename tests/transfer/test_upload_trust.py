@@ -19,8 +19,8 @@ from forbear.transfer.storage.client import Storage
 from forbear.transfer.storage.endpoint import is_trusted, proxy
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import Broken
-from tests.support.clients.wire import Answer, Wire, reply
-from tests.support.transfer.uploads import CHUNK, TARGET, data_of, file_of, storing
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.transfer.uploads import CHUNK, TARGET, data_of, file_of, storing
 
 pytestmark = pytest.mark.anyio
 

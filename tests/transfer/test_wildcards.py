@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.transfer.plans.matches import compiled, is_wild, literal_start
-from tests.support.hostile.steps import spans
+from forbear_testkit.hostile.steps import spans
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from forbear.core.verdict import NOT_EXECUTED, PERMANENT
 from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.pool import Pool
 from forbear.transfer.wire.response import BadResponse, Broken, NotConnected, ProxyRefused, Untrusted, WireError
-from tests.support.clients.listen import listening
-from tests.support.clients.secure import self_signed, trusted
-from tests.support.transfer.wire_server import OK, Lump, Server, fetched, serving
+from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.secure import self_signed, trusted
+from forbear_testkit.transfer.wire_server import OK, Lump, Server, fetched, serving
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from forbear.policy import retry
 from forbear.testing.virtual_time import virtual_time
 from forbear.update import aupdate, update
-from tests.support.update.store import Doc, Down, Store, is_conflict, lost, mine, modify
+from forbear_testkit.update.store import Doc, Down, Store, is_conflict, lost, mine, modify
 
 
 async def nothing(*_: object) -> None:

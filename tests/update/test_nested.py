@@ -9,8 +9,8 @@ from forbear.core.verdict import CONFLICT
 from forbear.policy import Policy, retry
 from forbear.testing.virtual_time import virtual_time
 from forbear.update import update
-from tests.support.update.drivers import DRIVERS, POLICY, Driver
-from tests.support.update.store import (
+from forbear_testkit.update.drivers import DRIVERS, POLICY, Driver
+from forbear_testkit.update.store import (
     Conflict,
     Denied,
     Doc,

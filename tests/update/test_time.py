@@ -11,8 +11,8 @@ from forbear.run.budget import Budget
 from forbear.run.runtime import AttemptTimeout
 from forbear.testing.virtual_time import virtual_time
 from forbear.update import aupdate, update
-from tests.support.update.drivers import DRIVERS, POLICY, Driver
-from tests.support.update.store import Conflict, Doc, Fault, Store, is_conflict, lost, mine, modify, overtaken
+from forbear_testkit.update.drivers import DRIVERS, POLICY, Driver
+from forbear_testkit.update.store import Conflict, Doc, Fault, Store, is_conflict, lost, mine, modify, overtaken
 
 both_loops = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 

@@ -15,8 +15,8 @@ from forbear.core.report import report
 from forbear.policy import Policy
 from forbear.testing.virtual_time import VirtualTime, virtual_time
 from forbear.update import aupdate
-from tests.support.update.drivers import judge
-from tests.support.update.store import Conflict, Denied, Doc, Down, Refused, is_conflict
+from forbear_testkit.update.drivers import judge
+from forbear_testkit.update.store import Conflict, Denied, Doc, Down, Refused, is_conflict
 
 POLICY = Policy(judge, Limits(attempts=None, timeout=120), Exponential(initial=1, maximum=16))
 HASTY = Policy(judge, Limits(attempts=3, timeout=120), Exponential(initial=0.1))

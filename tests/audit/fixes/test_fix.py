@@ -11,7 +11,7 @@ from forbear.audit import AuditSettings, audit
 from forbear.audit.baseline import Baseline
 from forbear.audit.fixes import FixedFile, FixFigures, fix
 from forbear.audit.rules import RULES
-from tests.support.audit.corpus import snippets
+from forbear_testkit.audit.corpus import snippets
 
 SETTINGS = AuditSettings(select=tuple(RULES))
 BOTH = FixFigures(deadline=60, cap=30)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Invoke
-from tests.support.clients.wire import Answer, Seen, Wire, reply
+from forbear_testkit.cli.running import Invoke
+from forbear_testkit.clients.wire import Answer, Seen, Wire, reply
 
 pytestmark = pytest.mark.soak
 

@@ -16,10 +16,10 @@ from forbear.cli.curl.settings import CurlSettings
 from forbear.cli.explain import draft
 from forbear.cli.explain.curl import _IGNORED, _IGNORED_FLAGS, CurlLine
 from forbear.cli.output import BadInput
-from tests.cli.conftest import Invoke
-from tests.support.clients.listen import listening
-from tests.support.clients.secure import untrusted
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.cli.running import Invoke
+from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.secure import untrusted
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 
 @pytest.mark.parametrize(

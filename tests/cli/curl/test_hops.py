@@ -9,10 +9,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Invoke
-from tests.support.cli.tls_front import tls_front, tunnel
-from tests.support.clients.h2_server import h2_server
-from tests.support.clients.wire import Wire, reply
+from forbear_testkit.cli.running import Invoke
+from forbear_testkit.cli.tls_front import tls_front, tunnel
+from forbear_testkit.clients.h2_server import h2_server
+from forbear_testkit.clients.wire import Wire, reply
 
 OK = reply(200, b"done")
 BUSY = reply(503)

@@ -14,8 +14,8 @@ import pytest
 
 from forbear.cli.app import app
 from forbear.cli.curl.send import CurlRun
-from tests.cli.conftest import FORBEAR, Invoke
-from tests.support.clients.wire import Answer, Wire, reply
+from forbear_testkit.cli.running import FORBEAR, Invoke
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 OK = reply(200, b"new", "X-One: 1")
 BUSY = reply(503)

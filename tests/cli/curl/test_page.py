@@ -1,15 +1,15 @@
 """docs/curl.md: its lists of options, variables and exit codes are those of the code."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 from forbear.cli.curl import errors, settings
 from forbear.cli.curl.output import VARIABLES
 from forbear.cli.explain import curl
+from forbear_testkit import ROOT
 
-PAGE = (Path(__file__).parents[3] / "docs" / "curl.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "curl.md").read_text(encoding="utf-8")
 
 
 def long_names(text: str) -> set[str]:

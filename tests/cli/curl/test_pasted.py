@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.cli.conftest import Invoke
-from tests.support.cli.tls_front import tls_front
+from forbear_testkit.cli.running import Invoke
+from forbear_testkit.cli.tls_front import tls_front
 
 TOKEN = '-H "Authorization: Bearer SECRETTOKEN"'
 JSON = '-H "Content-Type: application/json"'

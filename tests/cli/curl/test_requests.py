@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from forbear.cli.app import app
 from forbear.cli.curl import content
-from tests.cli.conftest import Invoke
-from tests.support.clients.wire import Seen, Wire, reply
+from forbear_testkit.cli.running import Invoke
+from forbear_testkit.clients.wire import Seen, Wire, reply
 
 OK = reply(200, b"done\n")
 BUSY = reply(503)

@@ -1,15 +1,16 @@
 """The real google-cloud-storage against the embedded cloud; it waits in virtual time only where a test says so."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
 from forbear.testing.cloud import Cloud
+from forbear_testkit.clients.google import ANONYMOUS
+from forbear_testkit.clients.google.intercepted import server
 
-ANONYMOUS = cast("Callable[[], object]", AnonymousCredentials)()
+__all__ = ["server"]
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from forbear.clients.grpc import RetryInterceptor, aio_interceptors
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.google.test_grpc_interceptors import KINDS, SAFE, UNAVAILABLE, acall, call
-from tests.support.clients.google.rpc_server import Server, running
-from tests.support.run.budgets import ONCE, TWICE, Closed, Noted, counted
+from forbear_testkit.clients.google.intercepted import KINDS, SAFE, UNAVAILABLE, acall, call
+from forbear_testkit.clients.google.rpc_server import Server, running
+from forbear_testkit.run.budgets import ONCE, TWICE, Closed, Noted, counted
 
 AT_ONCE = rfc9110.policy.with_backoff(Constant(0)).with_attempts(3)
 SAFE_POLICY = cloud_storage.policy.with_backoff(Constant(0))

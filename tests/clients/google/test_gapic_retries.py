@@ -23,8 +23,8 @@ from forbear.clients.google_storage import DEFAULT_RETRY
 from forbear.grpc.call import GrpcCall
 from forbear.services import cloud_storage, iam
 from forbear.testing import virtual_time
-from tests.clients.google.conftest import ANONYMOUS
-from tests.support.clients.google.rpc_server import Server, running
+from forbear_testkit.clients.google import ANONYMOUS
+from forbear_testkit.clients.google.rpc_server import Server, running
 
 DELETE = "google.storage.v2.Storage/DeleteObject"
 GET = "google.storage.v2.Storage/GetObject"

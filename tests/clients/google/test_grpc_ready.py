@@ -14,9 +14,9 @@ import pytest
 import forbear
 from forbear import Reason
 from forbear.clients.grpc import RetryInterceptor, aio_interceptors
-from tests.clients.google.test_grpc_interceptors import KINDS, UNAVAILABLE
-from tests.support.clients.google.rpc_server import Server, running
-from tests.support.clients.listen import listening
+from forbear_testkit.clients.google.intercepted import KINDS, UNAVAILABLE
+from forbear_testkit.clients.google.rpc_server import Server, running
+from forbear_testkit.clients.listen import listening
 
 QUICK = forbear.retry(on=grpc.RpcError, attempts=3, backoff=forbear.Constant(0))
 SOON = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.min_reconnect_backoff_ms", 100)]

@@ -10,8 +10,8 @@ import forbear
 from forbear.clients.grpc import RetryInterceptor, aio_interceptors
 from forbear.grpc.call import GrpcCall
 from forbear.testing import virtual_time
-from tests.clients.google.test_grpc_interceptors import acall, call
-from tests.support.clients.google.rpc_server import Server, running
+from forbear_testkit.clients.google.intercepted import acall, call
+from forbear_testkit.clients.google.rpc_server import Server, running
 
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 

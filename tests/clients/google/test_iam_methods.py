@@ -12,7 +12,7 @@ import forbear
 from forbear.clients.grpc import RetryInterceptor
 from forbear.services import iam, memorystore
 from forbear.testing import virtual_time
-from tests.support.clients.google.rpc_server import Server, running
+from forbear_testkit.clients.google.rpc_server import Server, running
 
 messages: Any = iam_policy_pb2
 policies: Any = policy_pb2

@@ -27,8 +27,8 @@ from forbear.clients.google import async_retry_for, retry_for
 from forbear.services import iam, memorystore
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.google.conftest import ANONYMOUS
-from tests.support.clients.google.rest_server import Fate, Server, running
+from forbear_testkit.clients.google import ANONYMOUS
+from forbear_testkit.clients.google.rest_server import Fate, Server, running
 
 ASYNC_ANONYMOUS: Any = cast("Callable[[], object]", AsyncAnonymous)()
 CLIENTS: dict[str, tuple[Any, Any]] = {

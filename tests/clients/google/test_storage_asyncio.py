@@ -17,7 +17,7 @@ import forbear
 from forbear.clients.google import async_retry_for
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
-from tests.clients.google.conftest import ANONYMOUS
+from forbear_testkit.clients.google import ANONYMOUS
 
 GET, DELETE = "google.storage.v2.Storage/GetObject", "google.storage.v2.Storage/DeleteObject"
 LOST = [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL]

@@ -18,9 +18,9 @@ import forbear
 from forbear.clients.google_storage import DEFAULT_RETRY, install
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud
-from tests.support.clients.google.storage_calls import ROWS, Row
-from tests.support.clients.google.storage_judge import FAULTS, judged, plain
-from tests.support.clients.google.storage_world import World
+from forbear_testkit.clients.google.storage_calls import ROWS, Row
+from forbear_testkit.clients.google.storage_judge import FAULTS, judged, plain
+from forbear_testkit.clients.google.storage_world import World
 
 QUICK = 0.001  # seconds: the threads of the transfer manager know nothing of virtual time
 CASES = [(way, row) for way in ("install", "retry=") for row in ROWS if way == "install" or not row.own_loop]

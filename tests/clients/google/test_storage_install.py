@@ -18,7 +18,7 @@ from forbear.clients.google_storage import install
 from forbear.services import cloud_storage, iam, redis, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.google.conftest import ANONYMOUS
+from forbear_testkit.clients.google import ANONYMOUS
 
 CHUNK = 262_144
 QUICK = stock.DEFAULT_RETRY.with_delay(initial=0.001, maximum=0.001)

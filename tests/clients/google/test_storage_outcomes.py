@@ -12,7 +12,7 @@ from forbear.clients.google_storage import DEFAULT_RETRY, install
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.faults.actions import When
-from tests.clients.test_httpx_outcomes import FAULTS, OPERATIONS, SHORT, effects, fault
+from forbear_testkit.clients.outcomes import FAULTS, OPERATIONS, SHORT, effects, fault
 
 CALLS: dict[str, Callable[[Any, dict[str, Any]], object]] = {
     "read": lambda client, retry: client.bucket("bkt").blob("there").download_as_bytes(**retry),

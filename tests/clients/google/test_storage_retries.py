@@ -23,7 +23,7 @@ from forbear.clients.google_storage.cures import CURES
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.google.conftest import ANONYMOUS
+from forbear_testkit.clients.google import ANONYMOUS
 
 CHUNK = 262_144
 LOST = (Fault.reset(when="after", times=1), Fault.status(503, when="after", times=1), Fault.truncate(1, times=1))

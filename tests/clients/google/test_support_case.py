@@ -22,8 +22,7 @@ from forbear.clients.grpc import RetryInterceptor, aio_interceptors
 from forbear.services import cloud_storage, memorystore
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.google.conftest import ANONYMOUS
-from tests.support.clients.google import rest_server, rpc_server
+from forbear_testkit.clients.google import ANONYMOUS, rest_server, rpc_server
 
 DELETE = "google.storage.v2.Storage/DeleteObject"
 REQUEST = storage_v2.DeleteObjectRequest(bucket="projects/_/buckets/b", object_="o", generation=7)

@@ -6,8 +6,8 @@ import pytest
 import redis
 
 from forbear.testing.valkey import valkey_server
-from tests.support.clients.redis.flavours import FLAVOURS, Flavour
-from tests.support.clients.redis.nodes import running_cluster
+from forbear_testkit.clients.redis.flavours import FLAVOURS, Flavour
+from forbear_testkit.clients.redis.nodes import running_cluster
 
 
 @pytest.fixture(scope="session")

@@ -1,37 +1,21 @@
 """Cluster clients on a real cluster of two nodes, each behind a proxy."""
 
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
 import redis
-import redis.asyncio
-import valkey
-import valkey.asyncio
 from redis.crc import key_slot
 
 import forbear
-from forbear.clients.redis import AsyncRedisCluster, RedisCluster
-from forbear.clients.valkey import AsyncValkeyCluster, ValkeyCluster
 from forbear.core.report import report
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry
-from tests.support.clients.redis.nodes import HERE, THERE, proxied
-from tests.support.clients.redis.proxy import CUT, FORWARD, LOSE, Fate, at_random, in_turn, once
-from tests.support.rows import sampled
-
-CLUSTERS = [
-    Flavour("redis", redis, False, RedisCluster, redis.RedisCluster, no_retry(redis, redis)),
-    Flavour("redis-async", redis, True, AsyncRedisCluster, redis.asyncio.RedisCluster, no_retry(redis, redis.asyncio)),
-    Flavour("valkey", valkey, False, ValkeyCluster, valkey.ValkeyCluster, no_retry(valkey, valkey)),
-    Flavour(
-        "valkey-async", valkey, True, AsyncValkeyCluster, valkey.asyncio.ValkeyCluster, no_retry(valkey, valkey.asyncio)
-    ),
-]
-WITH_TRANSACTIONS = CLUSTERS[:2]
+from forbear_testkit.clients.redis.clusters import CLUSTERS, LOADING, WITH_TRANSACTIONS, open_with, value
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, no_retry
+from forbear_testkit.clients.redis.nodes import HERE, THERE, proxied
+from forbear_testkit.clients.redis.proxy import CUT, FORWARD, LOSE, Fate, at_random, in_turn, once
+from forbear_testkit.rows import sampled
 
 HARMLESS = AT_ONCE.with_attempts(None)
-LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 TRYAGAIN = b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
 
 
@@ -40,21 +24,6 @@ def cluster(request: pytest.FixtureRequest) -> Flavour:
     """One library in one style."""
     chosen: Flavour = request.param
     return chosen
-
-
-@contextmanager
-def open_with(flavour: Flavour, options: dict[str, Any], **kwargs: Any) -> Generator[Session]:
-    """A session with our client, which knows the nodes: before that redis-py asks any of them, past the proxies."""
-    with flavour.session(lambda: flavour.ours(**{"policy": AT_ONCE} | options | kwargs)) as session:
-        if flavour.is_async:
-            session("initialize")
-        yield session
-
-
-def value(nodes: tuple[int, ...], key: str) -> int:
-    """Return the value that the cluster has, read past every proxy."""
-    with redis.RedisCluster(host="127.0.0.1", port=nodes[0]) as client:
-        return int(client.get(key) or 0)
 
 
 @pytest.mark.parametrize("key", [HERE, THERE])

@@ -7,12 +7,12 @@ import pytest
 
 import forbear
 from forbear.core.report import report
-from tests.clients.redis.test_cluster import CLUSTERS, WITH_TRANSACTIONS, open_with, value
-from tests.clients.redis.test_watch_loops import REFUSALS
-from tests.support.clients.redis.flavours import Flavour, Session
-from tests.support.clients.redis.nodes import HERE, proxied
-from tests.support.clients.redis.proxy import FORWARD, HANG, LOSE, Command, Fate, Script, in_turn, once
-from tests.support.rows import sampled
+from forbear_testkit.clients.redis.clusters import CLUSTERS, WITH_TRANSACTIONS, open_with, value
+from forbear_testkit.clients.redis.flavours import Flavour, Session
+from forbear_testkit.clients.redis.nodes import HERE, proxied
+from forbear_testkit.clients.redis.proxy import FORWARD, HANG, LOSE, Command, Fate, Script, in_turn, once
+from forbear_testkit.clients.redis.watched import REFUSALS
+from forbear_testkit.rows import sampled
 
 transactional = pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
 

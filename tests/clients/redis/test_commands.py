@@ -10,9 +10,9 @@ import redis
 import forbear
 from forbear.clients.redis import promised
 from forbear.core.report import report
-from tests.support.clients.listen import listening
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour
-from tests.support.clients.redis.proxy import CUT, HANG, LOSE, in_turn, once, proxy
+from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.proxy import CUT, HANG, LOSE, in_turn, once, proxy
 
 SAFE = [("SET", "k", "1"), ("GET", "k"), ("SADD", "s", "a"), ("HSET", "h", "f", "v"), ("DEL", "k")]
 UNSAFE = [("INCRBY", "k", "1"), ("LPUSH", "l", "a"), ("APPEND", "k", "x"), ("SET", "k", "1", "NX"), ("LPOP", "l")]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import redis
 
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session
-from tests.support.clients.redis.proxy import Script, at_random, once, proxy
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, Session
+from forbear_testkit.clients.redis.proxy import Script, at_random, once, proxy
 
 RATE = 0.01
 HARMLESS = AT_ONCE.with_attempts(None)

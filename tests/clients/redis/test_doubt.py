@@ -7,8 +7,8 @@ import pytest
 
 import forbear
 from forbear.testing import virtual_time
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session
-from tests.support.clients.redis.proxy import FORWARD, LOSE, Command, Fate, proxy
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, Session
+from forbear_testkit.clients.redis.proxy import FORWARD, LOSE, Command, Fate, proxy
 
 OUTER = forbear.retry(on=Exception, attempts=3, backoff=forbear.Constant(0))
 

@@ -11,12 +11,12 @@ import redis
 import forbear
 from forbear import Budget, Reason, Throttled
 from forbear.exchange.redis.settings import address_of
-from tests.clients.redis.test_cluster import CLUSTERS, open_with
-from tests.clients.redis.test_transactions import add_one, loop
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session
-from tests.support.clients.redis.nodes import HERE, THERE, proxied
-from tests.support.clients.redis.proxy import CUT, Script, in_turn, once, proxy
-from tests.support.run.budgets import ONCE, TWICE, Closed, Noted, counted
+from forbear_testkit.clients.redis.clusters import CLUSTERS, open_with
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, Session
+from forbear_testkit.clients.redis.nodes import HERE, THERE, proxied
+from forbear_testkit.clients.redis.proxy import CUT, Script, in_turn, once, proxy
+from forbear_testkit.clients.redis.watched import add_one, loop
+from forbear_testkit.run.budgets import ONCE, TWICE, Closed, Noted, counted
 
 Step = Callable[[Session, Any], object]
 

@@ -11,9 +11,9 @@ import pytest
 
 import forbear
 from forbear.core.report import report
-from tests.support.clients.listen import listening
-from tests.support.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour
-from tests.support.rows import sampled
+from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour
+from forbear_testkit.rows import sampled
 
 KB = 1024
 Answer = Callable[[socket.socket], object]

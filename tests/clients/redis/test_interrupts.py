@@ -14,11 +14,11 @@ import pytest
 import redis
 
 from forbear.core.report import report
-from tests.clients.redis.test_cluster import CLUSTERS, WITH_TRANSACTIONS, open_with
-from tests.clients.redis.test_pubsub import done, heard
-from tests.support.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour, Session
-from tests.support.clients.redis.nodes import HERE, proxied
-from tests.support.clients.redis.proxy import FORWARD, Command, Fate, proxy
+from forbear_testkit.clients.redis.clusters import CLUSTERS, WITH_TRANSACTIONS, open_with
+from forbear_testkit.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour, Session
+from forbear_testkit.clients.redis.nodes import HERE, proxied
+from forbear_testkit.clients.redis.proxy import FORWARD, Command, Fate, proxy
+from forbear_testkit.clients.redis.pubsub import done, heard
 
 MINE, YOURS = f"{HERE}mine", f"{HERE}yours"
 

@@ -11,10 +11,10 @@ from redis.sentinel import Sentinel
 
 from forbear.clients.redis import Redis
 from forbear.exchange.redis.settings import check_pool
-from tests.clients.redis.test_cluster import CLUSTERS, open_with
-from tests.support.clients.redis.flavours import Flavour, Session
-from tests.support.clients.redis.nodes import HERE, proxied
-from tests.support.clients.redis.proxy import LOSE, once, proxy
+from forbear_testkit.clients.redis.clusters import CLUSTERS, open_with
+from forbear_testkit.clients.redis.flavours import Flavour, Session
+from forbear_testkit.clients.redis.nodes import HERE, proxied
+from forbear_testkit.clients.redis.proxy import LOSE, once, proxy
 
 REFUSED = "must not repeat anything, because the client's own retries repeat any command; use policy="
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.clients.redis.test_transactions import add_one
-from tests.support.clients.redis.flavours import FLAVOURS, Flavour, Session
-from tests.support.clients.redis.proxy import LOSE, in_turn, proxy
+from forbear_testkit.clients.redis.flavours import FLAVOURS, Flavour, Session
+from forbear_testkit.clients.redis.proxy import LOSE, in_turn, proxy
+from forbear_testkit.clients.redis.watched import add_one
 
 
 @pytest.fixture(autouse=True)

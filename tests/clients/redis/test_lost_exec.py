@@ -15,10 +15,10 @@ from forbear.clients._redis.aio import AsyncPipelineMixin
 from forbear.clients._redis.client import PipelineMixin
 from forbear.core.report import report
 from forbear.services.redis import is_conflict
-from tests.clients.redis.test_transactions import add_one, loop
-from tests.support.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour
-from tests.support.clients.redis.proxy import FORWARD, HANG, LOSE, Command, Fate, Script, proxy
-from tests.support.rows import sampled
+from forbear_testkit.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour
+from forbear_testkit.clients.redis.proxy import FORWARD, HANG, LOSE, Command, Fate, Script, proxy
+from forbear_testkit.clients.redis.watched import add_one, loop
+from forbear_testkit.rows import sampled
 
 LATER: dict[str, Fate] = {
     "gone": HANG,

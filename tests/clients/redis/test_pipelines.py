@@ -7,8 +7,8 @@ import redis
 
 import forbear
 from forbear.core.report import report
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour
-from tests.support.clients.redis.proxy import CUT, FORWARD, LOSE, in_turn, once, proxy
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.proxy import CUT, FORWARD, LOSE, in_turn, once, proxy
 
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 READONLY = b"-READONLY You can't write against a read only replica.\r\n"

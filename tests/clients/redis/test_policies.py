@@ -12,8 +12,8 @@ import forbear
 from forbear.clients.redis import Redis
 from forbear.core.report import report
 from forbear.services import cloud_storage
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour
-from tests.support.clients.redis.proxy import HANG, LOSE, in_turn, once, proxy
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.proxy import HANG, LOSE, in_turn, once, proxy
 
 
 def test_a_policy_of_ones_own_keeps_the_table(flavour: Flavour, path: str) -> None:

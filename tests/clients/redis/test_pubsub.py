@@ -1,7 +1,6 @@
 """Subscriptions over connections that break are restored."""
 
 import socket
-from inspect import isawaitable
 from typing import Any
 
 import pytest
@@ -10,22 +9,8 @@ import redis
 import forbear
 from forbear.core.report import report
 from forbear.testing.proxy import Proxy
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour
-
-
-async def done(value: Any) -> Any:
-    """Return the value of a sync or an async method."""
-    return await value if isawaitable(value) else value
-
-
-async def heard(pubsub: Any, server: redis.Redis, text: bytes) -> bool:
-    """Return whether `text` arrives; it is published until the server has the subscription."""
-    for _ in range(100):
-        server.publish("c", text)
-        result = await done(pubsub.get_message(ignore_subscribe_messages=True, timeout=0.1))
-        if result is not None and result["data"] == text:
-            return True
-    return False
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.pubsub import done, heard
 
 
 def test_a_subscription_outlives_its_connection(flavour: Flavour, server: redis.Redis, path: str) -> None:

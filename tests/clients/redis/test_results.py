@@ -7,10 +7,10 @@ import pytest
 
 import forbear
 from forbear.core.verdict import PERMANENT, TRANSIENT
-from tests.clients.redis.test_cluster import CLUSTERS, LOADING, WITH_TRANSACTIONS, open_with
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour
-from tests.support.clients.redis.nodes import HERE, THERE, proxied
-from tests.support.clients.redis.proxy import in_turn, once, proxy
+from forbear_testkit.clients.redis.clusters import CLUSTERS, LOADING, WITH_TRANSACTIONS, open_with
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.nodes import HERE, THERE, proxied
+from forbear_testkit.clients.redis.proxy import in_turn, once, proxy
 
 
 class Judge:

@@ -9,11 +9,11 @@ import redis
 import forbear
 from forbear.clients.redis import promised
 from forbear.core.report import report
-from tests.clients.redis.test_cluster import WITH_TRANSACTIONS, open_with
-from tests.support.clients.redis.flavours import Flavour, Session
-from tests.support.clients.redis.nodes import HERE, proxied
-from tests.support.clients.redis.proxy import in_turn, once, proxy
-from tests.support.rows import sampled
+from forbear_testkit.clients.redis.clusters import WITH_TRANSACTIONS, open_with
+from forbear_testkit.clients.redis.flavours import Flavour, Session
+from forbear_testkit.clients.redis.nodes import HERE, proxied
+from forbear_testkit.clients.redis.proxy import in_turn, once, proxy
+from forbear_testkit.rows import sampled
 
 ERRORS = [
     "LOADING Redis is loading the dataset in memory",

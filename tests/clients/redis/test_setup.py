@@ -15,10 +15,10 @@ from forbear.clients import redis as for_redis
 from forbear.clients import valkey as for_valkey
 from forbear.core.report import report
 from forbear.services.redis import policy as recommended
-from tests.support.clients.listen import listening
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour
-from tests.support.clients.redis.proxy import LOSE, in_turn, once, proxy
-from tests.support.clients.secure import untrusted
+from forbear_testkit.clients.listen import listening
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.proxy import LOSE, in_turn, once, proxy
+from forbear_testkit.clients.secure import untrusted
 
 
 def test_by_url(flavour: Flavour, path: str) -> None:

@@ -11,63 +11,9 @@ import redis
 import forbear
 from forbear.core.report import report
 from forbear.exchange.redis.pipelines import is_open
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session
-from tests.support.clients.redis.proxy import CUT, LOSE, Fate, in_turn, once, proxy
-
-
-def add_one(session: Session, *, meanwhile: Any = None) -> Any:
-    """Increment k by `transaction()`, with another writer in the middle of the first cycle."""
-    turns = [meanwhile] if meanwhile is not None else []
-
-    def change(pipe: Any, value: bytes | None) -> None:
-        if turns:
-            turns.pop()()
-        pipe.multi()
-        pipe.set("k", int(value or 0) + 1)
-
-    def run(pipe: Any) -> Any:
-        value = pipe.get("k")
-        if not hasattr(value, "__await__"):
-            return change(pipe, value)
-
-        async def rest() -> None:
-            change(pipe, await value)
-
-        return rest()
-
-    return session("transaction", run, "k")
-
-
-def loop(session: Session, errors: Any) -> Any:
-    """Increment k by the loop that the libraries' documentation shows."""
-
-    def run(client: Any) -> None:
-        with client.pipeline() as pipe:
-            while True:
-                try:
-                    pipe.watch("k")
-                    value = int(pipe.get("k") or 0)
-                    pipe.multi()
-                    pipe.set("k", value + 1)
-                    pipe.execute()
-                    return
-                except errors.WatchError:
-                    continue
-
-    async def arun(client: Any) -> None:
-        async with client.pipeline() as pipe:
-            while True:
-                try:
-                    await pipe.watch("k")
-                    value = int(await pipe.get("k") or 0)
-                    pipe.multi()
-                    pipe.set("k", value + 1)
-                    await pipe.execute()
-                    return
-                except errors.WatchError:
-                    continue
-
-    return session.run(arun if hasattr(session.client, "aclose") else run)
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.proxy import CUT, LOSE, Fate, in_turn, once, proxy
+from forbear_testkit.clients.redis.watched import add_one, loop
 
 
 def test_transaction_raises_a_lost_exec(flavour: Flavour, server: redis.Redis, path: str) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 import forbear
 from forbear.core.report import report
-from tests.clients.redis.test_cluster import CLUSTERS, WITH_TRANSACTIONS, open_with
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session
-from tests.support.clients.redis.nodes import HERE, THERE, proxied
-from tests.support.clients.redis.proxy import LOSE, in_turn, once, proxy
+from forbear_testkit.clients.redis.clusters import CLUSTERS, WITH_TRANSACTIONS, open_with
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, Session
+from forbear_testkit.clients.redis.nodes import HERE, THERE, proxied
+from forbear_testkit.clients.redis.proxy import LOSE, in_turn, once, proxy
 
 INCR = ("INCRBY", "k", 1)
 

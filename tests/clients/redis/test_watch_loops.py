@@ -8,20 +8,10 @@ import redis
 import forbear
 from forbear.core.backoff import Constant
 from forbear.core.report import report
-from tests.clients.redis.test_transactions import add_one, loop
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour
-from tests.support.clients.redis.proxy import CUT, FORWARD, LOSE, Command, Fate, in_turn, proxy
-from tests.support.rows import sampled
-
-REFUSALS = {
-    "LOADING": b"-LOADING Redis is loading the dataset in memory\r\n",
-    "BUSY": b"-BUSY Redis is busy running a script.\r\n",
-    "READONLY": b"-READONLY You can't write against a read only replica.\r\n",
-    "MASTERDOWN": b"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
-    "CLUSTERDOWN": b"-CLUSTERDOWN The cluster is down\r\n",
-    "TRYAGAIN": b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
-    "NOREPLICAS": b"-NOREPLICAS Not enough good replicas to write.\r\n",
-}
+from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour
+from forbear_testkit.clients.redis.proxy import CUT, FORWARD, LOSE, Command, Fate, in_turn, proxy
+from forbear_testkit.clients.redis.watched import REFUSALS, add_one, loop
+from forbear_testkit.rows import sampled
 
 
 @pytest.mark.parametrize("change", [add_one, loop], ids=["transaction", "loop"])

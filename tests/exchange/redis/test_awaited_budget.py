@@ -9,7 +9,7 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.work import single
 from forbear.services import redis
 from forbear.testing import virtual_time
-from tests.support.run.remote_budget import Remote
+from forbear_testkit.run.remote_budget import Remote
 
 Loop = Callable[[RedisSettings, Callable[[], Awaitable[str]]], Awaitable[str]]
 

@@ -7,7 +7,7 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.work import single
 from forbear.services import redis as service
 from forbear.testing import virtual_time
-from tests.support.growth import grows_linearly
+from forbear_testkit.growth import grows_linearly
 
 CAUSED = ") of pipeline caused error: "
 

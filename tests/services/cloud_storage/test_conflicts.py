@@ -13,7 +13,7 @@ import forbear
 from forbear.services import cloud_storage
 from forbear.services.cloud_storage import WriteToken
 from forbear.testing import virtual_time
-from tests.support.services import errors
+from forbear_testkit.services import errors
 
 NOT_MET = b'{"error": {"code": 412, "errors": [{"reason": "conditionNotMet", "domain": "global"}]}}'
 FORBIDDEN = b'{"error": {"code": 412, "errors": [{"reason": "orgPolicyConstraintFailed"}]}}'

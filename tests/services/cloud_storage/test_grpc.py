@@ -18,7 +18,7 @@ from forbear.grpc.call import GrpcCall
 from forbear.services.cloud_storage.json_api import choose
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage, rpc_operations
 from forbear.tables.table import Row
-from tests.support.rows import for_each
+from forbear_testkit.rows import for_each
 
 types: Any = storage
 iam: Any = iam_policy_pb2

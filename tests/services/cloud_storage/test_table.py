@@ -12,7 +12,7 @@ from forbear.http.request import Request
 from forbear.services.cloud_storage.json_api import operations
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 from forbear.tables.table import Row, Rule
-from tests.support.rows import for_each
+from forbear_testkit.rows import for_each
 
 ROWS = operations()
 DISPUTED = CloudStorage(disputed=True)

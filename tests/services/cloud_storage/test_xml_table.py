@@ -11,7 +11,7 @@ from forbear.services.cloud_storage.json_api import choose
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 from forbear.services.cloud_storage.xml_api import operations
 from forbear.tables.table import Row
-from tests.support.rows import for_each
+from forbear_testkit.rows import for_each
 
 ROWS = operations()
 DISPUTED = CloudStorage(disputed=True)

@@ -11,8 +11,8 @@ from googleapiclient.errors import HttpError
 import forbear
 from forbear.services import iam
 from forbear.testing import virtual_time
-from tests.support.services import errors
-from tests.support.services.errors import api_core
+from forbear_testkit.services import errors
+from forbear_testkit.services.errors import api_core
 
 api_core_policy: Any = api_core_iam.Policy
 

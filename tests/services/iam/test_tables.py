@@ -4,9 +4,9 @@ import pytest
 
 from forbear.services.iam.service import RECOMMENDED
 from forbear.tables.table import Row
-from tests.support.rows import for_each
-from tests.support.services import json_tables
-from tests.support.services.json_tables import check_calls, check_requests, check_row
+from forbear_testkit.rows import for_each
+from forbear_testkit.services import json_tables
+from forbear_testkit.services.json_tables import check_calls, check_requests, check_row
 
 HOSTS = {
     "v1": "iam.googleapis.com", "v2": "iam.mtls.googleapis.com:443", "v3": "IAM.googleapis.com",

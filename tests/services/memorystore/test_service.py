@@ -10,7 +10,7 @@ from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
 from forbear.services import memorystore
 from forbear.services.memorystore.service import DOCUMENTED, RECOMMENDED, Memorystore
-from tests.support.services.json_tables import UUID, ZERO
+from forbear_testkit.services.json_tables import UUID, ZERO
 
 INSTANCE = "/v1/projects/p/locations/europe-west1/instances/i"
 UNKNOWN = Judgement("memorystore", None, Safety.NEVER)

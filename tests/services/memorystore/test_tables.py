@@ -2,9 +2,9 @@
 
 from forbear.services.memorystore.service import RECOMMENDED
 from forbear.tables.table import Row
-from tests.support.rows import for_each
-from tests.support.services import json_tables
-from tests.support.services.json_tables import check_calls, check_requests, check_row
+from forbear_testkit.rows import for_each
+from forbear_testkit.services import json_tables
+from forbear_testkit.services.json_tables import check_calls, check_requests, check_row
 
 HOSTS = {"redis": "redis.googleapis.com", "valkey": "memorystore.googleapis.com"}
 ROWS = [(table, row) for table in HOSTS for row in RECOMMENDED.rows_of(table)]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from forbear.testing.valkey import valkey_server
-from tests.support.services.redis.server import Live
+from forbear_testkit.services.redis.server import Live
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 from forbear.services.redis import Promise, classify
 from forbear.services.redis.arguments import OPTIONS, RULES
 from forbear.services.redis.service import commands
-from tests.support.services.redis.samples import DIFFERS, LOST, PROMISED, REPEATABLE, lines
+from forbear_testkit.services.redis.samples import DIFFERS, LOST, PROMISED, REPEATABLE, lines
 
 # A command a line; where a value is meant to be empty, it is written as ''.
 MET = """

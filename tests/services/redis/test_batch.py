@@ -4,7 +4,7 @@ import pytest
 
 from forbear.core.verdict import Safety
 from forbear.services.redis import Promise, classify, classify_many, classify_transaction
-from tests.support.services.redis.samples import lines
+from forbear_testkit.services.redis.samples import lines
 
 _ENTANGLED = "its outcome depends on what another command sent with it changes"
 

@@ -20,7 +20,7 @@ from redis.retry import Retry
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.services.redis import is_conflict, needs_reconnect, response_of, verdict_of_exception
 from forbear.testing.valkey import valkey_server
-from tests.support.services.redis.server import Live
+from forbear_testkit.services.redis.server import Live
 
 # As objects of any type: the annotations of the libraries are not what is tested.
 _REDIS: Any = redis

@@ -8,7 +8,7 @@ import pytest
 
 from forbear.services.redis import classify, classify_many
 from forbear.services.redis.arguments import LEAST, OPTIONS
-from tests.support.growth import grows_linearly
+from forbear_testkit.growth import grows_linearly
 
 Make = Callable[[int], tuple[Any, ...]]
 

@@ -11,7 +11,7 @@ from forbear.services.redis import PROMISES, CommandJudgement, classify
 from forbear.services.redis.arguments import RULES
 from forbear.services.redis.service import commands
 from forbear.services.redis.table import UNKNOWN, CommandRow
-from tests.support.rows import for_each
+from forbear_testkit.rows import for_each
 
 _ROWS = commands()
 _NAMES = [row.command for row in _ROWS]

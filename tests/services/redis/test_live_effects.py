@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from redis.exceptions import ResponseError
 
 from forbear.services.redis import classify, classify_many
-from tests.support.services.redis.samples import (
+from forbear_testkit.services.redis.samples import (
     DIFFERS,
     LOST,
     MEANWHILE,
@@ -16,7 +16,7 @@ from tests.support.services.redis.samples import (
     UNTRIED,
     lines,
 )  # fmt: skip
-from tests.support.services.redis.server import Live, State, same_but_for_time
+from forbear_testkit.services.redis.server import Live, State, same_but_for_time
 
 _FRESH = [["FLUSHALL"], *lines(SETUP)]
 _RESTARTS = {"SETEX", "PSETEX"}  # their time to live starts anew, which the table allows

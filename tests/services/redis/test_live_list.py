@@ -8,7 +8,7 @@ import pytest
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import LEAST, OPTIONS, RULES
 from forbear.services.redis.service import commands
-from tests.support.services.redis.server import Live
+from forbear_testkit.services.redis.server import Live
 
 _ROWS = {row.command: row for row in commands()}
 

@@ -10,7 +10,7 @@ from forbear.services.redis import PROMISES
 from forbear.services.redis.arguments import RULES
 from forbear.services.redis.service import commands
 from forbear.services.redis.table import COLUMNS, CommandRow, load
-from tests.support.rows import for_each
+from forbear_testkit.rows import for_each
 
 _ROWS = commands()
 

@@ -9,9 +9,9 @@ from forbear.services import resource_manager
 from forbear.services.registry import find, find_rpc
 from forbear.services.resource_manager.service import RECOMMENDED
 from forbear.tables.table import Row
-from tests.support.rows import for_each
-from tests.support.services import json_tables
-from tests.support.services.json_tables import check_calls, check_requests, check_row
+from forbear_testkit.rows import for_each
+from forbear_testkit.services import json_tables
+from forbear_testkit.services.json_tables import check_calls, check_requests, check_row
 
 HOST = "cloudresourcemanager.googleapis.com"
 ROWS = RECOMMENDED.rows_of("operations")

@@ -17,7 +17,7 @@ from forbear.testing.cloud.journal import Effects, LoggedEffect
 from forbear.testing.cloud.storage.fields import json_object
 from forbear.testing.cloud.storage.listing import Glob
 from forbear.testing.cloud.xml.document import read
-from tests.support.cloud.sockets import connect, talk
+from forbear_testkit.cloud.sockets import connect, talk
 
 MIB = 1024**2
 QUARTER = MIB // 4

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.cloud.sockets import talk
+from forbear_testkit.cloud.sockets import talk
 
 MEDIA = "/download/storage/v1/b/bkt/o/o?alt=media"
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forbear.testing.cloud import Cloud
-from tests.support.cloud.sockets import talk
+from forbear_testkit.cloud.sockets import talk
 
 STARTS = st.sampled_from([
     "", "/storage/v1/b/bkt", "/storage/v1/b/bkt/o/o", "/upload/storage/v1/b/bkt/o", "/v1/projects/p",

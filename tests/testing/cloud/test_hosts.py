@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from forbear.testing.cloud import Cloud
-from tests.support.cloud.sockets import talk
+from forbear_testkit.cloud.sockets import talk
 
 GOOD = [
     "localhost", "localhost:1", "LOCALHOST", "localhost.", "127.0.0.1:80", "127.8.9.1", "[::1]:4443", "[::1]",

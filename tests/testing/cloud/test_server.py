@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from forbear.testing.cloud import Cloud, serve
-from tests.support.cloud.sockets import connect
+from forbear_testkit.cloud.sockets import connect
 
 
 def test_life_cycle() -> None:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.support.cloud.sockets import connect, talk
+from forbear_testkit.cloud.sockets import connect, talk
 
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
 SMALL_UPLOAD = f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n".encode()

@@ -10,22 +10,9 @@ from forbear.services.cloud_storage.xml_api import operations as rows
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.routing import OPERATIONS
 from forbear.testing.cloud.xml import XML_HANDLERS
+from forbear_testkit.cloud.xml import MATCH, error_of, texts
 
 SPACE = "{http://doc.s3.amazonaws.com/2006-03-01}"
-MATCH = "x-goog-if-generation-match"
-
-
-def error_of(response: httpx.Response) -> tuple[int, str]:
-    """Return the status and the code of an error."""
-    root = ET.fromstring(response.content)
-    assert root.tag == "Error"
-    return response.status_code, root.findtext("Code") or ""
-
-
-def texts(response: httpx.Response, path: str) -> list[str | None]:
-    """Return the texts of the elements at a path."""
-    wanted = "/".join(f"{{*}}{name}" for name in path.split("/"))
-    return [each.text for each in ET.fromstring(response.content).findall(wanted)]
 
 
 def test_the_ids_are_those_of_the_table() -> None:

@@ -11,7 +11,7 @@ from google.cloud import storage
 from google.cloud.storage import transfer_manager
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.testing.cloud.test_xml import MATCH, error_of, texts
+from forbear_testkit.cloud.xml import MATCH, error_of, texts
 
 QUARTER = 262_144
 MEBIBYTE = 1_048_576

@@ -23,7 +23,7 @@ from redis.retry import Retry
 from forbear.testing.storm import storm
 from forbear.testing.storm.tape import active
 from forbear.testing.valkey import valkey_server
-from tests.support.testing.orders import OrdersServer, orders_server
+from forbear_testkit.testing.orders import OrdersServer, orders_server
 
 Call = Callable[[str], object] | Callable[[str], Awaitable[object]]
 

@@ -13,7 +13,7 @@ from redis.retry import Retry
 from forbear.testing.cloud import Cloud
 from forbear.testing.storm import storm
 from forbear.testing.valkey import valkey_server
-from tests.support.testing.orders import OrdersServer, orders_server
+from forbear_testkit.testing.orders import OrdersServer, orders_server
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import requests
 
 from forbear.testing.storm import shifted_time, storm
 from forbear.testing.storm.shifted_time import REAL
-from tests.support.testing.orders import OrdersServer, orders_server
+from forbear_testkit.testing.orders import OrdersServer, orders_server
 
 
 @pytest.fixture(scope="module")

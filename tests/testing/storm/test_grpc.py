@@ -11,7 +11,7 @@ import pytest
 
 from forbear.testing.storm import storm
 from forbear.testing.storm.observe import StormLimits, observing
-from tests.support.testing.rpc_orders import RpcOrders, rpc_orders
+from forbear_testkit.testing.rpc_orders import RpcOrders, rpc_orders
 
 ORDER, WATCH, COLLECT, CHAT = (f"/shop.Orders/{name}" for name in ("Order", "Watch", "Collect", "Chat"))
 RETRIES = {

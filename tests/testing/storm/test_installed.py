@@ -12,7 +12,7 @@ from forbear.testing.storm import stack
 from forbear.testing.storm.observe import StormLimits, observing
 from forbear.testing.storm.places import StormPlace, StormPlan
 from forbear.testing.storm.verdicts import verdicts_of
-from tests.support.testing.orders import orders_server
+from forbear_testkit.testing.orders import orders_server
 
 CODE = "import requests\n\ndef order(url):\n    return requests.post(url, timeout=5)\n"
 

@@ -18,7 +18,7 @@ import tenacity
 from forbear.clients.requests import RetryAdapter
 from forbear.testing.cloud import Cloud
 from forbear.testing.storm import effects, shifted_time, storm
-from tests.support.testing.orders import OrdersServer, orders_server
+from forbear_testkit.testing.orders import OrdersServer, orders_server
 
 _sleep = vars(time)["sleep"]
 _number = count()

@@ -14,8 +14,9 @@ from forbear.testing.storm.observe import Observation
 from forbear.testing.storm.places import StormPlan
 from forbear.testing.storm.tape import SentCall
 from forbear.testing.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
+from forbear_testkit import ROOT
 
-PAGE = Path(__file__).parents[3] / "docs" / "storm.md"
+PAGE = ROOT / "docs" / "storm.md"
 TEXT = "def pay():\n    send()\n\ndef send():\n    post()\n"
 PLACES: list[dict[str, Any]] = [
     {"line": 2, "rule": "UNSAFE", "text": "    send()", "call": [2, 2], "function": [1, 2], "faults": ["lost", "cut"]},

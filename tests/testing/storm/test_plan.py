@@ -18,7 +18,7 @@ from forbear.testing.storm.observe import Observation, StormLimits, observing
 from forbear.testing.storm.places import StormPlan
 from forbear.testing.storm.tape import StormEnded
 from forbear.testing.storm.verdicts import ReachedPlaces, verdicts_of
-from tests.support.testing.orders import OrdersServer, orders_server
+from forbear_testkit.testing.orders import OrdersServer, orders_server
 
 CODE = """\
 import time

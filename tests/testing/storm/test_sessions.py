@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from forbear.testing.storm import function, plugin
-from tests.testing.storm.test_plugin import run_here
+from forbear_testkit.testing.plugin import run_here
 
 HEAD = """
 import threading
 import pytest, requests
-from tests.support.testing.orders import orders_server
+from forbear_testkit.testing.orders import orders_server
 
 @pytest.fixture(scope="module")
 def server():

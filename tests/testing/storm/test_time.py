@@ -23,7 +23,7 @@ import trio
 from forbear.testing.storm import storm
 from forbear.testing.storm.clocks import FAKES, restore_lost
 from forbear.testing.storm.shifted_time import REAL
-from tests.support.testing.orders import OrdersHandler, OrdersServer, orders_server
+from forbear_testkit.testing.orders import OrdersHandler, OrdersServer, orders_server
 
 PAUSE = 0.06
 """The real seconds that work takes: more than an event loop waits for a result that clean runs never had."""

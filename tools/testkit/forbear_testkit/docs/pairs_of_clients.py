@@ -1,0 +1,100 @@
+"""The rows of docs/migrate.md about clients: urllib3, google-api-core and redis-py."""
+
+import redis
+
+from forbear_testkit.docs.pair import A, B, Google, Lasting, Pair, Twice
+
+_R = "session.mount(url, {0})\nreturn session.get(url).status_code"
+_R_BARE = "session.mount(url, HTTPAdapter(max_retries={0}))\nreturn session.get(url).status_code"
+_R_NEW = "session.mount(url, RetryAdapter({0}))\nreturn session.get(url).status_code"
+URLLIB3 = [
+    Pair("max_retries=Retry(total=3", _R, _R, [503, 503, 200], "ocw"),
+    Pair("backoff_factor", _R_BARE, _R_NEW, [503, 503, 503, 200], "ocw"),
+    Pair(
+        "allowed_methods",
+        "session.mount(url, HTTPAdapter(max_retries={0}))\nreturn session.post(url).status_code",
+        "session.mount(url, RetryAdapter({1}))\nreturn session.post(url).status_code",
+        [503, 503, 200],
+    ),
+    Pair(
+        "raise_on_status",
+        _R_BARE,
+        "session.mount(url, RetryAdapter(rfc9110.policy.with_attempts(4)))\nreturn session.get(url).status_code",
+        [503],
+    ),
+    Pair(
+        "respect_retry_after",
+        "session.mount(url, HTTPAdapter(max_retries=Retry(total=3, status_forcelist=[503], {0})))\n"
+        "return session.get(url).status_code",
+        "session.mount(url, RetryAdapter(rfc9110.policy.with_backoff(forbear.Constant(0))))\n"
+        "return session.get(url).status_code",
+        ["after", 200],
+        "oc",
+    ),
+    Pair(
+        "total=False",
+        "session.mount(url, HTTPAdapter(max_retries={1}))\nreturn session.get(url).status_code",
+        _R_NEW,
+        [503],
+    ),
+]
+
+_G = "return {0}(work)()"
+GOOGLE = [
+    Pair("A, B", _G, _G, [A(), B(), A(), "done"], "ocw"),
+    Pair(
+        "timeout=20",
+        "try:\n    {0}(work)()\nexcept Exception as error:\n    return str(error.__cause__)",
+        "try:\n    {0}(work)()\nexcept A as error:\n    return str(error)",
+        Lasting,
+        "ocw",
+    ),
+    Pair("Retry()", _G, _G, Google, "oc"),
+    Pair("with_timeout", _G, _G, Lasting, "cw"),
+    Pair(
+        "Retry(predicate)", "return {0}(work)()", "return forbear.retry({0})(work)()", [A("lost"), ValueError("wrong")]
+    ),
+    Pair(
+        "on_error",
+        "seen = []\nlog = seen.append\nRetry(if_exception_type(A), {0})(work)()\nreturn len(seen)",
+        "seen = []\nlog = seen.append\nforbear.retry(A, {0})(work)()\n"
+        "return sum(isinstance(event, forbear.Failed) for event in seen)",
+        Twice,
+    ),
+    Pair(
+        "DEFAULT_RETRY",
+        "from google.cloud.storage.retry import DEFAULT_RETRY\nbucket.reload(retry=DEFAULT_RETRY)\nreturn bucket.name",
+        "{0}\nbucket.reload(retry=DEFAULT_RETRY)\nreturn bucket.name",
+        [],
+    ),
+    Pair(
+        "AsyncRetry",
+        "async def f(): return work()\nreturn asyncio.run({0}(f)())",
+        "async def f(): return work()\nreturn asyncio.run({0}(f)())",
+        ["done"],
+    ),
+]
+
+_RR = "return {0}.call_with_retry(work, lambda error: None)"
+_RF = "return forbear.retry(redis.ConnectionError, timeout=None, {0})(work)()"
+Down = [redis.ConnectionError("down")]
+REDIS = [
+    Pair("NoBackoff", _RR, _RF, Down, "ocw"),
+    Pair("ConstantBackoff", _RR, _RF, Down, "ocw"),
+    Pair("Retry(ExponentialBackoff", _RR, _RF, Down, "ocw"),
+    Pair("FullJitter", _RR, _RF, Down, "ocw"),
+    Pair("EqualJitter", _RR, _RF, Down, "ocw"),
+    Pair("ExponentialWithJitter", _RR, _RF, Down, "ocw"),
+    Pair(
+        "redis.Redis(",
+        "with redis.Redis(port=port(), retry=Retry(NoBackoff(), 1)) as client:\n    return client.get('a')",
+        "with forbear.clients.redis.Redis(port=port(), policy=redis_policy) as client:\n    return client.get('a')",
+        [],
+    ),
+    Pair(
+        "retry_on_error",
+        "return Retry(NoBackoff(), 1, (redis.BusyLoadingError,)).call_with_retry(work, lambda _: None)",
+        "return redis_policy.call(work)",
+        [redis.BusyLoadingError("loading"), "done"],
+    ),
+]
