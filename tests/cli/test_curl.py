@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forbear.cli.explain import curl
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 from forbear.http.request import Request
 
 URL = "https://api.example.com/things/1?a=b"

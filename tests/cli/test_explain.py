@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.cli.explain.http import answer
-from forbear.cli.profiles import ProfileChoice
+from forbear.cli.kit.profiles import ProfileChoice
 from forbear.core.decide import Wait, decide
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.http.request import Request

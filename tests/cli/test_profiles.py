@@ -9,7 +9,7 @@ import pytest
 
 from forbear import export
 from forbear.cli.forecast import forecast, range_text
-from forbear.cli.profiles import ProfileChoice, named_policy
+from forbear.cli.kit.profiles import ProfileChoice, named_policy
 from forbear.cli.run import repeat
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.cli import values
-from forbear.cli.options import PolicyOptions, apply_options
-from forbear.cli.output import BadInput
+from forbear.cli.kit import values
+from forbear.cli.kit.options import PolicyOptions, apply_options
+from forbear.cli.kit.output import BadInput
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits, Stop, decide
 from forbear.core.verdict import TRANSIENT

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from forbear.cli.output import EXIT_CODES, BadInput, Problem, leave_full_pipes, report
+from forbear.cli.kit.output import EXIT_CODES, BadInput, Problem, leave_full_pipes, report
 
 COMMANDS = {
     "run": "Run a program, and run it again if it fails.",

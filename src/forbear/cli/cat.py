@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from forbear.cli.output import EXIT_CODES, BadInput
+from forbear.cli.kit.output import EXIT_CODES, BadInput
 from forbear.cli.transfers.connection import completed, connection_options
 from forbear.cli.transfers.options import decryption_keys_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from forbear.cli.completion import complete_path
-from forbear.cli.output import tell
+from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.output import tell
 from forbear.cli.transfers.connection import completed, connection_options
 from forbear.cli.transfers.options import decryption_keys_of
 

@@ -4,7 +4,7 @@ import os
 
 import click
 
-from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
+from forbear.cli.kit.output import EXIT_CODES, BadInput, tell, warn
 
 
 @click.command(epilog=EXIT_CODES)

@@ -6,10 +6,10 @@ from typing import Unpack
 
 import click
 
-from forbear.cli.completion import complete_path
-from forbear.cli.output import EXIT_CODES, BadInput
+from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.output import EXIT_CODES, BadInput
+from forbear.cli.kit.values import file_content
 from forbear.cli.transfers.options import TransferOptions, check, keys_of, metadata_of, transfer_options
-from forbear.cli.values import file_content
 
 _STREAM = "-"
 _MOST_LISTED = 256 * 1024 * 1024  # bytes of `--files-from`

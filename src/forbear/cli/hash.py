@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from forbear.cli.completion import complete_path
-from forbear.cli.output import EXIT_CODES
+from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.output import EXIT_CODES
 from forbear.cli.transfers.connection import completed, connection_options
 from forbear.cli.transfers.options import decryption_keys_of
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from forbear.cli.output import EXIT_CODES
+from forbear.cli.kit.output import EXIT_CODES
 from forbear.cli.transfers.connection import completed, connection_options
 from forbear.cli.transfers.options import keys_of
 

@@ -4,8 +4,8 @@ from typing import Unpack
 
 import click
 
-from forbear.cli.completion import complete_path
-from forbear.cli.output import EXIT_CODES, BadInput
+from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.output import EXIT_CODES, BadInput
 from forbear.cli.transfers.options import TransferOptions, check, keys_of, metadata_of, transfer_options
 
 _EPILOG = f"""{EXIT_CODES}

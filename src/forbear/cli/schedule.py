@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from forbear.cli.completion import complete_profile
 from forbear.cli.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
-from forbear.cli.options import PolicyOptions, apply_options, policy_options
-from forbear.cli.output import EXIT_CODES, BadInput, columns, line_width, show_table, styled, tell, wrapped
-from forbear.cli.plots import check_plot, save
-from forbear.cli.profiles import DEFAULT_PROFILE, named_policy
+from forbear.cli.kit.completion import complete_profile
+from forbear.cli.kit.options import PolicyOptions, apply_options, policy_options
+from forbear.cli.kit.output import EXIT_CODES, BadInput, columns, line_width, show_table, styled, tell, wrapped
+from forbear.cli.kit.plots import check_plot, save
+from forbear.cli.kit.profiles import DEFAULT_PROFILE, named_policy
 from forbear.core.decide import Limits
 from forbear.core.presets import PRESETS
 from forbear.core.record import Record

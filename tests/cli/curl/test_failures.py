@@ -15,7 +15,7 @@ from forbear.cli.curl.errors import failure_of
 from forbear.cli.curl.settings import CurlSettings
 from forbear.cli.explain import draft
 from forbear.cli.explain.curl import _IGNORED, _IGNORED_FLAGS, CurlLine
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 from forbear_testkit.cli.running import Invoke
 from forbear_testkit.clients.listen import listening
 from forbear_testkit.clients.secure import untrusted

@@ -14,8 +14,8 @@ from forbear.cli.audit.fixes import advise_figures, apply_fixes, check_options, 
 from forbear.cli.audit.plan import check_plan, write_plan
 from forbear.cli.audit.progress import progress_line
 from forbear.cli.audit.text import print_finding, print_rule, print_summary, printable
-from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
-from forbear.cli.values import duration
+from forbear.cli.kit.output import EXIT_CODES, BadInput, tell, warn
+from forbear.cli.kit.values import duration
 
 if TYPE_CHECKING:
     from forbear.audit import Audit, AuditSettings, Finding

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from forbear.cli.audit.text import printable
-from forbear.cli.output import BadInput, styled, tell
+from forbear.cli.kit.output import BadInput, styled, tell
 
 if TYPE_CHECKING:
     from forbear.audit import Audit, AuditSettings

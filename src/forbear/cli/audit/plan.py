@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forbear.cli.output import BadInput, tell
+from forbear.cli.kit.output import BadInput, tell
 
 if TYPE_CHECKING:
     from forbear.audit import Audit

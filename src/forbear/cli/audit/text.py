@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forbear.cli.output import styled, wrapped
+from forbear.cli.kit.output import styled, wrapped
 
 if TYPE_CHECKING:
     from forbear.audit import Audit, Finding

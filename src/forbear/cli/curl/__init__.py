@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from forbear.cli.completion import complete_service
 from forbear.cli.explain.curl import CurlLine, is_curl, takes_next
-from forbear.cli.options import PolicyOptions, policy_options
-from forbear.cli.output import BadInput, tell, warn
-from forbear.cli.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
+from forbear.cli.kit.completion import complete_service
+from forbear.cli.kit.options import PolicyOptions, policy_options
+from forbear.cli.kit.output import BadInput, tell, warn
+from forbear.cli.kit.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
 from forbear.http.request import Request
 from forbear.http.vouch import Vouch
 from forbear.run import switch

@@ -14,7 +14,7 @@ import httpx
 
 from forbear.cli.curl.errors import BAD_CA_FILE, BAD_CERTIFICATE, CurlFailed
 from forbear.cli.curl.settings import STALL_TIMEOUT, CurlSettings
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 
 _environment: Any = urllib.request
 _OPENED = (".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")

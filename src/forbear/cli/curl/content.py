@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 
 from forbear.cli.explain.curl import CurlLine
 from forbear.cli.explain.draft import MAX_CONTENT
-from forbear.cli.output import BadInput
-from forbear.cli.values import file_content
+from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.values import file_content
 
 STDIN_IN_MEMORY = MAX_CONTENT
 """The longest stdin for `-d @-`, in bytes."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import httpx
 
-from forbear.cli.output import Problem
+from forbear.cli.kit.output import Problem
 
 WRONG_URL, UNRESOLVED, NOT_CONNECTED, PARTIAL, HTTP_ERROR, NOT_WRITTEN, TIMED_OUT = 3, 6, 7, 18, 22, 23, 28
 TLS_FAILED, TOO_MANY_REDIRECTS, NO_RESPONSE, NOT_SENT, NOT_RECEIVED = 35, 47, 52, 55, 56

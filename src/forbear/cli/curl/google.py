@@ -8,7 +8,7 @@ from pathlib import Path
 
 from forbear.cli.curl.hop import Hop
 from forbear.cli.curl.settings import CurlSettings
-from forbear.cli.output import BadInput, Problem
+from forbear.cli.kit.output import BadInput, Problem
 from forbear.policy import Policy
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"

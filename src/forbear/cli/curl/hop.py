@@ -12,7 +12,7 @@ import httpx
 from forbear.cli.curl.content import RequestContent
 from forbear.cli.curl.settings import CurlSettings
 from forbear.cli.explain.curl import CurlLine
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 from forbear.http.request import Request
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})

@@ -14,7 +14,7 @@ import httpx
 
 from forbear.cli.curl.errors import NOT_WRITTEN, CurlFailed
 from forbear.cli.curl.settings import CurlSettings
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 
 _STDOUT = "-"
 _VARIABLE = re.compile(r"%\{([^}]*)\}|%%|\\([nrt\\])")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import click
 
 from forbear.cli.curl.hop import Hop
-from forbear.cli.events import EventPrinter
 from forbear.cli.explain.http import shown_path
-from forbear.cli.output import advise
+from forbear.cli.kit.events import EventPrinter
+from forbear.cli.kit.output import advise
 from forbear.core.decide import Reason
 from forbear.core.events import Event, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, Report

@@ -17,12 +17,12 @@ from forbear.cli.curl.hop import BadRedirect, Hop, next_hop
 from forbear.cli.curl.output import Sink, file_or_stdout, formatted, head_of, open_sink
 from forbear.cli.curl.report import HopReport, print_json
 from forbear.cli.curl.settings import CurlSettings
-from forbear.cli.events import EventPrinter
 from forbear.cli.explain.answer import Answer
 from forbear.cli.explain.http import Overrides, answer, policy_for
-from forbear.cli.options import PolicyOptions, apply_options
-from forbear.cli.output import Problem, tell
-from forbear.cli.profiles import ProfileChoice
+from forbear.cli.kit.events import EventPrinter
+from forbear.cli.kit.options import PolicyOptions, apply_options
+from forbear.cli.kit.output import Problem, tell
+from forbear.cli.kit.profiles import ProfileChoice
 from forbear.clients.httpx import RetryTransport
 from forbear.core.redact import redact
 from forbear.core.service import Judgement

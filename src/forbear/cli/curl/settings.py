@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from forbear.cli.explain.curl import CurlLine
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 
 CONNECT_TIMEOUT = 30.0
 STALL_TIMEOUT = 300.0

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from forbear.cli.output import BadInput, tell
+from forbear.cli.kit.output import BadInput, tell
 from forbear.run.switch import is_off
 
 if TYPE_CHECKING:

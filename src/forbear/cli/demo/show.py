@@ -17,7 +17,7 @@ from forbear.cli.demo.fleet import share_after
 from forbear.cli.demo.shared import GOAL, SharedResult
 from forbear.cli.demo.storage import Snapshot
 from forbear.cli.demo.upload import UploadResult
-from forbear.cli.output import columns, console, show_table, tell
+from forbear.cli.kit.output import columns, console, show_table, tell
 from forbear.cli.simulate.show import curves_of, show_chart
 from forbear.simulate import FleetOutcome
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from forbear.cli.completion import complete_service, offering
 from forbear.cli.explain import curl
 from forbear.cli.explain.draft import Draft
-from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
-from forbear.cli.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
+from forbear.cli.kit.completion import complete_service, offering
+from forbear.cli.kit.output import EXIT_CODES, BadInput, tell, warn
+from forbear.cli.kit.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
 from forbear.http.request import Request
 from forbear.run import switch
 

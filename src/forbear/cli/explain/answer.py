@@ -7,7 +7,7 @@ from typing import Any
 from forbear.cli.explain import tables
 from forbear.cli.explain.tables import either
 from forbear.cli.forecast import end_text, forecast, limits_text, range_text
-from forbear.cli.output import columns, console, show_table, wrapped
+from forbear.cli.kit.output import columns, console, show_table, wrapped
 from forbear.core.decide import Reason, Wait, decide
 from forbear.core.redact import printable
 from forbear.core.service import Judgement, TableEntry

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
 from forbear.cli.explain.draft import Draft, encoded
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 from forbear.http.request import Request
 
 _LONG_NAMES = {

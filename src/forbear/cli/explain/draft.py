@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from urllib.parse import SplitResult, quote, urlsplit
 
-from forbear.cli.output import BadInput
-from forbear.cli.values import file_content
+from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.values import file_content
 from forbear.http.request import Request
 
 MAX_CONTENT = 64 * 1024 * 1024

@@ -7,8 +7,8 @@ from typing import cast
 
 from forbear.cli.explain import unreadable
 from forbear.cli.explain.answer import Answer, FailureOutcome, outcome_of
-from forbear.cli.output import BadInput
-from forbear.cli.profiles import DEFAULT_PROFILE, ProfileChoice, named_policy
+from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.profiles import DEFAULT_PROFILE, ProfileChoice, named_policy
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict
 from forbear.exchange.call import cure_for

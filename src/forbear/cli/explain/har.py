@@ -14,9 +14,9 @@ import click
 from forbear.cli.explain import http
 from forbear.cli.explain.draft import Draft
 from forbear.cli.explain.tables import either
-from forbear.cli.output import BadInput, console
-from forbear.cli.profiles import ProfileChoice
-from forbear.cli.values import file_content
+from forbear.cli.kit.output import BadInput, console
+from forbear.cli.kit.profiles import ProfileChoice
+from forbear.cli.kit.values import file_content
 from forbear.core.check import is_list, is_mapping
 from forbear.core.redact import printable
 from forbear.core.service import Judgement

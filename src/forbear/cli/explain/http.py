@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from forbear.cli.explain import unreadable
 from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, wait_text, why_retried
-from forbear.cli.output import BadInput
-from forbear.cli.profiles import ProfileChoice
+from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.profiles import ProfileChoice
 from forbear.core.decide import Reason
 from forbear.core.redact import hide, printable
 from forbear.core.service import Judgement

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from forbear.cli.explain import tables
 from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of
-from forbear.cli.output import BadInput
-from forbear.cli.profiles import ProfileChoice
+from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.profiles import ProfileChoice
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind
 from forbear.exchange.call import cure_for
 from forbear.policy import Policy

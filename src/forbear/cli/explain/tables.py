@@ -9,7 +9,7 @@ from itertools import chain
 
 import click
 
-from forbear.cli.output import BadInput, columns, show_table
+from forbear.cli.kit.output import BadInput, columns, show_table
 from forbear.core.service import TableEntry
 from forbear.services import registry
 

@@ -5,12 +5,12 @@ from typing import Unpack
 
 import click
 
-from forbear.cli import values
-from forbear.cli.completion import complete_profile
-from forbear.cli.options import FUNCTION_LIMITS, PolicyOptions, apply_options, policy_options
-from forbear.cli.output import BadInput
-from forbear.cli.profiles import named_policy
-from forbear.cli.shared_budget import shared_budget_option
+from forbear.cli.kit import values
+from forbear.cli.kit.completion import complete_profile
+from forbear.cli.kit.options import FUNCTION_LIMITS, PolicyOptions, apply_options, policy_options
+from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.profiles import named_policy
+from forbear.cli.kit.shared_budget import shared_budget_option
 from forbear.policy import Policy
 
 _EPILOG = """Exit codes: the code of the last attempt; 128 + n if signal n ended it or the wait

@@ -5,14 +5,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forbear.cli.events import EventPrinter
-from forbear.cli.output import report
+from forbear.cli.kit.events import EventPrinter
+from forbear.cli.kit.output import report
+from forbear.cli.kit.shared_budget import shared_budget
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
 from forbear.cli.run.output import DirectOutput, Matches, WatchedOutput
 from forbear.cli.run.rules import ExitRules
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.stdin import DirectStdin, RecordedStdin, open_stdin
-from forbear.cli.shared_budget import shared_budget
 from forbear.core.decide import Limits, show
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, Runtime, current

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from forbear.cli.completion import complete_profile
-from forbear.cli.output import BadInput, tell
+from forbear.cli.kit.completion import complete_profile
+from forbear.cli.kit.output import BadInput, tell
 from forbear.cli.simulate.answers import show_values, show_verdicts, values_document, verdict_document
 from forbear.cli.simulate.example import EXAMPLE
 from forbear.cli.simulate.gallery import ALL, show_gallery
@@ -98,7 +98,7 @@ def command(
 
     check_modes(context)
     if plot is not None:
-        from forbear.cli.plots import check_plot
+        from forbear.cli.kit.plots import check_plot
 
         check_plot(plot)
     outcomes: dict[str, FleetOutcome] = {}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.output import columns, show_table
+from forbear.cli.kit.output import columns, show_table
 
 if TYPE_CHECKING:
     from forbear.simulate.search import FoundValues

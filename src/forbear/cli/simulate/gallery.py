@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.output import BadInput, columns, show_table
+from forbear.cli.kit.output import BadInput, columns, show_table
 
 if TYPE_CHECKING:
     from forbear.simulate.gallery import Comparison, Study

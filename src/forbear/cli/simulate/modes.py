@@ -3,7 +3,7 @@
 import click
 from click.core import ParameterSource
 
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 
 _SCENARIO = ("file", "changes", "policy", "as_json")
 _MODES = {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from forbear.cli.plots import save
+from forbear.cli.kit.plots import save
 from forbear.cli.simulate.show import scenario_text
 from forbear.simulate.outcome import FleetOutcome
 from forbear.simulate.recovery import trigger

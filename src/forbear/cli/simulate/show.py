@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import click
 from rich.text import Text
 
-from forbear.cli.output import columns, console, show_table, tell
+from forbear.cli.kit.output import columns, console, show_table, tell
 from forbear.cli.simulate.chart import ASCII, UNICODE, Curves, Signs, draw
 from forbear.cli.simulate.texts import figure_text, time_text
 from forbear.simulate.figures import figure_rules

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.output import columns, show_table
-from forbear.cli.plots import save
+from forbear.cli.kit.output import columns, show_table
+from forbear.cli.kit.plots import save
 
 if TYPE_CHECKING:
     from forbear.simulate.sweep import SweptFigures

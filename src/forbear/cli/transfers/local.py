@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 from forbear.transfer.items import STREAM
 from forbear.transfer.objects import is_cloud
 from forbear.transfer.plans.matches import is_wild

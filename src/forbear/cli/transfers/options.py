@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from forbear.cli import values
-from forbear.cli.options import PolicyOptions, add_options, policy_options
-from forbear.cli.output import BadInput, warn
-from forbear.cli.profiles import profile_option
-from forbear.cli.shared_budget import shared_budget_option
+from forbear.cli.kit import values
+from forbear.cli.kit.options import PolicyOptions, add_options, policy_options
+from forbear.cli.kit.output import BadInput, warn
+from forbear.cli.kit.profiles import profile_option
+from forbear.cli.kit.shared_budget import shared_budget_option
 
 if TYPE_CHECKING:
     from forbear.transfer.encryption import EncryptionKey, KeyOptions

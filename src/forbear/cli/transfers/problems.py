@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import click
 
-from forbear.cli.output import BadInput, Problem
+from forbear.cli.kit.output import BadInput, Problem
 from forbear.cli.transfers.reporter import UNREACHABLE, in_options, reader_is_gone
 from forbear.core.report import report
 from forbear.transfer.errors import NoCredentials, TransferError

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import click
 
-from forbear.cli.output import advise, report, tell, warn
+from forbear.cli.kit.output import advise, report, tell, warn
 from forbear.cli.transfers.statistics import Statistics
 from forbear.core.redact import printable, redact
 from forbear.core.report import Report

@@ -13,11 +13,11 @@ from typing import NoReturn, TextIO, TypeVar
 
 import click
 
-from forbear.cli.events import EventPrinter
-from forbear.cli.options import apply_options
-from forbear.cli.output import BadInput, leave_full_pipes, redirect_to_nowhere, tell
-from forbear.cli.profiles import named_policy
-from forbear.cli.shared_budget import shared_budget
+from forbear.cli.kit.events import EventPrinter
+from forbear.cli.kit.options import apply_options
+from forbear.cli.kit.output import BadInput, leave_full_pipes, redirect_to_nowhere, tell
+from forbear.cli.kit.profiles import named_policy
+from forbear.cli.kit.shared_budget import shared_budget
 from forbear.cli.transfers.local import check_manifest
 from forbear.cli.transfers.options import TransferOptions, headers_of
 from forbear.cli.transfers.problems import expected_errors

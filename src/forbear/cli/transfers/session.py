@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import click
 
-from forbear.cli.output import tell
+from forbear.cli.kit.output import tell
 from forbear.cli.transfers.options import TransferOptions
 from forbear.cli.transfers.problems import expected_errors
 from forbear.cli.transfers.reporter import Reporter

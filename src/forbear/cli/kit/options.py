@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
-from forbear.cli import values
-from forbear.cli.output import BadInput
+from forbear.cli.kit import values
+from forbear.cli.kit.output import BadInput
 from forbear.core.backoff import JITTERS, Constant, Exponential
 from forbear.core.decide import Limits
 
@@ -45,7 +45,7 @@ class _PolicyOption(click.Option):
 
 def _default_text(ctx: click.Context, name: str) -> str | None:
     """Return the value of an option in the default policy of a command; None if it has none, as `--constant`."""
-    from forbear.cli.profiles import RECOMMENDED, named_policy  # needed for the help only
+    from forbear.cli.kit.profiles import RECOMMENDED, named_policy  # needed for the help only
 
     profile = next((each.default for each in ctx.command.params if each.name == "profile"), None)
     if name == "constant":

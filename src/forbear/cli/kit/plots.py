@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 
 if TYPE_CHECKING:
     from forbear.core.events import Event

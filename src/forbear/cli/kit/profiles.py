@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from forbear.cli.completion import complete_profile
-from forbear.cli.output import BadInput
+from forbear.cli.kit.completion import complete_profile
+from forbear.cli.kit.output import BadInput
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy
 from forbear.services import registry

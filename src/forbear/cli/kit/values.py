@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 import click
 
-from forbear.cli.output import BadInput
+from forbear.cli.kit.output import BadInput
 from forbear.core.duration import parse_duration
 
 _RATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", re.ASCII | re.IGNORECASE)
