@@ -10,7 +10,8 @@ import pytest
 from click.shell_completion import ShellComplete, get_completion_class
 
 from forbear import export
-from forbear.cli.app import COMMANDS, app
+from forbear.cli.app import app
+from forbear.cli.commands import COMMANDS
 from forbear.cli.explain import tables
 from forbear.services import registry
 from forbear.services.policies import policy_names

@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from forbear.audit import RULES, AuditSettings, audit
-from forbear.cli.app import COMMANDS, app
+from forbear.cli.app import app
 from forbear.cli.audit.text import print_finding
+from forbear.cli.commands import COMMANDS
 from forbear.cli.explain import tables
 from forbear_testkit.cli.running import FORBEAR, Finish, Invoke
 from forbear_testkit.cli.terminal import on_a_terminal

@@ -1,6 +1,5 @@
 """The group of commands. A command's module is imported only when it is called."""
 
-import importlib
 import os
 import re
 import sys
@@ -10,30 +9,8 @@ from typing import Any
 
 import click
 
+from forbear.cli.commands import load, names, summaries
 from forbear.cli.kit.output import EXIT_CODES, BadInput, Problem, leave_full_pipes, report
-
-COMMANDS = {
-    "run": "Run a program, and run it again if it fails.",
-    "curl": "Send an HTTP request, and send it again where that is safe.",
-    "explain": "Say whether a request may be repeated, and why.",
-    "schedule": "Show when a policy retries.",
-    "simulate": "Show what a fleet of clients does to a service, by a policy.",
-    "export": "Write a policy as configuration or code for another system.",
-    "cp": "Copy files to and from Cloud Storage; interrupted copies resume.",
-    "rsync": "Make one folder hold what another holds, by copying the differences.",
-    "ls": "List objects and folders in Cloud Storage.",
-    "du": "Show how much folders in Cloud Storage hold.",
-    "stat": "Show the metadata of objects.",
-    "cat": "Write objects, or a range of their bytes, to stdout.",
-    "hash": "Print the CRC32C and MD5 of files and objects.",
-    "check": "Compare two folders by the CRC32C of what they hold.",
-    "mv": "Move objects within Cloud Storage.",
-    "rm": "Delete objects, each in the version that was listed.",
-    "audit": "Find the retries in Python code that are unsafe or unbounded.",
-    "cloud": "Serve an embedded Cloud Storage on this machine.",
-    "demo": "Show what retries do to data when requests and responses get lost.",
-}
-"""The commands and their summaries. A command is the object `command` in the module of its name."""
 
 EXTRAS = {
     "google": "transfer",
@@ -60,24 +37,24 @@ class App(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the help."""
-        return list(COMMANDS)
+        return names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the command `cmd_name`; raise BadInput if there is none of that name.
+        """Import and return the command `cmd_name`; raise BadInput if it cannot be had.
 
         While a shell completes words, return None instead, as click expects.
         """
-        if cmd_name not in COMMANDS:
+        try:
+            return load(cmd_name)
+        except BadInput:
             if ctx.resilient_parsing:
                 return None
-            raise BadInput(f"no such command: {cmd_name}", f"the commands are {', '.join(COMMANDS)}")
-        command: click.Command = importlib.import_module(f"forbear.cli.{cmd_name}").command
-        return command
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands and their summaries into the help, without importing the commands."""
+        """Write the list of commands and their summaries into the help."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(summaries())
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command of a context; its errors get a context, which some of click have not."""
