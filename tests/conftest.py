@@ -24,17 +24,6 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-# Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
-# is drawn, and the test fails as flaky; so all that a test could load later is loaded now.
-for _module in walk_packages(forbear.__path__, "forbear."):
-    if not _module.name.endswith("__main__"):
-        try:
-            import_module(_module.name)
-        except ImportError:
-            # `make pythons` sets it where not every library has a wheel: without the global lock.
-            if "FORBEAR_FEW_LIBRARIES" not in os.environ:
-                raise
-
 # A shell that starts this in the background has Ctrl-C and Ctrl-\ ignored; tests send these signals to their children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -92,6 +81,22 @@ def _leave_out_of_collections() -> None:
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
     gc.freeze()
+
+
+def pytest_collection() -> None:
+    """Load all that a test could load later; the controller of pytest-xdist, which runs no test, skips this hook.
+
+    Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
+    is drawn, and the test fails as flaky.
+    """
+    for module in walk_packages(forbear.__path__, "forbear."):
+        if not module.name.endswith("__main__"):
+            try:
+                import_module(module.name)
+            except ImportError:
+                # `make pythons` sets it where not every library has a wheel: without the global lock.
+                if "FORBEAR_FEW_LIBRARIES" not in os.environ:
+                    raise
 
 
 def pytest_collection_finish() -> None:

@@ -131,7 +131,7 @@ def test_a_reader_that_does_not_read(
 
 def test_what_nohup_ignores_stays_ignored(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
     """A terminal that is closed ends nothing then."""
-    cloud.fault(Fault.delay(1, operation=SEND))
+    cloud.fault(Fault.delay(0.3, operation=SEND))
     command = f"trap '' HUP; exec {shlex.join([*FORBEAR, 'cp', '-q', '--endpoint', cloud.url, str(big), 'gs://bkt/'])}"
     with subprocess.Popen(["bash", "-c", command], env=env) as process:
         pause = threading.Event()

@@ -1,0 +1,19 @@
+"""What holds for every test of the storm: a run looks at the modules of these tests, not at those of all other tests."""
+
+import sys
+
+import pytest
+
+from forbear.testing.storm import stack
+
+_MINE = ("tests.testing", "tests.support.testing")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_modules() -> None:
+    """Have other tests' modules looked at already: each run searches the user's, and they took most of its time."""
+    stack._modules_of_libraries.update(
+        (name, module)
+        for name, module in list(sys.modules.items())
+        if name.startswith("tests.") and not name.startswith(_MINE)
+    )
