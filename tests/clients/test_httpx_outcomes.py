@@ -10,7 +10,8 @@ from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.faults.actions import When
 from tests.support.clients.flavours import Flavour, Result
-from tests.support.clients.others import BESIDES, BLIND_TOO
+from tests.support.clients.others import BESIDES, BLIND_TOO, OUTSIDERS
+from tests.support.rows import each_once
 
 _UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
 _KEYS = "/storage/v1/projects/p/hmacKeys?serviceAccountEmail=a@b"
@@ -100,8 +101,11 @@ SHORT = 0.3
 """A read timeout in seconds; where the test waits for it, no other reply takes as long."""
 
 
-@BESIDES
-@pytest.mark.parametrize("name", ["read", "with condition", "without condition"])
+@pytest.mark.parametrize(
+    ("flavour", "name"),
+    each_once(OUTSIDERS, ["read", "with condition", "without condition"]),
+    indirect=["flavour"],
+)
 def test_a_reply_that_does_not_come_has_an_unknown_outcome(flavour: Flavour, cloud: Cloud, name: str) -> None:
     """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
     operation = OPERATIONS[name]
