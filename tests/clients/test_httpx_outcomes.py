@@ -10,7 +10,7 @@ from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.faults.actions import When
 from tests.support.clients.flavours import Flavour, Result
-from tests.support.clients.others import BESIDES, BLIND_TOO, OUTSIDERS
+from tests.support.clients.others import BLIND_TOO, OUTSIDERS
 from tests.support.rows import each_once
 
 _UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"

@@ -225,10 +225,5 @@ EVERY = pytest.mark.parametrize("flavour", [*FLAVOURS, *OTHERS], ids=lambda flav
 OUTSIDERS = [*OTHERS, Urllib3()]
 """Those that are not of httpx."""
 
-BESIDES = pytest.mark.parametrize("flavour", OUTSIDERS, ids=lambda flavour: flavour.name, indirect=True)
-"""Run a test through those that are not of httpx."""
-
-BLIND_TOO = pytest.mark.parametrize(
-    "flavour", [*FLAVOURS, *OTHERS, Urllib3()], ids=lambda flavour: flavour.name, indirect=True
-)
+BLIND_TOO = pytest.mark.parametrize("flavour", [*FLAVOURS, *OUTSIDERS], ids=lambda flavour: flavour.name, indirect=True)
 """Run a test through the ones that do not, as well."""
