@@ -36,6 +36,7 @@ HAR = {
         ]
     }
 }
+BRIEF = ["--set", "duration=20s", "--set", "windows=[{start = '5s', length = '5s'}]"]
 SHORT = ["--set", "duration=20s", "--set", "windows=[]", "--set", "clients.policy.attempts=1"]
 
 LOOP = """
@@ -68,9 +69,9 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("simulate", ["simulate"]),
     ("simulate", ["simulate", "--set", "budget=brooker"]),
     ("simulate-compare", ["simulate", "--compare", "budget=brooker", *SHORT]),
-    ("simulate-find", ["simulate", "--find", "attempts", "--such-that", "recovery < 60 s"]),
+    ("simulate-find", ["simulate", "--find", "attempts", "--such-that", "recovery < 60 s", *BRIEF]),
     ("simulate-find", ["simulate", "--find", "jitter", "--such-that", "recovery < 60 s", *SHORT]),
-    ("simulate-sweep", ["simulate", "--sweep", "clients.rate=40..80"]),
+    ("simulate-sweep", ["simulate", "--sweep", "clients.rate=40..80", *BRIEF]),
     ("simulate-gallery", ["simulate", "--gallery", "no-hysteresis"]),
     ("audit", ["audit", "code"]),
 ]

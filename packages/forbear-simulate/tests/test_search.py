@@ -1,6 +1,7 @@
 """The inverse mode: values that keep a limit, on one side, on both, everywhere or nowhere; and errors in one line."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,13 @@ STORM = Scenario(
     60, 0.2, Clients(rate=240, attempt_timeout=1, policy=POLICY), Server(workers=30, time=0.1), (Window("hold", 10, 2),)
 )
 FINAGLE = replace(STORM, budget=ClientBudget(RequestRatio(0.1, 10, 0), "fleet"))
+simulated = cache(simulate)
+
+
+@pytest.fixture(autouse=True)
+def _once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate each scenario once, however many searches try it."""
+    monkeypatch.setattr("forbear_simulate.search.simulate", simulated)
 
 
 def test_a_boundary_by_bisection() -> None:

@@ -123,7 +123,7 @@ async def test_drops_within_a_session_end(tmp_path: Path, step: str) -> None:
     drops = Answer(OK + b"Content-Length: 100000\r\n\r\n{", "stall")
     script = [begun, drops] if step == "chunk" else [begun, reply(412), drops]
     with Wire(*script) as wire:
-        async with storing(wire.url, policy=ONCE.with_attempt_timeout(1)) as storage:
+        async with storing(wire.url, policy=ONCE.with_attempt_timeout(0.2)) as storage:
             with pytest.raises((Stalled, WrongResponse)):
                 await upload(storage, file_of(tmp_path, 2 * CHUNK), TARGET, chunk_size=CHUNK)
 

@@ -326,8 +326,8 @@ async def test_a_token_server_that_never_ends_is_given_up(key: str, tmp_path: Pa
         wanted = Credentials(file=str(written(tmp_path, wire, "service_account", key)))
         source = await tokens(wanted, cloud_storage.policy)
         assert isinstance(source, GoogleTokens)
-        impatient = cloud_storage.policy.with_attempts(1).with_attempt_timeout(0.5)
-        with pytest.raises(NoCredentials, match=r"did not respond within 0\.5 s"):
+        impatient = cloud_storage.policy.with_attempts(1).with_attempt_timeout(0.2)
+        with pytest.raises(NoCredentials, match=r"did not respond within 0\.2 s"):
             await GoogleTokens(source._credentials, impatient).headers()
 
 

@@ -5,6 +5,7 @@ import io
 import zlib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,18 @@ from forbear_transfer.wire.response import Response
 GZIP = {"contentEncoding": "gzip"}
 
 
+@cache
+def plain_of(size: int) -> bytes:
+    """So many bytes, the same in all tests here."""
+    return random_bytes(size)
+
+
+@cache
+def zipped(plain: bytes) -> bytes:
+    """These bytes as gzip; millions of them take a while."""
+    return gzip.compress(plain, 1)
+
+
 class Deaf(Storage):
     """A Storage behind a proxy that drops Accept-Encoding."""
 
@@ -42,8 +55,8 @@ class Deaf(Storage):
 @pytest.mark.parametrize("slices", [1, 3])
 async def test_gzip_is_undone_here(cloud: Cloud, tmp_path: Path, size: int, slices: int) -> None:
     """The stored bytes are requested and verified; the file has the decoded ones."""
-    plain = random_bytes(size)
-    stored = gzip.compress(plain, 1)
+    plain = plain_of(size)
+    stored = zipped(plain)
     put(cloud, stored, GZIP)
     count = Count()
     found = await fetched(cloud, tmp_path / "file", count=count, slices=slices)
@@ -56,7 +69,7 @@ async def test_gzip_is_undone_here(cloud: Cloud, tmp_path: Path, size: int, slic
 @pytest.mark.parametrize("size", [1000, 9 * MIB])
 async def test_gzip_can_be_kept(cloud: Cloud, tmp_path: Path, size: int) -> None:
     """With decode=False the file has the stored bytes."""
-    stored = gzip.compress(random_bytes(size), 1)
+    stored = zipped(plain_of(size))
     put(cloud, stored, GZIP)
     await fetched(cloud, tmp_path / "file", decode=False)
     assert (tmp_path / "file").read_bytes() == stored
@@ -65,8 +78,8 @@ async def test_gzip_can_be_kept(cloud: Cloud, tmp_path: Path, size: int) -> None
 @pytest.mark.parametrize("size", [1000, 9 * MIB])
 async def test_gzip_goes_on_after_a_break(cloud: Cloud, tmp_path: Path, size: int) -> None:
     """The ranges of a continued download count stored bytes."""
-    plain = random_bytes(size)
-    put(cloud, gzip.compress(plain, 1), GZIP)
+    plain = plain_of(size)
+    put(cloud, zipped(plain), GZIP)
     cloud.fault(Fault.truncate(size // 2))
     await fetched(cloud, tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == plain
@@ -119,8 +132,8 @@ async def test_what_the_server_decodes_is_taken_and_said_to_be_unchecked(
     cloud: Cloud, tmp_path: Path, size: int, slices: int | None
 ) -> None:
     """If the server decodes, the returned crc32c is None, and after a lost connection the download starts again."""
-    plain = random_bytes(size)
-    put(cloud, gzip.compress(plain, 1), GZIP)
+    plain = plain_of(size)
+    put(cloud, zipped(plain), GZIP)
     cloud.fault(Fault.truncate(share=0.5))
     found = await deaf(cloud, tmp_path / "file", slices=slices)
     assert (tmp_path / "file").read_bytes() == plain
@@ -132,7 +145,7 @@ async def test_what_the_server_decodes_is_taken_and_said_to_be_unchecked(
 async def test_what_the_server_decodes_goes_out_once(cloud: Cloud) -> None:
     """After a restart, a stream gets only the bytes that it does not have."""
     plain = random_bytes(1_000_000)
-    put(cloud, gzip.compress(plain, 1), GZIP)
+    put(cloud, zipped(plain), GZIP)
     cloud.fault(Fault.truncate(400_000))
     stream = io.BytesIO()
     assert (await deaf(cloud, stream)).crc32c is None

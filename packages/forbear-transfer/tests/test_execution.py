@@ -61,8 +61,9 @@ def check(cloud: Cloud, items: list[Item], executor: Executor, settings: Setting
     assert cloud.effects.count(INSERT) == 40
 
 
-def test_items_are_done_by_threads(here: Path, cloud: Cloud) -> None:
+def test_items_are_done_by_threads(here: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them through one Storage, which is closed a while after."""
+    monkeypatch.setattr("forbear_transfer.execution._LINGER", 0.4)
     items, settings = planned(cloud)
     with ThreadPoolExecutor(4) as executor:
         check(cloud, items, executor, settings)

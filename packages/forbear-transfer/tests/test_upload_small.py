@@ -280,8 +280,8 @@ async def test_a_server_that_takes_no_bytes_has_stalled(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        async with storing(url, stall_timeout=0.2, policy=cloud_storage.policy.with_attempts(2)) as storage:
-            with pytest.raises(Stalled, match=r"took no byte for 0\.2 s") as caught:
+        async with storing(url, stall_timeout=0.1, policy=cloud_storage.policy.with_attempts(2)) as storage:
+            with pytest.raises(Stalled, match=r"took no byte for 0\.1 s") as caught:
                 await upload(storage, file_of(tmp_path, 8 * MIB), TARGET)
     tried = forbear.report(caught.value)
     assert tried is not None
@@ -292,8 +292,8 @@ async def test_a_server_that_takes_no_bytes_has_stalled(tmp_path: Path) -> None:
 async def test_a_server_that_does_not_answer_has_stalled(tmp_path: Path, size: int) -> None:
     """If the server takes all bytes and does not respond, the attempt fails."""
     with Wire(Answer(end="stall")) as wire:
-        async with storing(wire.url, stall_timeout=0.2, policy=cloud_storage.policy.with_attempts(2)) as storage:
-            with pytest.raises(Stalled, match=r"has not answered for 0\.2 s"):
+        async with storing(wire.url, stall_timeout=0.1, policy=cloud_storage.policy.with_attempts(2)) as storage:
+            with pytest.raises(Stalled, match=r"has not answered for 0\.1 s"):
                 await upload(storage, file_of(tmp_path, size), TARGET)
     assert len(wire.seen) == 2
 

@@ -104,7 +104,7 @@ async def test_a_peer_that_stalls_is_left() -> None:
             with pytest.raises(Stalled, match=says):
                 await fetched(pool, server.url + path, "PUT", body)
         await pool.close()
-        pool = Pool(2, 1, {})
+        pool = Pool(2, 0.3, {})
         async with await pool.request("GET", server.url + "/within", {}) as response:
             assert await response.readany() == b"he"
             with pytest.raises(Stalled, match="sent no byte"):

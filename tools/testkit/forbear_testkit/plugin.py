@@ -24,15 +24,6 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-# Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
-# is drawn, and the test fails as flaky; so all that a test could load later is loaded now.
-for _package in ("forbear", "forbear_audit", "forbear_cloud", "forbear_simulate", "forbear_transfer"):
-    with suppress(ImportError):  # the tests of one package run without its siblings, too
-        for _module in walk_packages(import_module(_package).__path__, f"{_package}."):
-            if not _module.name.endswith("__main__"):
-                with suppress(ImportError):  # and without the libraries of its extras
-                    import_module(_module.name)
-
 # A shell that starts this in the background has Ctrl-C and Ctrl-\ ignored; tests send these signals to their children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -96,6 +87,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Know the setting of anyio's plugin where anyio is not installed: few of the tests need it."""
     if find_spec("anyio") is None:
         parser.addini("anyio_mode", "as in anyio")
+
+
+def pytest_collection() -> None:
+    """Load all that a test could load later; the controller of pytest-xdist, which runs no test, skips this hook.
+
+    Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
+    is drawn, and the test fails as flaky.
+    """
+    for package in ("forbear", "forbear_audit", "forbear_cloud", "forbear_simulate", "forbear_transfer"):
+        with suppress(ImportError):  # the tests of one package run without its siblings, too
+            for module in walk_packages(import_module(package).__path__, f"{package}."):
+                if not module.name.endswith("__main__"):
+                    with suppress(ImportError):  # and without the libraries of its extras
+                        import_module(module.name)
 
 
 def pytest_collection_finish() -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from forbear_simulate import SimulationInterrupted, simulate
 from forbear_simulate.cli.chart import ASCII, HEIGHT, WIDTH, Curves, draw
 from forbear_simulate.cli.example import EXAMPLE
 from forbear_simulate.cli.texts import figure_text, time_text
+from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.reading import read_mapping
 from forbear_testkit import ROOT
 from forbear_testkit.cli.running import Invoke
@@ -91,8 +93,9 @@ def test_side_by_side(invoke: Invoke) -> None:
     assert set(document["policies"]) == {"default", "batch"}
 
 
-def test_a_verdict(invoke: Invoke) -> None:
+def test_a_verdict(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--verdict` prints the state of each fleet with its evidence, and JSON has both."""
+    monkeypatch.setattr("forbear_simulate.verdict.simulate_cohort", cache(simulate_cohort))
     fast = (*FAST, "--verdict")
     done = invoke("simulate", *fast, "--compare", "clients.policy.attempts=1")
     assert done.exit_code == 0
@@ -104,8 +107,9 @@ def test_a_verdict(invoke: Invoke) -> None:
     assert "never" in {trigger["recovery"] for trigger in document["triggers"]}
 
 
-def test_the_inverse_mode(invoke: Invoke) -> None:
+def test_the_inverse_mode(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--find` prints the values that keep a limit and all that were tried; without any, the exit code is 1."""
+    monkeypatch.setattr("forbear_simulate.search.simulate", cache(simulate))
     search = ("--find", "attempts", "--such-that")
     done = invoke("simulate", *search, "recovery < 60 s")
     assert done.exit_code == 0
@@ -116,7 +120,7 @@ def test_the_inverse_mode(invoke: Invoke) -> None:
     document = json.loads(invoke("simulate", *search, "recovery < 60 s", "--json").stdout)
     assert (document["value"], document["fits"], document["monotone"]) == (3, [[1, 3]], True)
     assert document["tried"][3] == {"value": 4, "figure": "never", "fits": False}
-    assert invoke("simulate", *search, "goodput > 79/s").exit_code == 1
+    assert invoke("simulate", *SMALL, *search, "goodput > 79/s").exit_code == 1
 
 
 @pytest.mark.soak

@@ -9,20 +9,32 @@ from pathlib import Path
 
 import pytest
 
-from forbear_testkit.cli.running import FORBEAR, Finish, Invoke, Start
+from forbear_testkit.cli.running import FORBEAR, Finish, Finished, Invoke, Start
 
 QUICK = ("--constant", "0")
 
 
-def test_a_success_is_left_alone(finish: Finish) -> None:
+@pytest.fixture
+def inside(invoke: Invoke, capfd: pytest.CaptureFixture[str]) -> Finish:
+    """Run the command line in this process, which is quicker; what its program wrote comes before its own messages."""
+
+    def call(*args: str) -> Finished:
+        done = invoke(*args)
+        written = capfd.readouterr()
+        return Finished(args, done.exit_code, written.out + done.stdout, written.err + done.stderr)
+
+    return call
+
+
+def test_a_success_is_left_alone(inside: Finish) -> None:
     """A program that works runs once, and nothing is added to what it says."""
-    done = finish("run", "--", "sh", "-c", "echo out; echo err >&2")
+    done = inside("run", "--", "sh", "-c", "echo out; echo err >&2")
     assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "err\n")
 
 
-def test_a_failure_is_repeated(finish: Finish) -> None:
+def test_a_failure_is_repeated(inside: Finish) -> None:
     """A program that fails runs again until it works; each attempt knows its number, and stderr tells of it."""
-    done = finish("run", *QUICK, "sh", "-c", 'echo $FORBEAR_ATTEMPT; test "$FORBEAR_ATTEMPT" = 3')
+    done = inside("run", *QUICK, "sh", "-c", 'echo $FORBEAR_ATTEMPT; test "$FORBEAR_ATTEMPT" = 3')
     assert (done.returncode, done.stdout) == (0, "1\n2\n3\n")
     assert done.stderr.splitlines() == [
         "forbear: exit code 1; attempt 2 of 5 in 0 s",
@@ -31,31 +43,31 @@ def test_a_failure_is_repeated(finish: Finish) -> None:
     ]
 
 
-def test_the_last_exit_code_is_passed_on(finish: Finish) -> None:
+def test_the_last_exit_code_is_passed_on(inside: Finish) -> None:
     """When the limit is reached, the exit code is the program's and the note says why there is no further attempt."""
-    done = finish("run", *QUICK, "--attempts", "3", "sh", "-c", "exit $((10 + FORBEAR_ATTEMPT))")
+    done = inside("run", *QUICK, "--attempts", "3", "sh", "-c", "exit $((10 + FORBEAR_ATTEMPT))")
     assert done.returncode == 13
     note = done.stderr.splitlines()[-1]
     assert note.startswith("forbear: gave up after 3 attempts in ")
     assert note.endswith("s: limit of 3 attempts reached; last failure: exit code 13")
 
 
-def test_quiet_says_nothing(finish: Finish) -> None:
+def test_quiet_says_nothing(inside: Finish) -> None:
     """With `-q` stderr is the program's alone."""
-    done = finish("run", *QUICK, "-q", "sh", "-c", "exit 1")
+    done = inside("run", *QUICK, "-q", "sh", "-c", "exit 1")
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def test_a_wait_beyond_the_timeout_is_not_begun(finish: Finish) -> None:
+def test_a_wait_beyond_the_timeout_is_not_begun(inside: Finish) -> None:
     """A wait that would end after `--timeout` ends the run at once."""
-    done = finish("run", "--constant", "1h", "--timeout", "1m30s", "false")
+    done = inside("run", "--constant", "1h", "--timeout", "1m30s", "false")
     assert done.returncode == 1
     assert "timeout of 90 s would be passed by the next wait of 3600 s" in done.stderr
 
 
-def test_a_death_by_signal_is_told_as_shells_do(finish: Finish) -> None:
+def test_a_death_by_signal_is_told_as_shells_do(inside: Finish) -> None:
     """A program that signal n killed gives 128 + n, and crashing is worth another attempt."""
-    done = finish("run", *QUICK, "--attempts", "2", "sh", "-c", "kill -SEGV $$")
+    done = inside("run", *QUICK, "--attempts", "2", "sh", "-c", "kill -SEGV $$")
     assert done.returncode == 139
     assert "forbear: exit code 139 (SIGSEGV); attempt 2 of 2 in 0 s\n" in done.stderr
 
@@ -94,24 +106,24 @@ def test_which_exit_codes_are_repeated(
     assert capfd.readouterr().out.split() == ["1", "2"][:attempts]
 
 
-def test_what_is_not_found_or_cannot_run(finish: Finish, tmp_path: Path) -> None:
+def test_what_is_not_found_or_cannot_run(inside: Finish, tmp_path: Path) -> None:
     """These get the exit codes that shells give, an error with a cure, and no second attempt."""
-    missing = finish("run", "no-such-program")
+    missing = inside("run", "no-such-program")
     assert (missing.returncode, missing.stderr) == (
         127,
         "error: command not found: no-such-program\nhint: check its name, and that its folder is in PATH\n",
     )
     plain = tmp_path / "plain.txt"
     plain.write_text("text")
-    denied = finish("run", str(plain))
+    denied = inside("run", str(plain))
     assert denied.returncode == 126
     assert denied.stderr.startswith(f"error: cannot run {plain}: ")
 
 
-def test_a_long_attempt_is_ended_with_all_its_processes(finish: Finish) -> None:
+def test_a_long_attempt_is_ended_with_all_its_processes(inside: Finish) -> None:
     """An attempt timeout ends the whole process group, and counts as a failure that is worth another attempt."""
     script = "sleep 60 & echo $!; wait"
-    done = finish("run", *QUICK, "--attempts", "2", "--attempt-timeout", "300ms", "sh", "-c", script)
+    done = inside("run", *QUICK, "--attempts", "2", "--attempt-timeout", "300ms", "sh", "-c", script)
     assert done.returncode == 124
     assert "forbear: ended after 0.3 s; attempt 2 of 2 in 0 s\n" in done.stderr
     sleepers = done.stdout.split()
@@ -125,27 +137,27 @@ def alive(pid: str) -> bool:
     return bool(shown.strip()) and not shown.startswith("Z")
 
 
-def test_who_ignores_sigterm_is_killed(finish: Finish) -> None:
+def test_who_ignores_sigterm_is_killed(inside: Finish) -> None:
     """After the grace the group is killed, and a program that ends with 0 just then has not worked either."""
     stubborn = "trap '' TERM; for i in $(seq 999); do sleep 0.01; done"
-    done = finish("run", "--attempts", "1", "--attempt-timeout", "50ms", "--grace", "50ms", "sh", "-c", stubborn)
+    done = inside("run", "--attempts", "1", "--attempt-timeout", "50ms", "--grace", "50ms", "sh", "-c", stubborn)
     assert done.returncode == 124
     polite = "trap 'exit 0' TERM; for i in $(seq 999); do sleep 0.01; done"
-    done = finish("run", "--attempts", "1", "--attempt-timeout", "200ms", "sh", "-c", polite)
+    done = inside("run", "--attempts", "1", "--attempt-timeout", "200ms", "sh", "-c", polite)
     assert done.returncode == 124
 
 
-def test_the_rest_of_the_group_has_its_grace_too(finish: Finish) -> None:
+def test_the_rest_of_the_group_has_its_grace_too(inside: Finish) -> None:
     """When the program itself is gone, what it started may still clean up before the next attempt."""
     worker = "trap 'sleep 0.1; echo clean; exit' TERM; echo ready; for i in $(seq 999); do sleep 0.01; done"
     script = f"({worker}) & read nothing < /dev/null; exec sleep 60"
-    done = finish("run", "--attempts", "1", "--attempt-timeout", "500ms", "--grace", "5", "sh", "-c", script)
+    done = inside("run", "--attempts", "1", "--attempt-timeout", "500ms", "--grace", "5", "sh", "-c", script)
     assert done.stdout.split() == ["ready", "clean"]
 
 
-def test_the_attempt_timeout_is_never_longer_than_what_is_left(finish: Finish) -> None:
+def test_the_attempt_timeout_is_never_longer_than_what_is_left(inside: Finish) -> None:
     """An attempt with a time limit ends when the timeout of the run is over."""
-    done = finish("run", "--attempt-timeout", "1h", "--timeout", "100ms", "sleep", "60")
+    done = inside("run", "--attempt-timeout", "1h", "--timeout", "100ms", "sleep", "60")
     assert done.returncode == 124
     assert "forbear: gave up after 1 attempt" in done.stderr
 
@@ -228,18 +240,18 @@ def test_retries_can_be_turned_off(finish: Finish) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "1\n", "")
 
 
-def test_arguments_are_passed_as_they_are(finish: Finish) -> None:
+def test_arguments_are_passed_as_they_are(inside: Finish) -> None:
     """Options after the program's name are its own, `--help` included."""
-    done = finish(
+    done = inside(
         "run", "python3", "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", "--help", "-q", "--on", ""
     )
     assert json.loads(done.stdout) == ["--help", "-q", "--on", ""]
 
 
-def test_an_empty_command_is_not_found(finish: Finish) -> None:
+def test_an_empty_command_is_not_found(inside: Finish) -> None:
     """As a shell says of it."""
     for command in (("",), ("", "x")):
-        done = finish("run", *QUICK, "--", *command)
+        done = inside("run", *QUICK, "--", *command)
         assert (done.returncode, done.stdout) == (127, "")
         assert done.stderr == "error: command not found: ''\nhint: check its name, and that its folder is in PATH\n"
 
@@ -286,9 +298,9 @@ TINY = "0." + 320 * "0" + "1"
     ],
     ids=lambda options: "".join(option for option in options if option.startswith("--")),
 )
-def test_durations_of_any_size(finish: Finish, options: tuple[str, ...]) -> None:
+def test_durations_of_any_size(inside: Finish, options: tuple[str, ...]) -> None:
     """A limit is kept or a wait is not begun; nothing ends in a traceback."""
-    done = finish("run", "--attempts", "2", *options, "false")
+    done = inside("run", "--attempts", "2", *options, "false")
     assert done.returncode == 1
     *_, last = done.stderr.splitlines()
     assert last.startswith("forbear: gave up after ")

@@ -9,8 +9,9 @@ from forbear.services import cloud_storage
 from forbear_cloud import Cloud, Fault
 from forbear_cloud.faults.actions import When
 from forbear_testkit.clients.flavours import Flavour, Result
-from forbear_testkit.clients.others import BESIDES, BLIND_TOO
+from forbear_testkit.clients.others import BLIND_TOO, OUTSIDERS
 from forbear_testkit.clients.outcomes import FAULTS, OPERATIONS, SHORT, Operation, effects, fault
+from forbear_testkit.rows import each_once
 
 
 def send(flavour: Flavour, cloud: Cloud, operation: Operation, **options: Any) -> Result:
@@ -58,8 +59,11 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(
         assert result.open_connections == 0
 
 
-@BESIDES
-@pytest.mark.parametrize("name", ["read", "with condition", "without condition"])
+@pytest.mark.parametrize(
+    ("flavour", "name"),
+    each_once(OUTSIDERS, ["read", "with condition", "without condition"]),
+    indirect=["flavour"],
+)
 def test_a_reply_that_does_not_come_has_an_unknown_outcome(flavour: Flavour, cloud: Cloud, name: str) -> None:
     """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
     operation = OPERATIONS[name]

@@ -131,7 +131,13 @@ def anthropic_says(url: str) -> Any:
     return answer.content[0].text
 
 
-@pytest.mark.parametrize(("ask", "answer"), [(openai_says, CHAT), (anthropic_says, MESSAGE)])
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (openai_says, CHAT),
+        pytest.param(anthropic_says, MESSAGE, marks=pytest.mark.soak),  # its import takes seconds
+    ],
+)
 def test_an_sdk(ask: Any, answer: Answer) -> None:
     """Its requests are retried, at the times that the server names."""
     with virtual_time() as time, Wire(reply(429, b"", "Retry-After: 7"), reply(503), answer) as wire:

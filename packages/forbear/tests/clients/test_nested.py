@@ -35,6 +35,7 @@ from forbear_testkit.clients.google import ANONYMOUS
 from forbear_testkit.clients.google.rpc_server import Server, running
 from forbear_testkit.clients.wire import Wire, reply
 
+# Transports have verify=False below: the certificates of all authorities take longer to load than most tests.
 INNER = rfc9110.policy.with_attempts(3)
 AT_ONCE = forbear.Constant(0)
 
@@ -46,22 +47,28 @@ def _status(error: BaseException) -> int | None:
 
 
 def _with_httpx(url: str) -> int:
-    with httpx.Client(transport=our_httpx.RetryTransport(INNER)) as client:
+    with httpx.Client(transport=our_httpx.RetryTransport(INNER, transport=httpx.HTTPTransport(verify=False))) as client:
         return client.get(url).raise_for_status().status_code
 
 
 async def _with_async_httpx(url: str) -> int:
-    async with httpx.AsyncClient(transport=our_httpx.AsyncRetryTransport(INNER)) as client:
+    async with httpx.AsyncClient(
+        transport=our_httpx.AsyncRetryTransport(INNER, transport=httpx.AsyncHTTPTransport(verify=False))
+    ) as client:
         return (await client.get(url)).raise_for_status().status_code
 
 
 def _with_httpx2(url: str) -> int:
-    with httpx2.Client(transport=our_httpx2.RetryTransport(INNER)) as client:
+    with httpx2.Client(
+        transport=our_httpx2.RetryTransport(INNER, transport=httpx2.HTTPTransport(verify=False))
+    ) as client:
         return client.get(url).raise_for_status().status_code
 
 
 async def _with_async_httpx2(url: str) -> int:
-    async with httpx2.AsyncClient(transport=our_httpx2.AsyncRetryTransport(INNER)) as client:
+    async with httpx2.AsyncClient(
+        transport=our_httpx2.AsyncRetryTransport(INNER, transport=httpx2.AsyncHTTPTransport(verify=False))
+    ) as client:
         return (await client.get(url)).raise_for_status().status_code
 
 
@@ -128,7 +135,9 @@ def test_responses_that_both_judge() -> None:
     """Where the outer policy looks at what is returned, the report rides with the response."""
 
     def fetch(url: str) -> httpx.Response:
-        with httpx.Client(transport=our_httpx.RetryTransport(INNER)) as client:
+        with httpx.Client(
+            transport=our_httpx.RetryTransport(INNER, transport=httpx.HTTPTransport(verify=False))
+        ) as client:
             return client.get(url)
 
     policy = forbear.retry(on=OSError, on_result=lambda got: got.status_code >= 400, attempts=4, backoff=AT_ONCE)

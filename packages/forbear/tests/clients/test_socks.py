@@ -83,7 +83,9 @@ def proxy(started: Proxy) -> Proxy:
 
 def over_httpx(proxy: str) -> None:
     """Send a POST by httpx."""
-    with httpx.Client(transport=RetryTransport(TWICE, transport=httpx.HTTPTransport(proxy=proxy))) as client:
+    with httpx.Client(
+        transport=RetryTransport(TWICE, transport=httpx.HTTPTransport(verify=False, proxy=proxy))
+    ) as client:
         client.post(URL)
 
 
@@ -93,7 +95,7 @@ def over_async_httpx(proxy: str) -> None:
 
     async def send() -> None:
         current.set(runtime)
-        transport = AsyncRetryTransport(TWICE, transport=httpx.AsyncHTTPTransport(proxy=proxy))
+        transport = AsyncRetryTransport(TWICE, transport=httpx.AsyncHTTPTransport(verify=False, proxy=proxy))
         async with httpx.AsyncClient(transport=transport) as client:
             await client.post(URL)
 

@@ -13,6 +13,7 @@ from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_cloud.faults.actions import When
 from forbear_testkit.clients.outcomes import FAULTS, OPERATIONS, SHORT, effects, fault
+from forbear_testkit.rows import each_once
 
 CALLS: dict[str, Callable[[Any, dict[str, Any]], object]] = {
     "read": lambda client, retry: client.bucket("bkt").blob("there").download_as_bytes(**retry),
@@ -62,8 +63,9 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(
                 assert report.maybe_done
 
 
-@pytest.mark.parametrize("way", ["install", "retry="])
-@pytest.mark.parametrize("name", ["read", "with condition", "without condition"])
+@pytest.mark.parametrize(
+    ("way", "name"), each_once(["install", "retry="], ["read", "with condition", "without condition"])
+)
 def test_a_reply_that_does_not_come_has_an_unknown_outcome(cloud: Cloud, client: Any, way: str, name: str) -> None:
     """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
     options: dict[str, Any] = {"timeout": SHORT} if way == "install" else {"timeout": SHORT, "retry": DEFAULT_RETRY}

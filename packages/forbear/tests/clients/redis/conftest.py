@@ -7,7 +7,7 @@ import redis
 
 from forbear.testing.valkey import valkey_server
 from forbear_testkit.clients.redis.flavours import FLAVOURS, Flavour
-from forbear_testkit.clients.redis.nodes import running_cluster
+from forbear_testkit.clients.redis.nodes import beginning_cluster, wait_for
 
 
 @pytest.fixture(scope="session")
@@ -39,11 +39,18 @@ def flavour(request: pytest.FixtureRequest) -> Flavour:
     return chosen
 
 
-@pytest.fixture(scope="session")
-def running_nodes() -> Iterator[tuple[int, ...]]:
-    """One cluster for all tests here."""
-    with running_cluster() as ports:
+@pytest.fixture(scope="session", autouse=True)
+def beginning_nodes() -> Iterator[tuple[int, ...]]:
+    """One cluster for all tests here; it begins with the first, since it takes two seconds to be ready."""
+    with beginning_cluster() as ports:
         yield ports
+
+
+@pytest.fixture(scope="session")
+def running_nodes(beginning_nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """Its ports, once it is ready."""
+    wait_for(beginning_nodes)
+    return beginning_nodes
 
 
 @pytest.fixture
