@@ -7,7 +7,7 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.contention import Contention, simulate_contention
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 
 if TYPE_CHECKING:
     from forbear.protocols import Backoff

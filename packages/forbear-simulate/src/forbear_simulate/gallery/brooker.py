@@ -8,7 +8,7 @@ from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.exact import simulate_exact
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario import ClientBudget, Clients, Scenario, Server
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.course import Course
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario import Clients, Scenario, Server, Window
 
 _AT_ONCE = Constant(0)

@@ -7,7 +7,7 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.cohort import simulate_cohort
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.recovery import drain_time, peak_to_mean
 from forbear_simulate.scenario import Clients, Scenario, Server, Window
 

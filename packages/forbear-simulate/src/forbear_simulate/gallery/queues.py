@@ -6,7 +6,7 @@ from forbear.core.backoff import Constant
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.exact import simulate_exact
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario import Clients, Scenario, Server, Window
 
 _RATE, _CAPACITY, _QUEUE, _ATTEMPTS = 80.0, 100.0, 9, 4
