@@ -175,8 +175,7 @@ fleet: $(DEV) ## simulate the shipped policies and the gallery, and write their 
 
 .PHONY: mutants
 mutants: $(DEV) ## mutation testing of core and http
-	@$(BIN)/mutmut run
-	@$(BIN)/mutmut results
+	@cd packages/forbear && ../../$(BIN)/mutmut run && ../../$(BIN)/mutmut results
 
 # No index, no local setting and no path of this machine may reach the lock files.
 COMPILE := env -u UV_INDEX -u UV_DEFAULT_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS \
@@ -192,5 +191,5 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 
 .PHONY: clean
 clean: ## remove .venv and everything generated
-	@rm -rf $(VENV) .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist mutants
+	@rm -rf $(VENV) .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist packages/*/mutants packages/*/dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

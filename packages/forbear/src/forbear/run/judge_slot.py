@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class RunContext(Record):
-    """What is known of the failed call of a function.
+    """The facts about the failed call of a function.
 
     - `plan` is the policy.
     - `args` and `kwargs` are the arguments of the function, empty for a block.
