@@ -143,16 +143,21 @@ unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
 .PHONY: soak
 soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated examples
 	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o faulthandler_timeout=7200
+	@$(MAKE) houses
 	@$(MAKE) sdist-test
 	@$(MAKE) lowest
 	@$(MAKE) pythons
 
 .PHONY: dist
-dist: $(DEV) ## build the sdist and the wheel into dist/, check both, try the wheel in an environment of its own
+dist: $(DEV) ## build the sdists and the wheels into dist/, check them, try each wheel in an environment of its own
 	@$(PY) -m tools.dist
 
+.PHONY: houses
+houses: $(DEV) ## the tests of each package without its siblings; of the core with pytest and hypothesis alone
+	@$(PY) -m tools.houses
+
 .PHONY: sdist-test
-sdist-test: $(DEV) ## the same, and `make test` in the unpacked sdist
+sdist-test: $(DEV) ## the same, and the tests of each unpacked sdist with the wheels of all
 	@$(PY) -m tools.dist --tests
 
 .PHONY: lowest
