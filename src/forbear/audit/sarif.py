@@ -7,6 +7,7 @@ from typing import Any
 from forbear.audit.engine import Audit
 from forbear.audit.findings import Finding
 from forbear.audit.rules import RULES, AuditRule
+from forbear.links import real
 from forbear.sarif import fingerprints, sarif_log, sarif_place, utf16_column
 
 PAGES = "https://github.com/forbear/forbear/blob/main/docs/reference/audit.md"
@@ -20,7 +21,7 @@ def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: st
     suppressed. Files that were not read and wrong comments are notifications. `pages` is the address of the page of
     the rules; None leaves it out.
     """
-    base = (root or Path()).resolve()
+    base = real(root or Path())
     listed = [
         *((finding, None) for finding in result.findings),
         *((finding, {"kind": "inSource"}) for finding in result.ignored),
