@@ -13,10 +13,15 @@ UV := $(BIN)/uv
 # Trust what the machine trusts, as pip does; uv by itself would trust its own list only.
 export UV_SYSTEM_CERTS ?= true
 
-CODE := $(wildcard src tests benchmarks docs tools examples)
+# `forbear` first: the others need it.
+PACKAGES := packages/forbear $(filter-out packages/forbear,$(wildcard packages/*))
+EDITABLE := $(foreach folder,$(PACKAGES) tools/testkit,--editable $(folder))
+
+# mypy runs once for the root and once in each package: five folders are named `tests`.
+CODE := tests benchmarks docs tools examples
 
 # What people read. The reference pages are made of the tables, whose texts are code.
-PROSE := src $(wildcard tools/*.py) examples docs/generate docs/site $(wildcard docs/*.md *.md)
+PROSE := $(wildcard packages/*/src) $(wildcard packages/*/*.md tools/*.py) examples docs/generate docs/site $(wildcard docs/*.md *.md)
 
 # A developer who works with retries off still wants to see and test them.
 unexport FORBEAR_DISABLED
@@ -58,9 +63,9 @@ $(UV): requirements/uv.txt
 	@touch $@
 
 # --no-deps and --no-build-isolation: nothing is installed that is not in the locked set.
-$(VENV)/.%: requirements/%.txt pyproject.toml $(UV)
+$(VENV)/.%: requirements/%.txt pyproject.toml $(wildcard packages/*/pyproject.toml) $(UV)
 	@$(UV) pip install --quiet --python $(PY) --require-hashes -r requirements/$*.txt
-	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable . --editable tools/testkit
+	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation $(EDITABLE)
 	@touch $@
 
 .PHONY: venv
@@ -68,7 +73,7 @@ venv: $(DEV) ## set up .venv with everything `make check` needs
 
 .PHONY: demo
 demo: $(DEMO) ## one workload in a storm of faults: no retries, blind ones, forbear; an upload killed and resumed; a fleet and its budget
-	@$(BIN)/forbear demo
+	@$(PY) -m examples.demo
 
 .PHONY: demo-audit
 demo-audit: $(DEMO) ## a shop that charges twice: audit suspects it, a storm proves it, forbear mends it
@@ -91,7 +96,10 @@ lint: $(DEV) ## ruff: rules and formatting; plain English; reference pages up to
 .PHONY: types
 types: $(DEV) ## mypy --strict and basedpyright
 	@$(BIN)/mypy $(CODE)
-	@$(BIN)/basedpyright $(CODE)
+	@for folder in $(PACKAGES); do \
+	    echo "$$folder:"; (cd $$folder && ../../$(BIN)/mypy --config-file ../../pyproject.toml src tests) || exit 1; \
+	done
+	@$(BIN)/basedpyright packages $(CODE)
 
 .PHONY: layers
 layers: $(DEV) ## import-linter: who may import whom
@@ -100,7 +108,7 @@ layers: $(DEV) ## import-linter: who may import whom
 # Their own tests only: what another layer's tests happen to run does not count as tested.
 .PHONY: coverage
 coverage: $(DEV) ## branch coverage of core and http by their own tests: 100 %
-	@$(BIN)/coverage run -m pytest --quiet tests/core tests/http
+	@$(BIN)/coverage run -m pytest --quiet packages/forbear/tests/core packages/forbear/tests/http
 	@$(BIN)/coverage report
 
 .PHONY: bench
@@ -157,7 +165,7 @@ pythons: $(DEV) ## the tests on every Python of this machine, 3.11 to 3.14; with
 
 .PHONY: waits
 waits: $(DEV) ## measure how long the export targets wait, and write the tables in docs/export.md
-	@FORBEAR_WAITS=write $(PY) -m pytest -m soak tests/export/test_measured.py -o faulthandler_timeout=7200
+	@FORBEAR_WAITS=write $(PY) -m pytest -m soak tests/docs/test_measured_waits.py -o faulthandler_timeout=7200
 	@$(PY) -m docs.generate
 
 .PHONY: fleet

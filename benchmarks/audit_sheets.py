@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.audit_excerpts import Source, end, excerpt, region, source, start
-from forbear.audit import RULES, Finding
+from forbear_audit import RULES, Finding
 
 SEED = "forbear audit 1"
 PER_RULE, PER_PACKAGE = 14, 3

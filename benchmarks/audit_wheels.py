@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import audit_sheets
-from forbear.audit import RULES, Audit, AuditSettings, Finding, audit
+from forbear_audit import RULES, Audit, AuditSettings, Finding, audit
 
 LIST = Path(__file__).with_suffix(".txt")
 HALVES = ("tuning", "test")

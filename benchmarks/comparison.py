@@ -31,7 +31,7 @@ import forbear
 from forbear.clients.httpx import RetryTransport
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
+from forbear_cloud import Cloud, Fault
 
 Send = Callable[[str, str, bytes], bytes]
 Wrap = Callable[[Callable[[], bytes]], Callable[[], bytes]]

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks import audit_sheets
+from benchmarks.audit import table as corpus_table
 from benchmarks.audit_excerpts import LONGEST, excerpt, source
 from benchmarks.audit_wheels import LIST, Wheel, by_wheel, main, pinned, table
-from forbear.audit import RULES, AuditSettings, audit
+from forbear_audit import RULES, AuditSettings, audit
+from forbear_testkit import ROOT
 
+PAGE = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
 EVERY = AuditSettings(select=tuple(RULES))
 
 _CLIENT = '''\
@@ -126,3 +129,10 @@ def test_code_of_others_stays_out_of_the_repository(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main([str(LIST.parent / "wheels")])
     assert "FOLDER must be outside of the repository" in capsys.readouterr().err
+
+
+def test_the_page_has_the_figures_and_the_rules() -> None:
+    """The tables of docs/audit.md are those that the corpus and the rules give."""
+    assert "\n".join(corpus_table()) in PAGE
+    for rule in RULES.values():
+        assert f"| [{rule.id}](reference/audit.md#{rule.anchor}) | {rule.severity} | {rule.summary} |" in PAGE

@@ -16,7 +16,8 @@ from tools.lowest import EXTRAS, TESTS
 from tools.pythons import SAMPLE, UNTRIED
 
 ROOT = Path(__file__).parent.parent
-SRC = ROOT / "src"
+SRC = ROOT / "packages" / "forbear" / "src"
+PACKAGES = sorted((ROOT / "packages").iterdir())
 
 # Layers that `import forbear` loads, and the standard modules that would cost more than the rest of it together.
 CHEAP_LAYERS = ("core", "http", "run", "policy")
@@ -70,20 +71,26 @@ def test_the_lower_layers_need_only_the_standard_library() -> None:
 
 
 def test_the_version_is_said_once() -> None:
-    """`forbear.__version__` is the version the package is published under."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert forbear.__version__ == project["version"]
+    """`forbear.__version__` is the version of all five packages."""
+    files = [ROOT / "pyproject.toml", *(folder / "pyproject.toml" for folder in PACKAGES)]
+    versions = {tomllib.loads(file.read_text(encoding="utf-8"))["project"]["version"] for file in files}
+    assert versions == {forbear.__version__}
 
 
 def test_modules_stay_small() -> None:
     """A module is one thought: none over 400 lines, tests included, and the package's median at least 100."""
     lengths = {
         path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines())
-        for folder in ("src", "tests", "benchmarks")
+        for folder in ("packages", "tests", "tools", "benchmarks", "examples", "docs")
         for path in (ROOT / folder).rglob("*.py")
     }
     assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
-    assert statistics.median(lines for path, lines in lengths.items() if path.parts[0] == "src") >= 100
+    assert (
+        statistics.median(
+            lines for path, lines in lengths.items() if path.parts[0] == "packages" and path.parts[2] == "src"
+        )
+        >= 100
+    )
 
 
 # The adapters' public classes, which have the same name for each library.
@@ -91,13 +98,14 @@ ADAPTERS = {"AsyncPipeline", "AsyncPubSub", "AsyncRetryTransport", "Pipeline", "
 
 
 def test_no_class_name_stands_twice() -> None:
-    """One name has one meaning: no two classes of the package share a name, except the adapters' public ones."""
-    names = Counter(
-        name
-        for path in SRC.rglob("*.py")
-        for name in re.findall(r"^ *class (\w+)[(:]", path.read_text(encoding="utf-8"), re.MULTILINE)
-    )
-    assert {name for name, count in names.items() if count > 1} <= ADAPTERS
+    """One name has one meaning: no two classes of a package share a name, except the adapters' public ones."""
+    for folder in PACKAGES:
+        names = Counter(
+            name
+            for path in (folder / "src").rglob("*.py")
+            for name in re.findall(r"^ *class (\w+)[(:]", path.read_text(encoding="utf-8"), re.MULTILINE)
+        )
+        assert {name for name, count in names.items() if count > 1} <= ADAPTERS, folder.name
 
 
 def tracked() -> list[Path]:
@@ -133,12 +141,11 @@ def test_the_source_distribution_has_every_tracked_file() -> None:
     assert set(tracked()) - packed == set()
 
 
-def test_every_extra_is_tested_at_its_lowest_versions() -> None:
-    """`make lowest` has tests for each extra, and each requirement of an extra has a lower bound."""
+def test_every_package_is_tested_at_its_lowest_versions() -> None:
+    """`make lowest` has tests for each package and extra, and each of their requirements has a lower bound."""
     assert set(EXTRAS) == set(TESTS)
-    unbounded = [text for requirements in EXTRAS.values() for text in requirements if not re.search(r"[\]=]", text)]
-    assert unbounded == []
-    paths = {argument for tests in TESTS.values() for argument in tests if not argument.startswith("-")}
+    assert [text for requirements in EXTRAS.values() for text in requirements if ">=" not in text] == []
+    paths = {re.sub(r"^--[a-z]+=|::.*", "", argument) for tests in TESTS.values() for argument in tests}
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
 
 

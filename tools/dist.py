@@ -1,7 +1,7 @@
-"""Build the source distribution and the wheel, and check both as a user gets them.
+"""Build the source distributions and the wheels of the five packages, and check them as a user gets them.
 
-`python -m tools.dist` builds both into dist/, lints them, and tries the wheel in an environment of its own.
-`python -m tools.dist --tests` unpacks the source distribution and runs `make test` there, where git is not.
+`python -m tools.dist` builds all into dist/, lints them, and tries each wheel in an environment of its own.
+`python -m tools.dist --tests` also runs the tests that each source distribution brings, with the wheels of the others.
 """
 
 import filecmp
@@ -13,24 +13,25 @@ from pathlib import Path
 
 from readme_renderer import markdown
 
-from tools.environments import ROOT, fresh, install, run
+from tools.environments import PACKAGES, ROOT, fresh, install, run
 
 DIST = ROOT / "dist"
 BIN = Path(sys.executable).parent
 
 
-def build(folder: Path) -> tuple[Path, Path]:
-    """Build both into dist/, and return the unpacked source distribution in `folder`, and the wheel.
+def build(package: Path, folder: Path) -> tuple[Path, Path]:
+    """Build both of a package into dist/, and return the unpacked source distribution in `folder`, and the wheel.
 
     The wheel is made from the source distribution, and must equal byte for byte the one made from the repository.
     """
-    shutil.rmtree(DIST, ignore_errors=True)
-    run(sys.executable, "-m", "hatchling", "build", "-d", DIST)
-    (archive,), (wheel,) = DIST.glob("*.tar.gz"), DIST.glob("*.whl")
+    run(sys.executable, "-m", "hatchling", "build", "-d", DIST, cwd=package)
+    name = package.name.replace("-", "_")
+    (archive,), (wheel,) = DIST.glob(f"{name}-[0-9]*.tar.gz"), DIST.glob(f"{name}-[0-9]*.whl")
     unpacked = unpack(archive, folder)
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder / "again", cwd=unpacked)
-    if not filecmp.cmp(wheel, folder / "again" / wheel.name, shallow=False):
-        sys.exit("error: the wheel made from the source distribution is not the one made from the repository")
+    again = folder / "again" / name
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", again, cwd=unpacked)
+    if not filecmp.cmp(wheel, again / wheel.name, shallow=False):
+        sys.exit(f"error: {wheel.name} made from the source distribution is not the one made from the repository")
     return unpacked, wheel
 
 
@@ -42,35 +43,66 @@ def unpack(archive: Path, folder: Path) -> Path:
 
 
 def lint(unpacked: Path, wheel: Path) -> None:
-    """Check the metadata, the contents of the wheel, and that the README renders as on a package index's page."""
-    run(BIN / "check-wheel-contents", wheel)
-    run(BIN / "twine", "check", "--strict", *sorted(DIST.iterdir()))
+    """Check what the wheel and the source distribution hold, and that the README renders on a package index's page."""
+    run(BIN / "check-wheel-contents", "--toplevel", ",".join(_top_level(unpacked)), wheel)
+    for name in ("ARCHITECTURE.md", "LICENSE", "README.md", "tests"):
+        if not (unpacked / name).exists():
+            sys.exit(f"error: the source distribution {unpacked.name} lacks {name}")
     text = (unpacked / "README.md").read_text(encoding="utf-8")
     page = markdown.render(text)
     if page is None or page.count("<pre") < text.count("\n```") // 2:
-        sys.exit("error: README.md does not render as Markdown, or its code blocks do not")
+        sys.exit(f"error: README.md of {unpacked.name} does not render as Markdown, or its code blocks do not")
 
 
-def smoke(folder: Path, wheel: Path) -> None:
-    """Install the wheel where nothing of the repository is: every module without extras, then the command line."""
-    python = fresh(folder / "installed")
+def _top_level(unpacked: Path) -> list[str]:
+    return sorted(path.name for path in (unpacked / "src").iterdir() if path.name != "__pycache__")
+
+
+def smoke(folder: Path, wheels: dict[str, Path]) -> None:
+    """Install each wheel alone where nothing of the repository is, and use it.
+
+    Where a package needs forbear, that is the wheel of forbear. Last comes the command line with all five.
+    """
     script = shutil.copy(ROOT / "tools" / "smoke.py", folder)
-    install(python, wheel, cwd=folder)
-    run(python, "-I", script, cwd=folder)
-    install(python, f"forbear[cli] @ {wheel.as_uri()}", cwd=folder)
-    run(python, "-I", script, "cli", cwd=folder)
+    for name, wheel in wheels.items():
+        python = fresh(folder / "installed" / name)
+        needed = () if name in ("forbear", "forbear-cloud") else (wheels["forbear"],)
+        install(python, wheel, *needed, cwd=folder)
+        run(python, "-I", script, name.replace("-", "_"), cwd=folder)
+    python = fresh(folder / "installed" / "all")
+    siblings = [wheel for name, wheel in wheels.items() if name != "forbear"]
+    install(python, f"forbear[cli] @ {wheels['forbear'].as_uri()}", *siblings, cwd=folder)
+    run(python, "-I", script, "commands", cwd=folder)
+
+
+def test(folder: Path, wheels: dict[str, Path], sources: dict[str, Path]) -> None:
+    """Run the tests of each source distribution against all five wheels, by the settings of the repository."""
+    python = fresh(folder / "tested")
+    install(python, "--require-hashes", "-r", ROOT / "requirements" / "dev.txt")
+    install(python, "--no-deps", "--no-build-isolation", *wheels.values(), ROOT / "tools" / "testkit")
+    # Programs that the tests start are those of this environment.
+    env = {"PATH": f"{python.parent}:{BIN}", "FORBEAR_ROOT": str(ROOT)}
+    words = ("-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider")
+    for name, source in sources.items():
+        print(f"== the tests of {name}", flush=True)
+        shutil.copy(ROOT / "conftest.py", source / "conftest.py")
+        run(python, *words, "-c", ROOT / "pyproject.toml", "--rootdir", source, source / "tests", cwd=source, env=env)
 
 
 def main() -> None:
-    """Build and check; with `--tests` also run the tests that the source distribution brings."""
+    """Build and check; with `--tests` also run the tests that the source distributions bring."""
+    shutil.rmtree(DIST, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="forbear-dist-") as name:
         folder = Path(name)
-        unpacked, wheel = build(folder)
-        lint(unpacked, wheel)
-        smoke(folder, wheel)
+        sources, wheels = dict[str, Path](), dict[str, Path]()
+        for package in PACKAGES:
+            sources[package.name], wheels[package.name] = build(package, folder)
+            lint(sources[package.name], wheels[package.name])
+        run(BIN / "twine", "check", "--strict", *sorted(DIST.iterdir()))
+        smoke(folder, wheels)
         if "--tests" in sys.argv[1:]:
-            run("make", "test", cwd=unpacked, env={"PYTHON": sys.executable})
-    print(f"{wheel.name} and its source distribution are in {DIST.name}/")
+            test(folder, wheels, sources)
+    print(f"{len(wheels)} wheels and their source distributions are in {DIST.name}/")
 
 
 if __name__ == "__main__":

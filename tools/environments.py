@@ -6,6 +6,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = sorted((ROOT / "packages").iterdir(), key=lambda folder: (len(folder.name), folder.name))
+"""The folders of the five packages, `forbear` first, since the others need it."""
+
+EDITABLE = tuple(word for folder in (*PACKAGES, ROOT / "tools" / "testkit") for word in ("--editable", folder))
+"""The arguments of `uv pip install` that install all of them, and what their tests share, from this repository."""
+
 UV = Path(sys.executable).parent / "uv"
 
 

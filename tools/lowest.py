@@ -1,7 +1,7 @@
-"""Run the tests of every extra against the lowest versions that the extra allows.
+"""Run the tests of every package and extra against the lowest versions that it allows.
 
-`python -m tools.lowest` does so for all, `python -m tools.lowest redis cli` for these. Each extra starts from the
-locked environment; then its own requirements, and no others, go down to their lowest versions.
+`python -m tools.lowest` does so for all, `python -m tools.lowest redis cli` for these. Each starts from
+the locked environment; then its own requirements, and no others, go down to their lowest versions.
 """
 
 import argparse
@@ -12,82 +12,125 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from tools.environments import ROOT, UV, fresh, install, run, surroundings
+from tools.environments import EDITABLE, ROOT, UV, fresh, install, run, surroundings
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 OLDEST = "3.11"
 
-# The tests that use an extra's libraries the most, in a minute or two.
+
+def _requirements(package: str, extra: str | None) -> list[str]:
+    """Return what a package, or an extra of it, requires of other projects, also by the extras that it includes."""
+    text = (ROOT / "packages" / package / "pyproject.toml").read_text(encoding="utf-8")
+    project = tomllib.loads(text)["project"]
+    listed: list[str] = project["dependencies"] if extra is None else project["optional-dependencies"][extra]
+    found = list[str]()
+    for requirement in listed:
+        sibling = re.match(r"(forbear[a-z-]*)(?:\[([a-z0-9,-]+)\])?==", requirement)
+        if sibling is None:
+            found.append(requirement)
+        elif sibling[2] is not None:
+            found += [each for inner in sibling[2].split(",") for each in _requirements(sibling[1], inner)]
+    return found
+
+
+def _all_requirements() -> dict[str, list[str]]:
+    """Return what each package, and each extra of one, requires; by `cli` for extras of forbear, `transfer[dask]`."""
+    found = dict[str, list[str]]()
+    for file in sorted((ROOT / "packages").glob("*/pyproject.toml")):
+        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+        package: str = project["name"]
+        short = package.removeprefix("forbear").removeprefix("-")
+        names = {
+            None: short,
+            **{extra: f"{short}[{extra}]" if short else extra for extra in project.get("optional-dependencies", {})},
+        }
+        for extra, name in names.items():
+            if requirements := _requirements(package, extra):
+                found[name] = requirements
+    return found
+
+
+EXTRAS = _all_requirements()
+"""The requirements of each extra of forbear, of each sibling, and of its extras: all that is tested."""
+
+
+def _tests(package: str, paths: str, without: str = "") -> tuple[str, ...]:
+    """Return arguments of pytest for tests of a package; both lists are separated by spaces."""
+    folder = f"packages/{package}/tests"
+    return (
+        *(f"{folder}/{path}" for path in paths.split()),
+        *(f"--{'deselect' if '::' in path else 'ignore'}={folder}/{path}" for path in without.split()),
+    )
+
+
+# The tests that use the libraries the most, in a minute or two.
 TESTS = {
-    "aiohttp": ("tests/clients/test_aiohttp.py", "tests/clients/test_aiohttp_bodies.py"),
-    "audit": ("tests/audit",),
-    "cli": ("tests/cli/test_app.py", "tests/cli/test_cp_screen.py", "tests/cli/test_cp_options.py",
-            "tests/cli/test_explain.py", "tests/cli/test_run_output.py", "tests/cli/test_values.py",
-            "--deselect=tests/cli/test_app.py::test_bad_input"),  # each click words its errors otherwise
-    "cloud": ("tests/testing/cloud/test_content.py", "tests/testing/cloud/test_server.py",
-              "tests/testing/cloud/test_wire.py"),
-    "dask": ("tests/transfer/test_execution.py",),
-    "demo": ("tests/cli/test_demo.py", "tests/testing/test_valkey.py"),
-    "google": ("tests/clients/google",  # without the asyncio client, which 3.4 does not have
-               "--ignore=tests/clients/google/test_storage_asyncio.py",
-               "--ignore=tests/clients/google/test_gapic_retries.py"),
-    "grpc": ("tests/grpc", "tests/clients/google/test_grpc_interceptors.py", "tests/clients/google/test_grpc_vouch.py"),
-    "httpx": ("tests/clients/test_httpx_bodies.py", "tests/clients/test_httpx_clients.py",
-              "tests/clients/test_httpx_connections.py", "tests/clients/test_httpx_downloads.py",
-              "tests/clients/test_httpx_faults.py", "tests/clients/test_httpx_setup.py"),
-    "httpx2": ("tests/clients/test_httpx_setup.py", "tests/clients/test_downloads_over.py",
-               "tests/clients/test_repeatable.py", "tests/clients/test_nested.py"),
-    "opentelemetry": ("tests/observe/test_opentelemetry.py", "tests/observe/test_shared_budgets.py"),
-    "plot": ("tests/cli/test_schedule.py", "tests/cli/test_simulate.py"),
-    "prometheus": ("tests/observe/test_prometheus.py", "tests/observe/test_shared_budgets.py"),
-    "redis": ("tests/clients/redis", "tests/shared_budget/test_budget.py"),
-    "requests": ("tests/clients/test_requests.py", "tests/clients/test_downloads_over.py"),
-    "simulate": ("tests/simulate/test_cohort.py", "tests/simulate/test_exact.py", "tests/simulate/test_runs.py"),
-    "simulate-fast": ("tests/simulate/test_compiled.py",),
-    "structlog": ("tests/observe/test_structlog.py",),
-    "transfer": ("tests/transfer/test_credentials.py", "tests/transfer/test_download.py", "tests/transfer/test_wire.py",
-                 "tests/transfer/test_upload_small.py", "tests/transfer/test_checksum.py"),
-    "trio": ("tests/run", "tests/testing/test_event_loops.py"),
-    "urllib3": ("tests/clients/test_urllib3.py", "tests/clients/test_downloads_over.py"),
-    "valkey": ("tests/clients/redis", "tests/shared_budget/test_budget.py"),
-}  # fmt: skip
+    "aiohttp": _tests("forbear", "clients/test_aiohttp.py clients/test_aiohttp_bodies.py"),
+    "audit": _tests("forbear-audit", "fixes test_engine.py test_hook.py test_own_code.py"),
+    "cli": (
+        *_tests("forbear", "cli/test_explain.py cli/test_run_output.py cli/test_values.py"),
+        *_tests("forbear-transfer", "cli/test_cp_screen.py cli/test_cp_options.py"),
+    ),
+    "cloud": _tests("forbear-cloud", "test_content.py test_server.py test_wire.py"),
+    "google": _tests(  # without the asyncio client, which 3.4 does not have
+        "forbear",
+        "clients/google",
+        without="clients/google/test_storage_asyncio.py clients/google/test_gapic_retries.py",
+    ),
+    "grpc": _tests("forbear", "grpc clients/google/test_grpc_interceptors.py clients/google/test_grpc_vouch.py"),
+    "httpx": _tests(
+        "forbear",
+        "clients/test_httpx_bodies.py clients/test_httpx_clients.py clients/test_httpx_connections.py "
+        "clients/test_httpx_downloads.py clients/test_httpx_faults.py clients/test_httpx_setup.py",
+    ),
+    "httpx2": _tests(
+        "forbear",
+        "clients/test_httpx_setup.py clients/test_downloads_over.py clients/test_repeatable.py clients/test_nested.py",
+    ),
+    "opentelemetry": _tests("forbear", "observe/test_opentelemetry.py observe/test_shared_budgets.py"),
+    "plot": _tests("forbear", "cli/test_schedule.py"),
+    "prometheus": _tests("forbear", "observe/test_prometheus.py observe/test_shared_budgets.py"),
+    "redis": _tests("forbear", "clients/redis shared_budget/test_budget.py"),
+    "requests": _tests("forbear", "clients/test_requests.py clients/test_downloads_over.py"),
+    "simulate": _tests("forbear-simulate", "test_cohort.py test_exact.py test_runs.py"),
+    "simulate[fast]": _tests("forbear-simulate", "test_compiled.py"),
+    "simulate[plot]": _tests("forbear-simulate", "cli/test_simulate.py"),
+    "structlog": _tests("forbear", "observe/test_structlog.py"),
+    "transfer": _tests(
+        "forbear-transfer",
+        "test_credentials.py test_download.py test_wire.py test_upload_small.py test_checksum.py",
+    ),
+    "transfer[curl]": _tests("forbear-transfer", "cli/curl"),
+    "transfer[dask]": _tests("forbear-transfer", "test_execution.py"),
+    "trio": _tests("forbear", "run testing/test_event_loops.py"),
+    "urllib3": _tests("forbear", "clients/test_urllib3.py clients/test_downloads_over.py"),
+    "valkey": _tests("forbear", "clients/redis shared_budget/test_budget.py"),
+}
 
 # What goes down with an extra: an SDK works with one API only, and newer parsers warn of what old libraries call.
-BESIDE = {"opentelemetry": ("opentelemetry-sdk",), "plot": ("pyparsing<3.3",)}
+BESIDE = {"opentelemetry": ("opentelemetry-sdk",), "plot": ("pyparsing<3.3",), "simulate[plot]": ("pyparsing<3.3",)}
 
 # What Google's libraries say of older companions; elsewhere a warning is an error.
 QUIET = ("-W", "ignore::FutureWarning")
-
-
-def names(extra: str) -> set[str]:
-    """Return the names of the packages that `extra` requires itself or by the other extras that it includes."""
-    packages = set[str]()
-    for requirement in EXTRAS[extra]:
-        name, others = re.match(r"([A-Za-z0-9._-]+)(?:\[([^]]*)\])?", requirement).groups()  # type: ignore[union-attr]
-        if name == PROJECT["name"]:
-            packages.update(*(names(other.strip()) for other in others.split(",")))
-        else:
-            packages.add(re.sub(r"[-_.]+", "-", name).lower())
-    return packages
 
 
 def lowest(extra: str) -> list[str]:
     """Return the requirements of `extra` at the lowest versions that it allows on the oldest Python, as `name==1.0`."""
     command: list[str | Path] = [UV, "pip", "compile", "--quiet", "--no-config", "--no-header", "--no-annotate"]
     command += ["--no-emit-index-url", "--no-emit-find-links", "--only-binary", ":all:", "--python-version", OLDEST]
-    command += ["--resolution", "lowest-direct", "--extra", extra, ROOT / "pyproject.toml"]
-    done = subprocess.run(command, env=surroundings(), capture_output=True, text=True, check=False)
+    command += ["--resolution", "lowest-direct", "-"]
+    done = subprocess.run(
+        command, input="\n".join(EXTRAS[extra]), env=surroundings(), capture_output=True, text=True, check=False
+    )
     if done.returncode:
-        sys.exit(f"error: the lowest versions of the extra {extra} cannot be resolved:\n{done.stderr}")
-    wanted = names(extra)
+        sys.exit(f"error: the lowest versions of {extra} cannot be resolved:\n{done.stderr}")
+    wanted = {re.sub(r"[-_.]+", "-", re.split(r"[^\w.-]", requirement)[0]).lower() for requirement in EXTRAS[extra]}
     return [line for line in done.stdout.splitlines() if line.partition("==")[0] in wanted]
 
 
 def check(extra: str, python: Path) -> None:
     """Put the lowest versions of `extra` into the environment of `python`, and run its tests there."""
     run(UV, "pip", "sync", "--quiet", "--python", python, "--require-hashes", "requirements/dev.txt")
-    install(python, "--no-deps", "--no-build-isolation", "--editable", ROOT)
+    install(python, "--no-deps", "--no-build-isolation", *EDITABLE)
     pins = lowest(extra)
     print(f"== {extra}: {', '.join(pins)}", flush=True)
     # Compiled here, since the compiler warns of some old libraries, and in tests a warning is an error.

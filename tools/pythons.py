@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
 
-from tools.environments import ROOT, UV, fresh, install, run, surroundings
+from tools.environments import EDITABLE, UV, fresh, install, run, surroundings
 
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t")
 """The supported versions; `t` is the build without the global lock."""
 
 # For a build without the lock many libraries have no wheels: there a sample of the tests needs no more than these.
 FEW = ("anyio", "hatchling", "editables", "hypothesis", "pytest", "pytest-xdist", "trio")
-SAMPLE = ("tests/core", "tests/http", "tests/run")
+SAMPLE = ("packages/forbear/tests/core", "packages/forbear/tests/http", "packages/forbear/tests/run")
 UNTRIED = (
-    "--ignore=tests/run/test_budgets_of_others.py",
-    "--ignore=tests/run/test_budget_rules.py",
-    "--ignore=tests/run/test_first_attempts.py",
-    "--deselect=tests/run/test_endings.py::test_clients_have_no_place_for_them",
+    "--ignore=packages/forbear/tests/run/test_budgets_of_others.py",
+    "--ignore=packages/forbear/tests/run/test_budget_rules.py",
+    "--ignore=packages/forbear/tests/run/test_first_attempts.py",
+    "--deselect=packages/forbear/tests/run/test_endings.py::test_clients_have_no_place_for_them",
 )
 
 SAYS_VERSION = (
@@ -67,12 +67,11 @@ def check(version: str, python: Path) -> None:
         install(python, "--constraint", "requirements/dev.txt", *FEW)
     else:
         install(python, "--require-hashes", "-r", "requirements/dev.txt")
-    install(python, "--no-deps", "--no-build-isolation", "--editable", ROOT)
+    install(python, "--no-deps", "--no-build-isolation", *EDITABLE)
     # Programs that the tests start are those of this environment.
     env = {"PATH": f"{python.parent}{os.pathsep}{surroundings()['PATH']}"}
     words = ["-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider"]
     if few:
-        env["FORBEAR_FEW_LIBRARIES"] = "1"
         words += [*SAMPLE, *UNTRIED]
     run(python, *words, env=env)
 

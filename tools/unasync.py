@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-FOLDER = Path(__file__).parents[1] / "src/forbear/exchange/http"
+FOLDER = Path(__file__).parents[1] / "packages/forbear/src/forbear/exchange/http"
 ASYNC, SYNC = FOLDER / "adrive.py", FOLDER / "drive.py"
 
 DOCSTRING = (

@@ -4,7 +4,7 @@ from importlib.metadata import version as installed
 
 from benchmarks.transfers import measured
 from benchmarks.transfers.task import BUCKET, Outcome, Task
-from forbear.transfer import ANONYMOUS, Settings, cp
+from forbear_transfer import ANONYMOUS, Settings, cp
 
 
 def version() -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import process_time
 
 from benchmarks.transfers.task import BUCKET
-from forbear.testing.cloud import Cloud, Fault
+from forbear_cloud import Cloud, Fault
 
 _BODY_LIMIT = 2**32
 

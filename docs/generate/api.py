@@ -42,24 +42,24 @@ MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear.services.resource_manager": None,
     "forbear.services.rfc9110": ("Rfc9110", "policy"),
     "forbear.testing": None,
-    "forbear.testing.cloud": None,
+    "forbear_cloud": None,
     "forbear.testing.proxy": ("Proxy", "at_random"),
-    "forbear.testing.storm": None,
+    "forbear_audit.storm": None,
     "forbear.testing.valkey": ("NoValkey", "valkey_server"),
-    "forbear.transfer": None,
+    "forbear_transfer": None,
     "forbear.observe": None,
     "forbear.observe.logging": ("Logging",),
     "forbear.observe.opentelemetry": ("OpenTelemetry",),
     "forbear.observe.prometheus": ("Prometheus",),
     "forbear.observe.structlog": ("Structlog",),
-    "forbear.simulate": None,
-    "forbear.simulate.gallery": None,
-    "forbear.simulate.search": ("FoundValues", "find"),
-    "forbear.simulate.sweep": ("SweptFigures", "sweep"),
-    "forbear.simulate.verdict": ("FleetVerdict", "verdict"),
+    "forbear_simulate": None,
+    "forbear_simulate.gallery": None,
+    "forbear_simulate.search": ("FoundValues", "find"),
+    "forbear_simulate.sweep": ("SweptFigures", "sweep"),
+    "forbear_simulate.verdict": ("FleetVerdict", "verdict"),
     "forbear.export": None,
-    "forbear.audit": None,
-    "forbear.audit.fixes": None,
+    "forbear_audit": None,
+    "forbear_audit.fixes": None,
     "forbear.http.request": ("Request",),
     "forbear.core.redact": ("redact",),
 }
@@ -103,11 +103,11 @@ _PARTS = {
     "Retrying": ("forbear",),
     "Clients": ("forbear.clients",),
     "Services": ("forbear.services",),
-    "Testing": ("forbear.testing",),
-    "Transfers": ("forbear.transfer",),
+    "Testing": ("forbear.testing", "forbear_cloud"),
+    "Transfers": ("forbear_transfer",),
     "Observing": ("forbear.observe",),
-    "Simulating": ("forbear.simulate",),
-    "Tools": ("forbear.export", "forbear.audit", "forbear.http", "forbear.core"),
+    "Simulating": ("forbear_simulate",),
+    "Tools": ("forbear.export", "forbear_audit", "forbear.http", "forbear.core"),
 }
 
 
@@ -174,7 +174,7 @@ def _function_named(package: ModuleType, name: str) -> object:
 
 
 def _class(name: str, value: type[Any]) -> Iterator[str]:
-    own = [each for each in value.__mro__ if each.__module__.startswith("forbear.") and each is not Record]
+    own = [each for each in value.__mro__ if each.__module__.startswith("forbear") and each is not Record]
     if issubclass(value, Enum):
         yield from ("```py", f"class {name}({value.__mro__[1].__name__})", "```", "")
         yield from _docstring(value.__doc__)
@@ -209,7 +209,7 @@ def _parameters(value: type[Any]) -> Iterator[str]:
     except (TypeError, ValueError):
         return
     described = {
-        name for each in value.__mro__ if each.__module__.startswith("forbear.") for name in _attribute_docs(each)
+        name for each in value.__mro__ if each.__module__.startswith("forbear") for name in _attribute_docs(each)
     }
     yield from (name for name in parameters if name not in described)
 
@@ -260,7 +260,7 @@ def _attribute_docs(owner: type[Any]) -> dict[str, str]:
 
 
 def _rules(owner: type[Any]) -> dict[str, Any]:
-    """Return the rules of the fields of a class of forbear.simulate by their names, {} for other classes."""
+    """Return the rules of the fields of a class of forbear_simulate by their names, {} for other classes."""
     return (
         {each.name: each.metadata["rule"] for each in fields(owner) if "rule" in each.metadata}
         if is_dataclass(owner)

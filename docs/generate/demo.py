@@ -1,4 +1,4 @@
-"""Make the table of docs/why.md from stored figures of `forbear demo`, and measure those anew.
+"""Make the table of docs/why.md from stored figures of the demo, and measure those anew.
 
 `python -m docs.generate.demo` runs the part of the demo about Cloud Storage, which takes 15 seconds, and writes its
 figures beside this file. They are the same for the same seed.
@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from docs.generate.markdown import between, table
-from forbear.cli.demo import storage
-from forbear.cli.demo.checker import Score
+from examples.demo import storage
+from examples.demo.checker import Score
 
 FIGURES = Path(__file__).parent / "demo.json"
 SEED, EACH = 7, 20

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from docs.generate.markdown import between, code, table, text
 from forbear.cli.app import app
 from forbear.core.backoff import Exponential
-from forbear.simulate.cohort import simulate_cohort
-from forbear.simulate.defaults import GOALS, PolicyFigures, figures_of_policy, shipped
-from forbear.simulate.gallery import STUDIES, Comparison, Study
-from forbear.simulate.gallery.own_jitter import herd
-from forbear.simulate.gallery.study import allowed, published_text, shown
+from forbear_simulate.cohort import simulate_cohort
+from forbear_simulate.defaults import GOALS, PolicyFigures, figures_of_policy, shipped
+from forbear_simulate.gallery import STUDIES, Comparison, Study
+from forbear_simulate.gallery.own_jitter import herd
+from forbear_simulate.gallery.study import allowed, published_text, shown
 
 _HERE = Path(__file__).parent
 DEFAULTS, GALLERY = _HERE / "fleet.csv", _HERE / "gallery.csv"

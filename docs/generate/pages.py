@@ -113,7 +113,7 @@ def redis() -> Iterator[str]:
     entries = tables.find("redis")
     reads = [entry for entry in entries if entry.is_read]
     bound = [entry for entry in entries if entry.columns["kind"] == "connection"]
-    writes = [entry for entry in entries if entry not in bound and entry not in reads]
+    writes = [entry for entry in entries if not entry.is_read and entry.columns["kind"] != "connection"]
     yield from _head(
         "Redis",
         f"""This page lists which of the {len(entries)} commands of Redis, Valkey and their modules may be repeated. It

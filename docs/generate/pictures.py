@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from docs.generate import demo
 from docs.generate.terminal import WIDTH, command, drawn, output
-from forbear.cli.demo.show import show_storage
+from examples.demo.show import show_storage
 from forbear.testing import virtual_time
 
 FOLDER = Path(__file__).parents[1] / "pictures"
@@ -41,7 +41,7 @@ def _copied() -> str:
 
 def _demonstrated() -> str:
     scores = demo.scores()
-    return drawn("demo", "forbear demo", output(partial(show_storage, scores, demo.SEED), WIDTH), WIDTH)
+    return drawn("demo", "make demo", output(partial(show_storage, scores, demo.SEED), WIDTH), WIDTH)
 
 
 PICTURES: dict[str, Callable[[], str]] = {

@@ -5,7 +5,7 @@ from threading import Thread
 
 import pytest
 
-from forbear.testing import storm
+from forbear_audit import storm
 from partners import Partners
 
 

@@ -39,9 +39,7 @@ STEPS = (
 )
 """A text, a command, and the exit code that it should have."""
 
-PLAIN = (
-    "-q -rN --tb=no -p no:cacheprovider -W ignore::pytest.PytestAssertRewriteWarning -p forbear.testing.pytest_plugin"
-)
+PLAIN = "-q -rN --tb=no -p no:cacheprovider -W ignore::pytest.PytestAssertRewriteWarning -p forbear_storm_pytest"
 """For short output: pytest's options, and no plugin but that of forbear."""
 
 

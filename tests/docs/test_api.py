@@ -12,7 +12,7 @@ from docs.generate import api
 from docs.generate.__main__ import page
 from forbear_testkit import ROOT
 
-_FOR_THE_PARTS = {"forbear.cli.kit.profiles", "forbear.simulate.arrays", "forbear.services.registry"}
+_FOR_THE_PARTS = {"forbear.cli.kit.profiles", "forbear_simulate.arrays", "forbear.services.registry"}
 """Modules that have `__all__` for other parts of forbear."""
 
 
@@ -84,8 +84,8 @@ def test_every_reason_is_explained() -> None:
     ("module", "name", "line"),
     [
         ("forbear", "Throttled", "- `verdict: Verdict`: The verdict on the attempt: it was not executed."),
-        ("forbear.simulate", "FleetOutcome", "- `figures: Figures`: The means over the runs."),
-        ("forbear.transfer", "Action", "- `Action.SKIP`: Do nothing, for the reason in the item's note."),
+        ("forbear_simulate", "FleetOutcome", "- `figures: Figures`: The means over the runs."),
+        ("forbear_transfer", "Action", "- `Action.SKIP`: Do nothing, for the reason in the item's note."),
     ],
 )
 def test_a_text_below_an_attribute_is_in_its_entry(module: str, name: str, line: str) -> None:

@@ -20,13 +20,13 @@ from google.cloud import storage
 from jsonschema import Draft202012Validator
 
 from benchmarks.transfers import __main__ as transfers
-from forbear.audit.settings import read_settings
 from forbear.cli.app import app
 from forbear.clients.google_storage import DEFAULT_RETRY, install
 from forbear.clients.httpx import RetryTransport
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
+from forbear_audit.settings import read_settings
+from forbear_cloud import Cloud, Fault
 from forbear_testkit import ROOT
 from forbear_testkit.clients.google import ANONYMOUS
 
@@ -38,10 +38,10 @@ BLOCK = re.compile(r"^```(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = [(page, kind, block) for page, text in TEXTS.items() for kind, block in BLOCK.findall(text)]
 
 OF_THEIR_OWN = {
-    "docs/cli.md": "tests/cli/test_docs.py",
-    "docs/simulate.md": "tests/cli/test_simulate.py",
+    "docs/cli.md": "tests/commands/test_docs.py",
+    "docs/simulate.md": "packages/forbear-simulate/tests/cli/test_simulate.py",
     "docs/tools.md": "tests/docs/test_tools.py",
-    "docs/transfer.md": "tests/cli/test_cp_docs.py",
+    "docs/transfer.md": "packages/forbear-transfer/tests/cli/test_cp_docs.py",
     "examples/shop/README.md": "tests/examples/test_shop.py",
 }
 """Pages whose commands another module runs."""
@@ -75,10 +75,10 @@ INDENTED = [
     if not re.match(r" +(?:[-*]|\d+\.) ", block)
 ]
 BY_HAND = {
-    ("docs/audit.md", "response ="): "tests/audit",
+    ("docs/audit.md", "response ="): "packages/forbear-audit/tests",
     ("docs/audit.md", "[tool.forbear.audit"): "below",
-    ("docs/audit.md", "repos:"): "tests/audit/test_hook.py",
-    ("docs/cli.md", "eval "): "tests/cli/test_completion.py",
+    ("docs/audit.md", "repos:"): "packages/forbear-audit/tests/test_hook.py",
+    ("docs/cli.md", "eval "): "tests/commands/test_completion.py",
     ("docs/observe.md", "WARNING:forbear:"): "below",
     ("docs/shared-budget.md", "deposit"): "a formula",
 }
@@ -113,9 +113,9 @@ def test_what_a_reader_types_is_right(page: str, line: str, tmp_path: Path, monk
     """Extras, targets of make, and options exist; a command of forbear takes its line. Some are run."""
     words = shlex.split(line.replace("\\\n", " "), comments=True)
     if words[0] == "pip":
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
-        named = re.findall(r"\[([\w,-]+)\]", " ".join(words))
-        assert {name for each in named for name in each.split(",")} <= set(extras)
+        for package, extras in re.findall(r"\b(forbear[a-z-]*)\[([\w,-]+)\]", " ".join(words)):
+            text = (ROOT / "packages" / package / "pyproject.toml").read_text("utf-8")
+            assert set(extras.split(",")) <= set(tomllib.loads(text)["project"]["optional-dependencies"])
     elif words[0] == "make":
         assert f"\n.PHONY: {words[1]}\n" in (ROOT / "Makefile").read_text("utf-8")
     elif words[0] == "python":

@@ -18,7 +18,7 @@ from sybil.document import Document
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipParser
 
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud
+from forbear_cloud import Cloud
 from forbear_testkit import ROOT
 from forbear_testkit.clients.wire import Answer, Wire, reply
 

@@ -27,8 +27,8 @@ from forbear.clients import redis as our_redis
 from forbear.clients.requests import RetryAdapter
 from forbear.services import redis as redis_service
 from forbear.services import rfc9110
-from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.proxy import Proxy
+from forbear_cloud import Cloud, Fault
 from forbear_testkit import ROOT
 from forbear_testkit.clients.google import ANONYMOUS
 from forbear_testkit.clients.wire import Answer, Wire, reply

@@ -12,13 +12,14 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
+from examples.demo import command
+from examples.demo import fleet as fleet_part
+from examples.demo import shared as shared_part
+from examples.demo import storage as storage_part
+from examples.demo import upload as upload_part
 from forbear.cli.app import app
-from forbear.cli.demo import fleet as fleet_part
-from forbear.cli.demo import shared as shared_part
-from forbear.cli.demo import storage as storage_part
-from forbear.cli.demo import upload as upload_part
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
+from forbear_cloud import Cloud, Fault
 from forbear_testkit import ROOT
 from forbear_testkit.cli.demo import SHARED, UPLOADED, fleets, replay, shared_by, uploaded
 
@@ -35,6 +36,7 @@ HAR = {
         ]
     }
 }
+BRIEF = ["--set", "duration=20s", "--set", "windows=[{start = '5s', length = '5s'}]"]
 SHORT = ["--set", "duration=20s", "--set", "windows=[]", "--set", "clients.policy.attempts=1"]
 
 LOOP = """
@@ -67,9 +69,9 @@ COMMANDS: list[tuple[str, list[str]]] = [
     ("simulate", ["simulate"]),
     ("simulate", ["simulate", "--set", "budget=brooker"]),
     ("simulate-compare", ["simulate", "--compare", "budget=brooker", *SHORT]),
-    ("simulate-find", ["simulate", "--find", "attempts", "--such-that", "recovery < 60 s"]),
+    ("simulate-find", ["simulate", "--find", "attempts", "--such-that", "recovery < 60 s", *BRIEF]),
     ("simulate-find", ["simulate", "--find", "jitter", "--such-that", "recovery < 60 s", *SHORT]),
-    ("simulate-sweep", ["simulate", "--sweep", "clients.rate=40..80"]),
+    ("simulate-sweep", ["simulate", "--sweep", "clients.rate=40..80", *BRIEF]),
     ("simulate-gallery", ["simulate", "--gallery", "no-hysteresis"]),
     ("audit", ["audit", "code"]),
 ]
@@ -130,7 +132,7 @@ def run(*arguments: str) -> tuple[str, str]:
 def test_a_schema_is_one(name: str) -> None:
     """Each file is a schema of draft 2020-12, has a title, and is on the page; the page names no other."""
     Draft202012Validator.check_schema(schema(name))
-    assert schema(name)["title"].startswith("forbear ")
+    assert schema(name)["title"].startswith(("forbear ", "python -m examples.demo "))
     page = (FOLDER.parent / "schemas.md").read_text(encoding="utf-8")
     assert set(re.findall(r"\(schemas/([\w-]+)\.json\)", page)) == set(NAMES)
 
@@ -239,7 +241,7 @@ def test_every_command_with_json_has_a_schema() -> None:
         for name in app.list_commands(context)
         if any("--json" in option.opts for option in command_called(context, name).params)
     }
-    validated = {arguments[0] for _, arguments in (*COMMANDS, *STORAGE_COMMANDS)} | {"cp", "rsync", "demo"}
+    validated = {arguments[0] for _, arguments in (*COMMANDS, *STORAGE_COMMANDS)} | {"cp", "rsync"}
     assert {"ls", "explain", "cp"} <= with_json
     assert with_json - validated == set()
     assert with_json - named == set()
@@ -270,8 +272,8 @@ def test_the_demo_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upload_part, "kill_and_run_again", uploaded(UPLOADED))
     monkeypatch.setattr(fleet_part, "compare", replay(fleets()))
     monkeypatch.setattr(shared_part, "share_a_budget", shared_by(SHARED))
-    stdout, _ = run("demo", "--json", "--each", "1")
-    check("demo", json.loads(stdout))
+    done = CliRunner().invoke(command, ["--json", "--each", "1"], catch_exceptions=False)
+    check("demo", json.loads(done.stdout))
 
 
 def test_a_field_that_changes_is_noticed() -> None:

@@ -90,7 +90,7 @@ def test_the_order_of_the_site_is_that_of_its_start_page() -> None:
 
 def test_the_links_of_the_readme_are_absolute() -> None:
     """On a package index README is alone: its links begin with the source's address, and name files that exist."""
-    source = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]["Source"]
+    source = tomllib.loads((ROOT / "packages/forbear/pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     links = dict(re.findall(r"^\[(\w+)\]: (\S+)$", text, re.MULTILINE))
     assert set(re.findall(r"\]\[(\w+)\]", text)) == set(links)

@@ -21,7 +21,7 @@ from forbear.export import TARGETS
 from forbear.policy import Policy
 from forbear.services import cloud_storage, iam, memorystore
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
+from forbear_cloud import Cloud, Fault
 from forbear_testkit import ROOT
 
 PAGE = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")

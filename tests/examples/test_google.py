@@ -14,7 +14,7 @@ from google.protobuf.wrappers_pb2 import Int64Value, StringValue
 
 import forbear
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
+from forbear_cloud import Cloud, Fault
 from forbear_testkit.examples.load import load
 
 

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
+from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.wire import Seen
 from forbear_testkit.examples.load import load
 from forbear_testkit.examples.service import LOST, Service

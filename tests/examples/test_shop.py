@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from forbear.audit import AuditSettings, audit
-from forbear.audit.storm_plan import storm_plan
+from forbear_audit import AuditSettings, audit
+from forbear_audit.storm_plan import storm_plan
 from forbear_testkit.examples.load import FOLDER
 
 SHOP = FOLDER / "shop"

@@ -17,10 +17,10 @@ from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
 from forbear.tables import responses
 from forbear.tables.conditions import is_positive
 from forbear.tables.xml_body import every_entry
-from forbear.transfer.errors import HttpError, TransferError, WrongResponse
-from forbear.transfer.objects import Object
-from forbear.transfer.uploads.session import SessionState
 from forbear_testkit.hostile.bounds import MIB, Bounded, Limits
+from forbear_transfer.errors import HttpError, TransferError, WrongResponse
+from forbear_transfer.objects import Object
+from forbear_transfer.uploads.session import SessionState
 
 SIZE = 20_000
 """Bytes of a text, of which twice as many follow."""
@@ -129,7 +129,7 @@ def test_a_listing_with_a_wrong_field_is_a_wrong_reply(field: Field) -> None:
 @pytest.mark.parametrize("body", ["{", "[" * 100_000, "9" * 5000, '{"a":' * 100_000, '"\\ud800"', "NaN", ""])
 def test_a_reply_that_is_no_object_is_a_wrong_reply(body: str) -> None:
     """Nested without end, or a number of thousands of digits: an error of transfers."""
-    from forbear.transfer.storage.bodies import WholeResponse
+    from forbear_transfer.storage.bodies import WholeResponse
 
     with Bounded(Limits()), pytest.raises(TransferError):
         WholeResponse(200, {}, body.encode()).json()

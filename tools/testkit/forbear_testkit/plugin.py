@@ -8,14 +8,14 @@ import signal
 import sys
 import warnings
 from collections import Counter
+from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import walk_packages
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-import forbear
 
 # `quick` runs the same examples every time, so that a red run is red again; `soak` looks for new ones.
 settings.register_profile("quick", derandomize=True, database=None, max_examples=40, deadline=None)
@@ -23,17 +23,6 @@ settings.register_profile(
     "soak", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
-
-# Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
-# is drawn, and the test fails as flaky; so all that a test could load later is loaded now.
-for _module in walk_packages(forbear.__path__, "forbear."):
-    if not _module.name.endswith("__main__"):
-        try:
-            import_module(_module.name)
-        except ImportError:
-            # `make pythons` sets it where not every library has a wheel: without the global lock.
-            if "FORBEAR_FEW_LIBRARIES" not in os.environ:
-                raise
 
 # A shell that starts this in the background has Ctrl-C and Ctrl-\ ignored; tests send these signals to their children.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -92,6 +81,26 @@ def _leave_out_of_collections() -> None:
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
     gc.freeze()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Know the setting of anyio's plugin where anyio is not installed: few of the tests need it."""
+    if find_spec("anyio") is None:
+        parser.addini("anyio_mode", "as in anyio")
+
+
+def pytest_collection() -> None:
+    """Load all that a test could load later; the controller of pytest-xdist, which runs no test, skips this hook.
+
+    Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
+    is drawn, and the test fails as flaky.
+    """
+    for package in ("forbear", "forbear_audit", "forbear_cloud", "forbear_simulate", "forbear_transfer"):
+        with suppress(ImportError):  # the tests of one package run without its siblings, too
+            for module in walk_packages(import_module(package).__path__, f"{package}."):
+                if not module.name.endswith("__main__"):
+                    with suppress(ImportError):  # and without the libraries of its extras
+                        import_module(module.name)
 
 
 def pytest_collection_finish() -> None:

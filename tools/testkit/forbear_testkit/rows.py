@@ -1,6 +1,6 @@
 """Long tables: all rows as one test, which costs less than a test each, or only a few of them in `make test`."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +10,20 @@ def sampled(values: Iterable[Any], few: int) -> list[Any]:
     """Parameters of a test: the first few of them for `make test`, all for `make soak`."""
     every = list(values)
     return [*every[:few], *(pytest.param(value, marks=pytest.mark.soak) for value in every[few:])]
+
+
+def each_once(first: Sequence[Any], second: Sequence[str]) -> list[Any]:
+    """All pairs of two lists, as parameters: `make soak` tests all, `make test` each value of both once or more."""
+    return [
+        pytest.param(
+            one,
+            other,
+            id=f"{other}-{getattr(one, 'name', one)}",
+            marks=() if i == j % len(first) or j == i % len(second) else pytest.mark.soak,
+        )
+        for i, one in enumerate(first)
+        for j, other in enumerate(second)
+    ]
 
 
 def for_each(rows: Iterable[object], name: str) -> Callable[[Callable[..., None]], Callable[[], None]]:

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from forbear.audit.checks import check
-from forbear.audit.modules import Module
-from forbear.audit.rules import RULES
+from forbear_audit.checks import check
+from forbear_audit.modules import Module
+from forbear_audit.rules import RULES
 from forbear_testkit import ROOT
 
-FOLDER = ROOT / "tests" / "audit" / "corpus"
+FOLDER = ROOT / "packages" / "forbear-audit" / "tests" / "corpus"
 LABELS = FOLDER.with_name("labels")
 _TUNED = ("wild-", "a-", "b-")  # from code that the rules were corrected by, and by people who had not seen the rules
 _SET_ASIDE = "set_aside"

@@ -4,8 +4,8 @@ import os
 import signal
 from pathlib import Path
 
-from forbear.audit.reading import Reading, read_file
-from forbear.audit.settings import AuditSettings
+from forbear_audit.reading import Reading, read_file
+from forbear_audit.settings import AuditSettings
 
 
 def read_batch(batch: list[Path], settings: AuditSettings) -> Reading:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TypeVar
 
-from forbear.cli.demo.fleet import FLEETS
-from forbear.cli.demo.shared import SharedResult
-from forbear.cli.demo.upload import UploadResult
-from forbear.cli.simulate.example import EXAMPLE
-from forbear.simulate import FleetOutcome, read_mapping, simulate
+from examples.demo.fleet import FLEETS
+from examples.demo.shared import SharedResult
+from examples.demo.upload import UploadResult
+from forbear_simulate import FleetOutcome, read_mapping, simulate
+from forbear_simulate.cli.example import EXAMPLE
 
 T = TypeVar("T")
 

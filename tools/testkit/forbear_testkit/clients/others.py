@@ -222,10 +222,8 @@ OTHERS = [Requests(), Aiohttp()]
 EVERY = pytest.mark.parametrize("flavour", [*FLAVOURS, *OTHERS], ids=lambda flavour: flavour.name, indirect=True)
 """Run a test through the flavours of httpx and through all other clients that see whole requests."""
 
-BESIDES = pytest.mark.parametrize("flavour", [*OTHERS, Urllib3()], ids=lambda flavour: flavour.name, indirect=True)
-"""Run a test through those that are not of httpx."""
+OUTSIDERS = [*OTHERS, Urllib3()]
+"""Those that are not of httpx."""
 
-BLIND_TOO = pytest.mark.parametrize(
-    "flavour", [*FLAVOURS, *OTHERS, Urllib3()], ids=lambda flavour: flavour.name, indirect=True
-)
+BLIND_TOO = pytest.mark.parametrize("flavour", [*FLAVOURS, *OUTSIDERS], ids=lambda flavour: flavour.name, indirect=True)
 """Run a test through the ones that do not, as well."""

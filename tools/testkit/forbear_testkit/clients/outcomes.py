@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from forbear.testing.cloud import Cloud, Fault
-from forbear.testing.cloud.faults.actions import When
+from forbear_cloud import Cloud, Fault
+from forbear_cloud.faults.actions import When
 
 _UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
 

@@ -3,7 +3,7 @@
 import socket
 from contextlib import suppress
 
-from forbear.testing.cloud import Cloud
+from forbear_cloud import Cloud
 
 
 def connect(cloud: Cloud) -> socket.socket:

@@ -26,11 +26,11 @@ from google.api_core.retry import Retry
 
 from forbear import export
 from forbear.policy import Policy
-from forbear.testing.cloud import Cloud
+from forbear_cloud import Cloud
 from forbear_testkit import ROOT
 from forbear_testkit.export.timed import Clock, names
 
-HERE = ROOT / "tests" / "export" / "waits"
+HERE = ROOT / "packages" / "forbear" / "tests" / "export" / "waits"
 EMULATOR = Path("/usr/lib/google-cloud-sdk/platform/pubsub-emulator/lib")
 # gsutil has no option to go without TLS.
 GSUTIL = """

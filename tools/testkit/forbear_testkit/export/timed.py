@@ -8,8 +8,8 @@ from math import sqrt
 from statistics import mean, stdev
 from time import monotonic
 
-from forbear.testing.cloud import Cloud, Fault
-from forbear.testing.cloud.journal import LoggedRequest
+from forbear_cloud import Cloud, Fault
+from forbear_cloud.journal import LoggedRequest
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear.simulate.budgets import fleet_budget
-from forbear.simulate.compiled import simulate_compiled
-from forbear.simulate.course import COUNTS, Course
-from forbear.simulate.exact import simulate_exact
-from forbear.simulate.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Window
+from forbear_simulate.budgets import fleet_budget
+from forbear_simulate.compiled import simulate_compiled
+from forbear_simulate.course import COUNTS, Course
+from forbear_simulate.exact import simulate_exact
+from forbear_simulate.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Window
 
 STEPS = Policy(OSError, Limits(5, 20), Exponential(jitter="none"))
 CLAMPED = Policy(OSError, Limits(None, 7, clamp=True), Sequence([0.3, 1, 2]))

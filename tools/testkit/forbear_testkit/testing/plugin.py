@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PLUGINS = "forbear.testing.pytest_plugin,anyio.pytest_plugin"
+PLUGINS = "forbear_pytest,forbear_storm_pytest,anyio.pytest_plugin"
 
 
 SUITE = """

@@ -5,10 +5,10 @@ import os
 import signal
 import sys
 
-from forbear.transfer.downloads.download import download
-from forbear.transfer.progress import Progress, current_progress
-from forbear.transfer.storage.client import Storage
 from forbear_testkit.transfer.downloads import URL, Count
+from forbear_transfer.downloads.download import download
+from forbear_transfer.progress import Progress, current_progress
+from forbear_transfer.storage.client import Storage
 
 
 async def main(url: str, target: str, slices: str, size: str) -> None:

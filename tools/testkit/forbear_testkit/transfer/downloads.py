@@ -11,12 +11,12 @@ from typing import Any, BinaryIO
 
 from forbear.core.events import Scheduled
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud
-from forbear.transfer.downloads.download import download
-from forbear.transfer.objects import Object, Url
-from forbear.transfer.progress import Progress, current_progress
-from forbear.transfer.storage.client import Storage
+from forbear_cloud import Cloud
 from forbear_testkit.transfer.recorder import Receiver
+from forbear_transfer.downloads.download import download
+from forbear_transfer.objects import Object, Url
+from forbear_transfer.progress import Progress, current_progress
+from forbear_transfer.storage.client import Storage
 
 MIB = 1024 * 1024
 URL = Url("bkt", "folder/name")

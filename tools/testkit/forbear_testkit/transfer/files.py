@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud
-from forbear.transfer import Settings, Summary, rsync
+from forbear_cloud import Cloud
+from forbear_transfer import Settings, Summary, rsync
 
 
 def make(folder: Path, *names: str) -> None:

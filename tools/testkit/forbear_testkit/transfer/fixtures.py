@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear.testing.cloud import Cloud
+from forbear_cloud import Cloud
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,10 @@ import base64
 from typing import Any
 
 from forbear.services import cloud_storage
-from forbear.testing.cloud import Cloud
-from forbear.transfer import EncryptionKey, Url
-from forbear.transfer.encryption import ObjectEncryption
+from forbear_cloud import Cloud
 from forbear_testkit.transfer.uploads import TARGET
+from forbear_transfer import EncryptionKey, Url
+from forbear_transfer.encryption import ObjectEncryption
 
 A, B = EncryptionKey(b"a" * 32), EncryptionKey(b"b" * 32)
 SECRETS = [base64.b64encode(letter * 32).decode() for letter in (b"a", b"b")]

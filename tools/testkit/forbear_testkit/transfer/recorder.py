@@ -1,8 +1,8 @@
 """Listeners for tests: one that records all events, and a base for those that act on some."""
 
 from forbear.core.events import Scheduled
-from forbear.transfer.items import Item, Outcome, Status
-from forbear.transfer.progress import Finished, Moved, Planned, Retried, Sized, Started, TransferEvent, Warned
+from forbear_transfer.items import Item, Outcome, Status
+from forbear_transfer.progress import Finished, Moved, Planned, Retried, Sized, Started, TransferEvent, Warned
 
 
 class Receiver:

@@ -10,11 +10,11 @@ from typing import Any
 
 from forbear.core.events import Scheduled
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud
-from forbear.transfer.objects import Url
-from forbear.transfer.progress import listening
-from forbear.transfer.storage.client import Storage
+from forbear_cloud import Cloud
 from forbear_testkit.transfer.recorder import Receiver
+from forbear_transfer.objects import Url
+from forbear_transfer.progress import listening
+from forbear_transfer.storage.client import Storage
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import takewhile
 
-from forbear.transfer.wire.pool import Pool
 from forbear_testkit.clients.listen import listening
+from forbear_transfer.wire.pool import Pool
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 Answer = Callable[[int, bytes, socket.socket], Iterable[bytes]]

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 
 import forbear
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Fault
-from forbear.testing.cloud.journal import LoggedRequest
+from forbear_cloud import Fault
+from forbear_cloud.journal import LoggedRequest
 from forbear_testkit.clients.google.storage_calls import ETAG, Row
 from forbear_testkit.clients.google.storage_world import World
 

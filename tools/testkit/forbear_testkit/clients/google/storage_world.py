@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from forbear.testing.cloud import Cloud
+from forbear_cloud import Cloud
 from google.cloud.storage.hmac_key import HMACKeyMetadata
 
 CHUNK = 262_144

@@ -21,6 +21,22 @@ HERE, THERE = "{b}", "{a}"
 @contextmanager
 def running_cluster() -> Generator[tuple[int, ...]]:
     """Run a cluster and yield the ports of its nodes once each knows all slots, which takes about two seconds."""
+    with beginning_cluster() as ports:
+        wait_for(ports)
+        yield ports
+
+
+def wait_for(ports: tuple[int, ...]) -> None:
+    """Return once each node knows all slots."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(redis.Redis(port=port, decode_responses=True)) for port in ports]
+        while not all(map(_is_ready, clients)):
+            threading.Event().wait(0.02)
+
+
+@contextmanager
+def beginning_cluster() -> Generator[tuple[int, ...]]:
+    """Run a cluster and yield the ports of its nodes at once, while they still wait for each other."""
     with ExitStack() as stack:
         ports = tuple(stack.enter_context(_node()) for _ in SLOTS)
         clients = [stack.enter_context(redis.Redis(port=port, decode_responses=True)) for port in ports]
@@ -29,8 +45,6 @@ def running_cluster() -> Generator[tuple[int, ...]]:
         for client, port in zip(clients[1:], ports[1:], strict=True):
             bus: Any = client.config_get("cluster-port")
             clients[0].execute_command("CLUSTER MEET", "127.0.0.1", port, bus["cluster-port"])
-        while not all(map(_is_ready, clients)):
-            threading.Event().wait(0.02)
         yield ports
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from forbear.testing.cloud import Cloud
+from forbear_cloud import Cloud
 from forbear_testkit.transfer.campaign.plans import Plan, armed
 
 SOURCE, TARGET = "source", "target"

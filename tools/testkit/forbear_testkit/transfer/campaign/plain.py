@@ -9,13 +9,13 @@ from typing import TypeVar
 import pytest
 
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer.downloads.download import download
-from forbear.transfer.objects import Object, Url
-from forbear.transfer.storage.client import Storage
-from forbear.transfer.uploads.upload import upload
+from forbear_cloud import Cloud, Fault
 from forbear_testkit.transfer.campaign.plans import CHUNK, GET, INSERT, Json
 from forbear_testkit.transfer.campaign.trial import small_thresholds
+from forbear_transfer.downloads.download import download
+from forbear_transfer.objects import Object, Url
+from forbear_transfer.storage.client import Storage
+from forbear_transfer.uploads.upload import upload
 
 T = TypeVar("T")
 

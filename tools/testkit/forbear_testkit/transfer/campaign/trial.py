@@ -1,4 +1,4 @@
-"""A trial: carries out one plan with forbear.transfer, in virtual time, and has the judge look at what came of it."""
+"""A trial: carries out one plan with forbear_transfer, in virtual time, and has the judge look at what came of it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Mapping
@@ -12,20 +12,20 @@ from unittest.mock import patch
 
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
-from forbear.testing.cloud.storage.fields import query_integer
-from forbear.transfer.downloads.download import download
-from forbear.transfer.errors import TransferError
-from forbear.transfer.objects import Object, Url
-from forbear.transfer.progress import Progress, current_progress
-from forbear.transfer.rewrite import copy
-from forbear.transfer.storage.client import Storage
-from forbear.transfer.uploads.upload import upload
+from forbear_cloud import Cloud, Fault
+from forbear_cloud.storage.fields import query_integer
 from forbear_testkit.transfer.campaign import judge
 from forbear_testkit.transfer.campaign.judge import SOURCE, TARGET, Violation, World
 from forbear_testkit.transfer.campaign.line import Line
 from forbear_testkit.transfer.campaign.plans import CHUNK, KIB, LARGEST, Plan, armed
 from forbear_testkit.transfer.recorder import Receiver
+from forbear_transfer.downloads.download import download
+from forbear_transfer.errors import TransferError
+from forbear_transfer.objects import Object, Url
+from forbear_transfer.progress import Progress, current_progress
+from forbear_transfer.rewrite import copy
+from forbear_transfer.storage.client import Storage
+from forbear_transfer.uploads.upload import upload
 
 STALL_TIMEOUT = 0.08
 SMALL = 128 * KIB
@@ -191,11 +191,11 @@ async def _tokens(*_: object) -> _Renewed:
 def small_thresholds() -> Generator[None]:
     """Let objects of a mebibyte count as large, rewrites take several calls, and credentials expire."""
     with (
-        patch("forbear.transfer.downloads.download.SMALL", SMALL),
-        patch("forbear.transfer.downloads.slices._MIN_SLICE", SMALL // 2),
-        patch("forbear.transfer.downloads.slices._SAVED_EVERY", SMALL),
-        patch("forbear.transfer.rewrite.SMALL", SMALL),
-        patch("forbear.transfer.storage.client.tokens", _tokens),
+        patch("forbear_transfer.downloads.download.SMALL", SMALL),
+        patch("forbear_transfer.downloads.slices._MIN_SLICE", SMALL // 2),
+        patch("forbear_transfer.downloads.slices._SAVED_EVERY", SMALL),
+        patch("forbear_transfer.rewrite.SMALL", SMALL),
+        patch("forbear_transfer.storage.client.tokens", _tokens),
         rewrites_in_steps(),
     ):
         yield
@@ -208,7 +208,7 @@ def rewrites_in_steps() -> Generator[None]:
     def limited(query: Mapping[str, str], name: str) -> int | None:
         return 1024 * KIB if name == "maxBytesRewrittenPerCall" else query_integer(query, name)
 
-    with patch("forbear.testing.cloud.api.copies.query_integer", limited):
+    with patch("forbear_cloud.api.copies.query_integer", limited):
         yield
 
 

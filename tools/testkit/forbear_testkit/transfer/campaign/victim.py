@@ -4,11 +4,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from forbear.transfer.downloads.download import download
-from forbear.transfer.objects import Url
-from forbear.transfer.rewrite import copy
-from forbear.transfer.storage.client import Storage
-from forbear.transfer.uploads.upload import upload
+from forbear_transfer.downloads.download import download
+from forbear_transfer.objects import Url
+from forbear_transfer.rewrite import copy
+from forbear_transfer.storage.client import Storage
+from forbear_transfer.uploads.upload import upload
 
 
 async def transfer(direction: str, endpoint: str, source: str, target: str, state: str, size: int) -> int:

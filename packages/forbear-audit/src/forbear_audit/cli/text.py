@@ -1,0 +1,75 @@
+"""The findings of `forbear audit` for people: the code with a caret, the message, and the cure."""
+
+import shutil
+import textwrap
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import click
+
+from forbear.cli.kit.output import styled, wrapped
+
+if TYPE_CHECKING:
+    from forbear_audit import Audit, Finding
+
+_COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
+
+
+def print_finding(finding: "Finding") -> None:
+    """Print a finding: place and rule, the line of code with carets below it, and the cure."""
+    cell = f"cell {finding.cell}:" if finding.cell else ""
+    place = styled(f"{printable(finding.path)}:{cell}{finding.line}:{finding.column}", bold=True)
+    label = styled(f"{finding.severity} {finding.rule}", color=_COLORS[finding.severity], bold=True)
+    click.echo(f"{place}: {label}: {printable(finding.message)}")
+    text = printable(finding.text.rstrip())
+    if text:
+        ends_here = finding.end_line == finding.line
+        width = (finding.end_column if ends_here else len(text) + 1) - finding.column
+        margin = " " * len(str(finding.line))
+        click.echo(f"{finding.line} | {text}")
+        click.echo(f"{margin} | {' ' * (finding.column - 1)}{'^' * max(1, min(width, len(text) - finding.column + 1))}")
+    click.echo(wrapped(f"  cure: {printable(finding.cure)}", indent=4) + "\n")
+
+
+def print_rule(rule_id: str) -> None:
+    """Print all about a rule: summary, reason, examples, the cures of each library, and when a finding may stay."""
+    from forbear_audit.advice import ADVICE
+    from forbear_audit.rules import RULES
+
+    rule, advice = RULES[rule_id], ADVICE[rule_id]
+    _paragraph(f"{rule.id} ({rule.severity}): {rule.summary}")
+    _paragraph(rule.why)
+    _example("Example:", rule.example)
+    _paragraph(f"Cure: {rule.cure}.", last=not rule.cures)
+    for number, (library, cure) in enumerate(rule.cures.items(), 1):
+        _paragraph(f"  {library}: {cure}", indent="    ", last=number == len(rule.cures))
+    _example("Cured:", advice.cured)
+    _paragraph(f"A finding may stay if this holds: {advice.accept[0].lower()}{advice.accept[1:]}")
+    click.echo(f"Then suppress it by a comment:\n\n    # forbear: ignore[{rule.id}]\n")
+
+
+def _paragraph(text: str, *, indent: str = "", last: bool = True) -> None:
+    """Print a text within the width of the terminal, but at most 100 columns, and an empty line if it is the last."""
+    width = min(shutil.get_terminal_size().columns, 100)
+    lines = textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    click.echo("\n".join(lines) + "\n" * last)
+
+
+def _example(title: str, code: str) -> None:
+    click.echo(f"{title}\n\n{textwrap.indent(code, '    ')}\n")
+
+
+def print_summary(result: "Audit") -> None:
+    """Print how many findings of each severity there are, and how many files were read."""
+    counts = Counter(finding.severity for finding in result.findings)
+    parts = [
+        f"{counts[name]} {name}{'s' * (counts[name] != 1)}" for name in ("error", "warning", "note") if counts[name]
+    ]
+    suppressed = f"; {result.suppressed} suppressed" if result.suppressed else ""
+    files = f"{result.files} file{'s' * (result.files != 1)}"
+    click.echo(f"{', '.join(parts) or 'no findings'} in {files}{suppressed}")
+
+
+def printable(text: str) -> str:
+    """Return a text without characters that command a terminal; a tab becomes one space, so that carets fit."""
+    return "".join(c if c.isprintable() else " " if c == "\t" else "?" for c in text)

@@ -1,0 +1,92 @@
+"""The fixes of loops that are written by hand: jitter and a cap of the wait, an async sleep, and a cause."""
+
+import ast
+
+from forbear_audit.fixes.edits import AwaitCall, CapAt, JoinBy, Plan, RaiseFrom, import_of, is_bound
+from forbear_audit.fixes.names import imported_name
+from forbear_audit.modules import Module
+from forbear_audit.words import RANDOM
+
+
+def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | None:
+    """Return what cures a finding in a loop, None if there is no cure that is certain."""
+    if rule == "LOST-CAUSE" and isinstance(node, ast.Raise):
+        return _cause(module, node)
+    if not isinstance(node, ast.Call):
+        return None
+    if rule == "BLOCKING":
+        return _async_sleep(module, node)
+    wait = node.args[0] if len(node.args) == 1 and not node.keywords else None
+    # A name may be logged, too: what is logged must be what is waited.
+    if wait is None or isinstance(wait, (ast.Name, ast.Attribute, ast.Starred)):
+        return None
+    if rule == "NO-JITTER":
+        made = import_of(module, "random", wait)
+        text = f"{made[0]}.uniform(0.5, 1)" if made else ""
+        return Plan((JoinBy(wait, "*", text), *made[1]), f"the wait times `{text}`") if made else None
+    if rule == "NO-CAP" and cap is not None and not is_bound(module, "min") and not RANDOM.search(ast.unparse(wait)):
+        # Around jitter, a cap would make all long waits equal.
+        text = str(int(cap)) if cap == int(cap) else repr(cap)
+        return Plan((CapAt(wait, text),), f"a wait of at most {text} s")
+    return None
+
+
+def _async_sleep(module: Module, call: ast.Call) -> Plan | None:
+    """Plan `await asyncio.sleep(...)` where the module imports asyncio, and no other library that has a loop."""
+    name = imported_name(module, "asyncio", call)
+    others = any(dotted.partition(".")[0] in ("trio", "anyio", "curio") for dotted in module.imports.values())
+    if name is None or others or not isinstance(module.parents.get(call), ast.Expr) or call.keywords:
+        return None
+    return Plan((AwaitCall(call, f"{name}.sleep"),), f"`await {name}.sleep(...)`")
+
+
+def _cause(module: Module, node: ast.Raise) -> Plan | None:
+    """Plan `from` the name in which every handler of the loop keeps its error, if it is set before the loop, too."""
+    if node.cause is not None or node.exc is None:
+        return None
+    before = _before(module, node)
+    loops = [statement for statement in before if isinstance(statement, (ast.For, ast.AsyncFor, ast.While))]
+    if not loops:
+        return None
+    loop = loops[-1]
+    handlers = [inner for inner in ast.walk(loop) if isinstance(inner, ast.ExceptHandler)]
+    kept = [_kept(handler) for handler in handlers]
+    names: set[str] = kept[0].intersection(*kept[1:]) if kept else set()
+    early = before[: before.index(loop)]
+    for name in sorted(names):
+        if any(_sets(statement, name) for statement in early):
+            return Plan((RaiseFrom(node, name),), f"`from {name}`")
+    return None
+
+
+def _before(module: Module, node: ast.stmt) -> list[ast.stmt]:
+    """Return the statements of the block before a statement; of a loop's `else`, those before the loop and the loop."""
+    parent = module.parents[node]
+    for name in ("body", "orelse", "finalbody"):
+        block: list[ast.stmt] = getattr(parent, name, None) or []
+        if node in block:
+            if name == "orelse" and isinstance(parent, (ast.For, ast.AsyncFor, ast.While)):
+                return [*_before(module, parent), parent]
+            return block[: block.index(node)]
+    return []
+
+
+def _kept(handler: ast.ExceptHandler) -> set[str]:
+    """Return the names to which a handler assigns its error in every case."""
+    return {
+        target.id
+        for statement in handler.body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Name)
+        and statement.value.id == handler.name
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _sets(statement: ast.stmt, name: str) -> bool:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=other)]) | ast.AnnAssign(target=ast.Name(id=other), value=ast.expr()):
+            return other == name
+        case _:
+            return False

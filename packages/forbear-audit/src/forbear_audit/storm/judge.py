@@ -1,0 +1,251 @@
+"""The judges: compare a run under a fault with the clean runs, and return what is wrong with its retries."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from dis import opmap
+from types import CodeType
+
+from forbear_audit.storm.counting import CHANGES
+from forbear_audit.storm.faults import INJECTED, MAYBE_DONE, RETRY_AFTER, PlannedFault
+from forbear_audit.storm.kinds import KINDS
+from forbear_audit.storm.observe import Observation, StormLimits
+from forbear_audit.storm.stack import is_of_client, is_part_of
+from forbear_audit.storm.tape import STUCK, SentCall, StormEnded
+
+NESTED_ATTEMPTS = 5
+"""The most attempts that one retry makes, for a call that the audit suspects to be within two."""
+
+
+@dataclass(frozen=True, slots=True)
+class StormFinding:
+    """One thing that is wrong with the retries of one call.
+
+    `site` is file:line of the user's code, `call` the call and its number, `fault` the fault in the form that
+    `--forbear-fault` takes ("" without one).
+    """
+
+    kind: str
+    rule: str
+    test: str
+    site: str
+    call: str
+    fault: str
+    text: str
+
+    @property
+    def is_note(self) -> bool:
+        """Return whether it is information that fails no test."""
+        return KINDS[self.kind].is_note
+
+    @property
+    def reproduction(self) -> str:
+        """Return the command that shows it again, "" for a test that is not deterministic."""
+        test, fault = (text.replace("'", "'\"'\"'") for text in (self.test, self.fault))
+        return f"pytest '{test}' --forbear-fault '{fault}'" if self.fault else ""
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the finding as JSON has it."""
+        return asdict(self) | {"reproduction": self.reproduction}
+
+
+def unstable(test: str, text: str) -> StormFinding:
+    """Return the finding for a test that the storm cannot judge, because it is not the same each time."""
+    return StormFinding("unstable", "", test, "?", "", "", text)
+
+
+def plan(clean: Observation) -> list[PlannedFault]:
+    """Return all faults to try: each fault for each call, and lasting ones from the first call of each place on."""
+    faults: list[PlannedFault] = []
+    places: set[tuple[str, str]] = set()
+    for call in clean.calls:
+        faults += [PlannedFault(call.label, call.number, name) for name in call.applicable()]
+        if call.responded and (call.label, call.site) not in places:
+            places.add((call.label, call.site))
+            names = [name for name in ("503", "refused", "lost") if name in call.faults]
+            faults += [PlannedFault(call.label, call.number, name, lasting=True) for name in names]
+    return faults
+
+
+def judge(
+    test: str, clean: Observation, run: Observation, limits: StormLimits, *, nested: bool = False
+) -> list[StormFinding]:
+    """Return the findings on one run with a fault, compared with a clean run of the same test.
+
+    `nested` says whether the audit suspects the call to be within two retries.
+    """
+    fault = run.fault
+    hit = next((call for call in run.calls if call.fault is not None), None)
+    if fault is None:
+        return []
+    if hit is None:
+        return [unstable(test, f"{fault.label}#{fault.number} did not occur in the run with the fault")]
+    return [
+        StormFinding(kind, _rule(kind, run), test, hit.site, f"{hit.label}#{hit.number}", str(fault), text)
+        for kind, text in _judged(clean, run, hit, limits, nested=nested)
+    ]
+
+
+def _rule(kind: str, run: Observation) -> str:
+    return "CATCH-ALL" if kind == "late" and run.swallowed else KINDS[kind].rule
+
+
+def _judged(
+    clean: Observation, run: Observation, hit: SentCall, limits: StormLimits, *, nested: bool
+) -> Iterator[tuple[str, str]]:
+    place = (hit.label, hit.site)
+    attempts = 1 + run.sent()[place] - clean.sent()[place]
+    lasting = run.fault is not None and run.fault.lasting
+    duplicated = list(_duplicates(clean, run, hit))
+    yield from duplicated
+    if lasting:
+        yield from _too_many(run, attempts, limits.attempts, nested=nested)
+    if run.swallowed:
+        yield "late", "no end: a bare `except:`, or one of BaseException, goes on after each error, interrupts included"
+    elif run.ended == STUCK:
+        yield "late", "no end: the test waits for something that does not come, and without a limit"
+    elif run.judged and run.elapsed > limits.minutes * 60:
+        yield "late", f"no end within {limits.minutes:g} virtual minutes"
+    if hit.fault == "429" and run.judged:
+        again = next((call for call in run.calls if call.number > hit.number and call.label == hit.label), None)
+        if again is not None and attempts > 1 and again.at - hit.at < RETRY_AFTER:
+            yield "early", f"sent again after {again.at - hit.at:.1f} s; Retry-After was {RETRY_AFTER} s"
+    if run.outcome != "failed" or run.error is None or isinstance(run.error, StormEnded) or run.ended:
+        return
+    if not _is_injected(run.error, run, hit):
+        if not duplicated:
+            yield _failure(run.error, hit, run.test, more=attempts > 1)
+    elif not hit.by_test and not lasting and attempts <= 1 and (not hit.unsafe or hit.fault == "refused"):
+        yield "lost", "given up at the first fault, though it is safe to send again"
+
+
+def _too_many(run: Observation, attempts: int, limit: int, *, nested: bool) -> Iterator[tuple[str, str]]:
+    """Yield the finding for more attempts than the limit while a fault lasts: without an end, nested, or many."""
+    made = f"{attempts} attempts at one call while the fault lasts"
+    if attempts > limit and run.ended not in (None, STUCK):
+        yield "storm", f"at least {made}, and no end; the limit is {limit}"
+    elif nested and attempts > NESTED_ATTEMPTS:
+        yield "nested", f"{made}: the attempts of retries within each other multiply"
+    elif attempts > limit:
+        yield "many", f"{made}; the limit is {limit}"
+
+
+def _duplicates(clean: Observation, run: Observation, hit: SentCall) -> Iterator[tuple[str, str]]:
+    """Yield the finding for an unsafe call that was sent again after it may have been executed, if it was."""
+    if not hit.unsafe or hit.fault not in MAYBE_DONE:
+        return
+    sent = [call for call in run.calls if _is_again(call, hit)]
+    again = len(sent) > sum(_is_again(call, hit) for call in clean.calls)
+    if not again and sum(call.unsafe for call in run.calls) <= sum(call.unsafe for call in clean.calls):
+        return
+    rose = _rose(clean, run, new=again)
+    if rose is not None:
+        yield "duplicated", f"executed again after its response was {_HOW[hit.fault]}: {rose}"
+    elif again and not _is_counted(clean, hit):
+        keys = {call.key for call in sent[sent.index(hit) :] if call.site == hit.site}
+        if len(keys) > 1 or None in keys:
+            yield "suspected", f"sent again after its response was {_HOW[hit.fault]}: the server may execute it twice"
+
+
+def _is_again(call: SentCall, hit: SentCall) -> bool:
+    """Return whether a call is the one that was hit, or may be that again: by its label, or by lines and method."""
+    if call.label == hit.label:
+        return True
+    methods = {one.label.partition(" ")[0] for one in (call, hit)}
+    return call.unsafe and len(methods) == 1 and call.frames == hit.frames != ()
+
+
+def _rose(clean: Observation, run: Observation, *, new: bool) -> str | None:
+    """Return which count rose more than in a clean run, and by how much; None if none did.
+
+    With `new`, more effects count too if their names are other ones, as with numbers that the server makes.
+    """
+    for source, counts in run.effects.items():
+        effects, others = counts, new
+        before = clean.effects.get(source, Counter())
+        if source == "Redis":
+            if effects[CHANGES] <= before[CHANGES]:
+                continue  # such as the LPOP of an empty list
+            effects, others = Counter({name: counts[name] for name in counts if name != CHANGES}), False
+        more = sorted(name for name in effects if effects[name] > before[name] and (before[name] or effects[name] > 1))
+        if more:
+            name = more[0]
+            return f"`{name}` rose by {effects[name]} instead of {before[name] or 1}"
+        if others and before.total() and effects.total() > before.total():
+            return f"`{source}` rose by {effects.total()} instead of {before.total()}"
+    return None
+
+
+def _is_counted(clean: Observation, hit: SentCall) -> bool:
+    """Return whether a server counts the effect of this call: a count rose in a clean run while it was sent."""
+    return any(call.counted for call in clean.calls if (call.label, call.number) == (hit.label, hit.number))
+
+
+_MISTAKES = (AttributeError, LookupError, NameError, TypeError, ValueError)
+"""The errors that Python raises where code takes a bad response for a good one."""
+
+
+def _failure(error: BaseException, hit: SentCall, test: CodeType | None, *, more: bool) -> tuple[str, str]:
+    """Return the kind and the text for a test that fails with an error that does not come from the fault.
+
+    `more` says whether the call was sent again.
+    """
+    shown = _shown(error)
+    if hit.by_test:
+        return "unchecked", f"the test makes this call by itself, and does not expect the fault: {shown}"
+    frame, is_raised = _origin(error)
+    is_mistake = isinstance(error, _MISTAKES) and not is_raised
+    by_test = is_mistake and frame is not None and is_part_of(frame, test)
+    if by_test or isinstance(error, AssertionError) or type(error).__module__ == "_pytest.outcomes":
+        if more:
+            return "unchecked", f"the call was sent again, and the test counts calls or time: {shown}"
+        return "silent", f"no error is raised, but the result is wrong: {shown}"
+    if is_mistake:
+        return "broken", f"the code takes what it got for a good response: {shown}"
+    return "wrong", f"the test fails with {shown}, which does not come from the injected fault"
+
+
+def _origin(error: BaseException) -> tuple[CodeType | None, bool]:
+    """Return the code in which an error arose, and whether a `raise` statement raised it there.
+
+    A `raise` of client libraries and of the standard library does not count.
+    """
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return None, False
+    code = trace.tb_frame.f_code
+    return code, not is_of_client(code.co_filename) and code.co_code[trace.tb_lasti] == opmap["RAISE_VARARGS"]
+
+
+_HOW = {"lost": "lost", "slow": "late", "cut": "cut off"}
+
+
+def _shown(error: BaseException) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _is_injected(error: BaseException, run: Observation, hit: SentCall) -> bool:
+    """Return whether `error` is one that the storm injected, or comes from one, or names the injected status."""
+    known = {id(injected) for injected in run.injected}
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        current = waiting.pop()
+        if not isinstance(current, BaseException) or id(current) in seen:
+            continue
+        seen.add(id(current))
+        text = str(current)
+        is_marked = INJECTED in text and not isinstance(current, AssertionError)
+        if id(current) in known or is_marked or (hit.fault in {"503", "429"} and hit.fault in text):
+            return True
+        response = getattr(current, "response", None)
+        if hit.fault in {"503", "429"} and str(getattr(response, "status_code", "")) == hit.fault:
+            return True
+        if hit.fault == "slow" and isinstance(current, TimeoutError):
+            return True
+        waiting += [current.__cause__, current.__context__, getattr(current, "reason", None), *current.args]
+        waiting += getattr(current, "exceptions", ())
+    return False

@@ -1,0 +1,147 @@
+"""Faults in urllib3, and so in requests and botocore, below the retries of all three."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from http.client import IncompleteRead, RemoteDisconnected
+from io import BytesIO
+from typing import Any
+
+from forbear_audit.storm.patching import replace
+from forbear_audit.storm.tape import SentCall, Tape, active, http_call
+from forbear_audit.storm.wire import canned
+
+
+def install(undo: ExitStack) -> None:
+    """Stand in the way of urllib3, where it is installed."""
+    try:
+        from urllib3.connectionpool import HTTPConnectionPool
+    except ImportError:
+        return
+    replace(undo, HTTPConnectionPool, "_make_request", _make(HTTPConnectionPool._make_request))
+
+
+def _make(original: Callable[..., Any]) -> Callable[..., Any]:
+    def _make_request(self: Any, conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
+        tape = active()
+        if tape is None:
+            return original(self, conn, method, url, *args, **kwargs)
+        passed: dict[Any, Any] = dict(kwargs.get("headers") or self.headers or {})
+        headers = {_text(name).lower(): _text(value) for name, value in passed.items()}
+        limit = _limit(self._get_timeout(kwargs["timeout"])) if "timeout" in kwargs else None
+        call = http_call(tape, method, self.host, _target(url), headers, limit)
+        if call.fault == "refused":
+            conn.close()
+            raise tape.inject(_refused(conn))
+        if canned.is_status(call.fault):
+            fault = str(call.fault)
+            return _response(
+                self,
+                conn,
+                method,
+                url,
+                kwargs,
+                int(fault),
+                canned.headers(fault),
+                BytesIO(canned.body(fault)),
+                canned.reason(fault),
+            )
+        with tape.time.sending():
+            if call.fault is None:
+                response = original(self, conn, method, url, *args, **kwargs)
+                call.responded, call.has_body = True, method != "HEAD" and canned.has_body(response.headers)
+                return response
+            whole = kwargs | {"preload_content": False, "response_conn": None}
+            response = original(self, conn, method, url, *args, **whole)
+            body = response.read(decode_content=False)
+            response.close()
+            conn.close()
+        return _spoiled(tape, call, self, conn, method, url, kwargs, response, body)
+
+    return _make_request
+
+
+def _limit(timeout: Any) -> float | None:
+    """Return the seconds that a response may take; `read_timeout` cannot say it before a connect."""
+    return min(
+        (float(value) for value in (timeout._read, timeout.total) if isinstance(value, int | float)), default=None
+    )
+
+
+def _text(value: object) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
+
+
+def _target(url: str) -> str:
+    """Return the path of a URL; through a proxy it is sent whole."""
+    return url if url.startswith("/") else "/" + url.partition("://")[2].partition("/")[2]
+
+
+def _refused(conn: Any) -> Exception:
+    from urllib3.exceptions import NewConnectionError
+
+    return NewConnectionError(conn, "Failed to establish a new connection: [Errno 111] Connection refused")
+
+
+def _spoiled(
+    tape: Tape, call: SentCall, pool: Any, conn: Any, method: str, url: str, kwargs: Any, response: Any, body: bytes
+) -> Any:
+    """Raise the error of a lost or slow response, or return the response with half of its body."""
+    from urllib3.exceptions import ReadTimeoutError
+
+    if call.fault == "lost":
+        raise tape.inject(RemoteDisconnected("Remote end closed connection without response"))
+    if call.fault == "slow":
+        tape.time.advance(call.timeout or 0)
+        raise tape.inject(ReadTimeoutError(pool, url, f"Read timed out. (read timeout={call.timeout})"))
+    headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
+    headers["Content-Length"] = str(len(body))
+    half = _HalfFile(body, tape)
+    return _response(pool, conn, method, url, kwargs, response.status, headers, half, response.reason)
+
+
+class _HalfFile(BytesIO):
+    """The first half of a body, which then breaks as http.client does it."""
+
+    def __init__(self, body: bytes, tape: Tape) -> None:
+        super().__init__(body[: len(body) // 2])
+        self._missing = len(body) - len(body) // 2
+        self._tape = tape
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Return what is left of the half, and raise IncompleteRead at its end."""
+        data = super().read(size)
+        if size is None or size < 0 or not data:
+            raise self._tape.inject(IncompleteRead(data, self._missing))
+        return data
+
+
+def _response(
+    pool: Any,
+    conn: Any,
+    method: str,
+    url: str,
+    kwargs: Any,
+    status: int,
+    headers: Any,
+    body: BytesIO,
+    reason: str | None,
+) -> Any:
+    """Return a response as urllib3 makes it, with these parts."""
+    from urllib3.response import HTTPResponse
+
+    conn.close()
+    response = HTTPResponse(
+        body,
+        headers,
+        status,
+        reason=reason,
+        preload_content=kwargs.get("preload_content", True),
+        decode_content=kwargs.get("decode_content", True),
+        enforce_content_length=kwargs.get("enforce_content_length", True),
+        request_method=method,
+        request_url=url,
+    )
+    response.retries = kwargs.get("retries")
+    response._connection = kwargs.get("response_conn")
+    response._pool = pool
+    return response

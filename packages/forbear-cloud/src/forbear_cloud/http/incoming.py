@@ -1,0 +1,186 @@
+"""Read requests from a connection: h11 parses heads and chunks, and bodies of known length bypass it."""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from functools import lru_cache
+
+try:
+    import h11
+except ModuleNotFoundError as error:
+    text = 'forbear_cloud needs h11; install it with: pip install "forbear[cloud]"'
+    raise ModuleNotFoundError(text, name="h11") from error
+
+from forbear_cloud.http.content import Content
+from forbear_cloud.http.hosts import Hosts
+from forbear_cloud.http.memory import Transit
+from forbear_cloud.http.messages import ApiError, HttpRequest, read_request
+from forbear_cloud.http.stream import SocketStream, give_way
+
+_CLOSE = re.compile(r"(?i)(^|,)\s*close\s*(,|$)")
+_GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LONGEST_HEAD = 65_536
+_MOST_HEADERS = 200
+_SMALL_PIECE = 65_536
+_KEPT_TEXT = 256
+_MANY_CHUNKS, _SMALL_CHUNK, _MANY_AT_ONCE = 10_000, 256, 100
+
+SECONDS_IDLE = 300.0
+"""Seconds that a connection may wait for its next request."""
+
+SECONDS_FOR_A_HEAD = 5.0
+"""Seconds that the head of a request may take from its first bytes; clients send it in one go."""
+
+SECONDS_OF_SILENCE = 30.0
+"""Seconds for which the body of a request may pause."""
+
+_SLOWEST = 65_536
+"""Bytes per second that the body of a request must have on average, after the first 30 s."""
+
+
+class Incoming:
+    """The requests of one connection; `interrupted` is called with each request whose body breaks off or is too slow.
+
+    Three attributes describe the latest request. `head_only` is true if its response has no body (HEAD), and
+    `takes_chunks` if the client understands a chunked response (HTTP/1.1). `lasting` is true if the connection may
+    serve another request. `waiting_since` is when the wait for the next request began, on the loop's clock; None while
+    one is read or served.
+    """
+
+    def __init__(
+        self, stream: SocketStream, hosts: Hosts, body_limit: int, interrupted: Callable[[HttpRequest], None]
+    ) -> None:
+        self._stream = stream
+        self._hosts = hosts
+        self._body_limit = body_limit
+        self._interrupted = interrupted
+        host, port = stream.address
+        self._host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.head_only = self.takes_chunks = self.lasting = False
+        self.waiting_since: float | None = None
+
+    async def next(self, transit: Transit) -> HttpRequest | None:
+        """Return the next request with its whole body; `transit` counts the bytes of the body.
+
+        None at the end of the connection, and if no head arrives in time. Raises ApiError if the request cannot be
+        parsed, is too large, names a host that is not allowed, or if its body is too slow. Raises OSError if the
+        connection breaks.
+        """
+        self.head_only = self.takes_chunks = self.lasting = False
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
+        try:
+            head = await self._head(http)
+            return None if head is None else await self._request(http, head, transit)
+        except h11.RemoteProtocolError as error:
+            raise ApiError(error.error_status_hint, f"Bad request: {error}", "badRequest") from None
+
+    async def _head(self, http: h11.Connection) -> h11.Request | None:
+        self.waiting_since = asyncio.get_running_loop().time()
+        self._stream.allow(SECONDS_IDLE)
+        try:
+            http.receive_data(await self._stream.read())
+            self._stream.allow(SECONDS_FOR_A_HEAD)
+            head = await self._event(http)
+        except TimeoutError:
+            return None
+        self.waiting_since = None
+        return head if isinstance(head, h11.Request) else None
+
+    async def _request(self, http: h11.Connection, head: h11.Request, transit: Transit) -> HttpRequest:
+        self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
+        headers = _headers(head)
+        size, chunked = int(headers.get("content-length", 0)), "transfer-encoding" in headers
+        method, target = _text(head.method), head.target.decode("latin-1")
+        # Refused before the body is read: a client that waits for "100 Continue" need not send it.
+        self._hosts.check(headers.get("host"), target)
+        self._check(size)
+        transit.add(size)
+        if http.they_are_waiting_for_100_continue and (size or chunked) and not http.trailing_data[0]:
+            await self._stream.write(_GO_ON)
+        pieces: list[bytes] = []
+        slowest = (self._body_limit if chunked else size) / _SLOWEST
+        self._stream.allow(SECONDS_OF_SILENCE + slowest, SECONDS_OF_SILENCE)
+        try:
+            await (self._chunks(http, pieces, transit) if chunked else self._exactly(http, size, pieces))
+        except (OSError, h11.RemoteProtocolError) as error:
+            transit.stored = True  # an upload session keeps what arrived
+            self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
+            if isinstance(error, TimeoutError):
+                raise ApiError(408, "The body of the request came too slowly.", "requestTimeout") from None
+            raise
+        self.lasting = self.takes_chunks and not _CLOSE.search(headers.get("connection", ""))
+        return read_request(method, target, headers, Content(pieces), self._host)
+
+    async def _event(self, http: h11.Connection) -> object:
+        while (event := http.next_event()) is h11.NEED_DATA:
+            http.receive_data(await self._stream.read())
+        return event
+
+    async def _exactly(self, http: h11.Connection, size: int, pieces: list[bytes]) -> None:
+        """Append a body of `size` bytes to `pieces`; RemoteProtocolError if the connection ends before.
+
+        What arrived until an error is appended, too.
+        """
+        self._stream.put_back(http.trailing_data[0])
+        await self._stream.read_into(pieces, size)
+        have = sum(map(len, pieces))
+        if have < size:
+            raise h11.RemoteProtocolError(f"the connection ended after {have} of {size} bytes of the body")
+
+    async def _chunks(self, http: h11.Connection, pieces: list[bytes], transit: Transit) -> None:
+        """Append a chunked body to `pieces`, small chunks joined, also the part before an error.
+
+        Raises ApiError if the body is larger than the limit, or has more than 10 000 chunks that are tiny on average.
+        """
+        size, count, tiny = 0, 0, bytearray()
+        try:
+            while isinstance(event := await self._event(http), h11.Data):
+                size, count = size + len(event.data), count + 1
+                self._check(size)
+                if count > _MANY_CHUNKS + size // _SMALL_CHUNK:
+                    raise ApiError(
+                        400, f"The body has more than {_MANY_CHUNKS} chunks, and they are tiny.", "badRequest"
+                    )
+                if count % _MANY_AT_ONCE == 0:
+                    await give_way()
+                transit.add(len(event.data))
+                # Every piece takes some memory of its own, so tiny chunks are joined.
+                tiny += event.data
+                if len(tiny) >= _SMALL_PIECE:
+                    pieces.append(bytes(tiny))
+                    tiny.clear()
+        finally:
+            if tiny:
+                pieces.append(bytes(tiny))
+        self._stream.put_back(http.trailing_data[0])
+
+    def _check(self, size: int) -> None:
+        if size > self._body_limit:
+            raise ApiError(413, f"The request body is larger than {self._body_limit} bytes, the limit of this server.")
+
+
+def _headers(head: h11.Request) -> dict[str, str]:
+    """Return the headers by lower-case name, repeated ones joined by ", ".
+
+    Raises ApiError 431 if they are more than 200, or with the target more than 64 KiB.
+    """
+    headers: dict[str, list[str]] = defaultdict(list)
+    count, size = 0, len(head.target)
+    for name, value in head.headers:
+        headers[_text(name)].append(_text(value))
+        count, size = count + 1, size + len(name) + len(value)
+    if count > _MOST_HEADERS or size > _LONGEST_HEAD:
+        text = f"The request has more than {_MOST_HEADERS} headers, or {_LONGEST_HEAD} bytes of them."
+        raise ApiError(431, text, "badRequest")
+    return {name: values[0] if len(values) == 1 else ", ".join(values) for name, values in headers.items()}
+
+
+def _text(value: bytes) -> str:
+    return _short_text(value) if len(value) <= _KEPT_TEXT else value.decode("latin-1")
+
+
+# The log keeps the headers of every request, so equal values share one string.
+@lru_cache(4096)
+def _short_text(value: bytes) -> str:
+    return value.decode("latin-1")

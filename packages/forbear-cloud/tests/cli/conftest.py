@@ -1,0 +1,7 @@
+"""The command line under test, and a cloud for it."""
+
+from forbear_testkit.cli.running import compiled, env, finish, invoke, start
+from forbear_testkit.cli.shown import shell_env
+from forbear_testkit.transfer.fixtures import cloud, own_states, running_cloud
+
+__all__ = ["cloud", "compiled", "env", "finish", "invoke", "own_states", "running_cloud", "shell_env", "start"]

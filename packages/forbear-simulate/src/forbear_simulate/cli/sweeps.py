@@ -1,0 +1,58 @@
+"""Print and plot the answer of `--sweep`: success and load against the values of one key, a curve for each scenario."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from forbear.cli.kit.output import columns, show_table
+from forbear.cli.kit.plots import save
+
+if TYPE_CHECKING:
+    from forbear_simulate.sweep import SweptFigures
+
+
+def show_sweeps(swept: "Mapping[str, SweptFigures]") -> None:
+    """Print two tables, of success and of load, with a row for each value and a column for each scenario."""
+    first = next(iter(swept.values()))
+    for title, texts in (
+        ("calls that succeed", [[f"{share:.1%}" for share in one.success] for one in swept.values()]),
+        ("attempts per second", [[f"{load:,.4g}" for load in one.load] for one in swept.values()]),
+    ):
+        click.echo(f"{title}\n")
+        table = columns(first.key, *swept)
+        for value, *cells in zip(first.values, *texts, strict=True):
+            table.add_row(f"{value:.4g}", *cells)
+        show_table(table)
+
+
+def sweeps_document(swept: "Mapping[str, SweptFigures]") -> dict[str, Any]:
+    """Return sweeps as a document for JSON: the lists of each scenario, one number for each value."""
+    first = next(iter(swept.values()))
+    return {
+        "key": first.key,
+        "values": list(first.values),
+        "policies": {
+            name: {"success": list(one.success), "load": list(one.load), "amplification": list(one.amplification)}
+            for name, one in swept.items()
+        },
+    }
+
+
+def plot_sweeps(swept: "Mapping[str, SweptFigures]", file: Path) -> None:
+    """Plot success above load, with a curve for each scenario; raise BadInput as `plot_outcomes` does."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 7), layout="constrained")
+    panels: Any = figure.subplots(2, 1, sharex=True)
+    for name, one in swept.items():
+        panels[0].plot(one.values, [share * 100 for share in one.success], marker=".", label=name)
+        panels[1].plot(one.values, one.load, marker=".", label=name)
+    for axes, label in zip(panels, ("calls that succeed (%)", "attempts per second"), strict=True):
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        axes.grid(alpha=0.3)
+    panels[1].set_xlabel(next(iter(swept.values())).key)
+    panels[0].legend()
+    save(figure, file)

@@ -1,0 +1,47 @@
+"""`forbear du`: add up what folders hold."""
+
+import json
+from typing import Any
+
+import click
+
+from forbear.cli.kit.output import EXIT_CODES
+from forbear_transfer.cli.shared.connection import completed, connection_options
+
+_EPILOG = f"""{EXIT_CODES}
+
+\b
+Examples:
+  forbear du -h gs://my-bucket
+  forbear du -s -h 'gs://my-bucket/logs/*' gs://my-bucket/photos"""
+
+
+@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["--help"]})
+@click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
+@click.option("-s", "--summarize", is_flag=True, help="Print only the sum of each ADDRESS.")
+@click.option("-h", "--human", is_flag=True, help="Print sizes such as 1.2 GiB.")
+@connection_options()
+@click.pass_context
+def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, human: bool, **options: Any) -> None:
+    """Show how many bytes folders hold.
+
+    A line has the bytes of all objects below a folder, as they are stored, and the folder. The sum of each ADDRESS
+    comes last. A pattern with *, ?, [...] or ** is one sum. Only live versions count. With --json, each line is one
+    JSON object, which has the number of objects, too.
+    """
+    complete = completed(options)
+    from forbear.core.redact import printable
+    from forbear_transfer.cli.shared.records import size, usage_record
+    from forbear_transfer.cli.shared.session import run_command  # needs httptools
+    from forbear_transfer.commands.listing import adu
+    from forbear_transfer.commands.selection import checked_addresses
+    from forbear_transfer.storage.client import Storage
+
+    async def work(storage: Storage) -> None:
+        async for usage in adu(storage, addresses, summarize=summarize):
+            if complete["as_json"]:
+                click.echo(json.dumps(usage_record(usage)))
+            else:
+                click.echo(f"{size(usage.bytes, human=human):>12}  {printable(usage.address)}")
+
+    run_command(ctx, complete, work, check=lambda: checked_addresses(addresses))

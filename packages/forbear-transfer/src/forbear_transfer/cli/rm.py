@@ -1,0 +1,80 @@
+"""`forbear rm`: delete objects."""
+
+import sys
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
+from forbear_transfer.cli.shared.connection import completed, connection_options
+
+_EPILOG = f"""{EXIT_CODES}
+
+\b
+Examples:
+  forbear rm gs://my-bucket/report.csv
+  forbear rm -r --dry-run gs://my-bucket/old
+  forbear rm -r --yes gs://my-bucket/old"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
+@click.option("-r", "--recursive", is_flag=True, help="Delete everything below folders.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Ask no question before a pattern or a folder is deleted.")
+@connection_options("parallel", "verbose")
+@click.pass_context
+def command(
+    ctx: click.Context, /, addresses: tuple[str, ...], recursive: bool, dry_run: bool, yes: bool, **options: Any
+) -> None:
+    """Delete objects, each in the version that was listed.
+
+    ADDRESS is an object, a pattern with *, ?, [...] or **, or with -r a folder or a bucket, which itself stays. What
+    other clients write meanwhile is not deleted. Before a pattern or a folder is deleted, the command asks; without a
+    terminal it needs --yes.
+    """
+    complete = completed(options)
+    from forbear_transfer.cli.shared.problems import expected_errors
+    from forbear_transfer.cli.shared.reporter import of_bytes, of_count
+    from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
+    from forbear_transfer.cli.shared.session import run_command
+    from forbear_transfer.commands.removal import RmArguments, plan_rm, run_rm
+    from forbear_transfer.items import Action, Item
+    from forbear_transfer.plans.matches import is_wild
+    from forbear_transfer.storage.client import Storage
+
+    def parse() -> RmArguments:
+        return RmArguments.of(addresses, recursive=recursive, dry_run=dry_run, parallel=complete["parallel"])
+
+    async def listed(storage: Storage) -> list[Item]:
+        return [item async for item in plan_rm(storage, parse())]
+
+    with expected_errors():
+        arguments = parse()
+    if not (yes or dry_run) and (recursive or any(is_wild(address) for address in addresses)):
+        items = run_command(ctx, complete, listed)
+        objects = [item.object.size for item in items if item.action is Action.DELETE and item.object is not None]
+        what = f"{of_count(len(objects), 'object')}, {of_bytes(sum(objects))}"
+        if objects and not is_terminal():
+            raise BadInput(f"`--yes` is needed to delete {what} where no terminal can ask", "look first with --dry-run")
+        if objects and not _confirmed(f"delete {what}?"):
+            tell("nothing was deleted")
+            ctx.exit(1)
+        arguments = replace(arguments, items=items)
+    run_transfers(ctx, complete, addresses, lambda: arguments, run_rm, dry_run=dry_run)
+
+
+def _confirmed(question: str) -> bool:
+    """Return the answer to a question on the terminal; raise click.Abort, after a line end, for Ctrl-C and Ctrl-D."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        tell("interrupted: nothing was deleted")
+        raise
+
+
+def is_terminal() -> bool:
+    """Return whether stdin and stderr are a terminal, on which a question can be asked and answered."""
+    return all(file is not None and file.isatty() for file in (sys.stdin, sys.stderr))

@@ -1,0 +1,87 @@
+"""`forbear rsync`: make a folder hold what another folder holds."""
+
+from typing import Unpack
+
+import click
+
+from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.output import EXIT_CODES, BadInput
+from forbear_transfer.cli.shared.options import TransferOptions, check, keys_of, metadata_of, transfer_options
+
+_EPILOG = f"""{EXIT_CODES}
+
+\b
+Examples:
+  forbear rsync -r photos gs://my-bucket/photos
+  forbear rsync -r -d -n photos gs://my-bucket/photos
+  forbear rsync -r -x '.*[.]tmp$' gs://my-bucket/photos photos"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("source", shell_complete=complete_path)
+@click.argument("target", shell_complete=complete_path)
+@click.option("-r", "--recursive", is_flag=True, help="Include subfolders.")
+@click.option("-d", "--delete", is_flag=True, help="Delete files that only TARGET has, after all copies.")
+@click.option("-c", "--checksum", is_flag=True, help="Compare by CRC32C, not by size and time.")
+@click.option("--size-only", is_flag=True, help="Compare by size, and by nothing else.")
+@click.option("-u", "--update", is_flag=True, help="Skip files that are newer at TARGET.")
+@click.option("--max-delete", type=click.IntRange(0), metavar="N", help="Delete nothing if it would be more than N.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
+@transfer_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    source: str,
+    target: str,
+    recursive: bool,
+    delete: bool,
+    checksum: bool,
+    size_only: bool,
+    update: bool,
+    max_delete: int | None,
+    dry_run: bool,
+    **options: Unpack[TransferOptions],
+) -> None:
+    """Make one folder hold what another holds, by copying the differences.
+
+    SOURCE and TARGET are folders, or gs:// addresses used as folders. Two files are the same if their sizes and
+    modification times agree; if a time is missing or differs, their CRC32C decides. Files that `--exclude` matches are
+    neither copied nor deleted.
+
+    The same command, run again after a failure, does the rest and continues interrupted transfers from the last byte
+    that arrived. The backoff options limit the retries of one transfer; any progress resets them.
+    """
+    check(options, dry_run=dry_run)
+    if "-" in (source, target):
+        raise BadInput("`-` is no folder", "`forbear cp` copies streams")
+    from forbear_transfer.cli.shared.local import check_folders
+    from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
+    from forbear_transfer.functions import run_rsync
+    from forbear_transfer.plans.arguments import RsyncArguments
+
+    def parse() -> RsyncArguments:
+        return RsyncArguments.of(
+            source,
+            target,
+            recursive=recursive,
+            delete=delete,
+            checksum=checksum,
+            size_only=size_only,
+            update=update,
+            max_delete=max_delete,
+            exclude=options["exclude"],
+            include=options["include"],
+            dry_run=dry_run,
+            manifest=options["manifest"],
+            parallel=options["parallel"],
+            gzip=options["gzip"],
+            packed=options["packed"],
+            **metadata_of(options),
+            **keys_of(options),
+        )
+
+    def check_source() -> None:
+        check_folders([source], "`forbear cp` copies files")
+
+    names = (source, target)
+    run_transfers(ctx, options, names, parse, run_rsync, check=check_source, dry_run=dry_run)

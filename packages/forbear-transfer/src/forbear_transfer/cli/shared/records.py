@@ -1,0 +1,128 @@
+"""Objects, folders and sums as lines of text, and as JSON objects whose keys stay as they are."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from forbear.core.redact import printable
+from forbear_transfer.cli.shared.reporter import Record, of_bytes
+from forbear_transfer.commands.comparison import CheckResult, CheckStatus
+from forbear_transfer.commands.hashing import FileHashes
+from forbear_transfer.commands.listing import Usage
+from forbear_transfer.commands.metadata import ObjectDetails
+from forbear_transfer.objects import Object, Url
+
+
+def object_record(entry: Object | Url) -> Record:
+    """Return an entry of a listing as a JSON object; a folder has only `url` and `type`."""
+    if isinstance(entry, Url):
+        return {"url": str(entry), "type": "folder"}
+    return {
+        "url": str(Url(entry.bucket, entry.name)),
+        "type": "object",
+        "size": entry.size,
+        "updated": _optional_time(entry.updated),
+        "generation": entry.generation,
+        "metageneration": entry.metageneration,
+        "crc32c": entry.crc32c,
+        "md5": entry.md5,
+        "content_type": entry.content_type,
+        "content_encoding": entry.content_encoding,
+        "cache_control": entry.cache_control,
+        "content_disposition": entry.content_disposition,
+        "content_language": entry.content_language,
+        "storage_class": entry.storage_class,
+        "custom_time": entry.custom_time,
+        "key_sha256": entry.key_sha256,
+        "kms_key": entry.kms_key,
+        "metadata": dict(entry.metadata),
+    }
+
+
+def object_line(entry: Object | Url, *, human: bool) -> str:
+    """Return an entry as a line with size, time of the last change and address; a folder has the address only."""
+    if isinstance(entry, Url):
+        return f"{'':12}  {'':20}  {printable(str(entry))}"
+    updated = "" if entry.updated is None else of_time(entry.updated)
+    return f"{size(entry.size, human=human):>12}  {updated:20}  {printable(str(Url(entry.bucket, entry.name)))}"
+
+
+def size(count: int, *, human: bool) -> str:
+    """Return a number of bytes in digits, or with `human` in words such as "1.2 GiB"."""
+    return of_bytes(count) if human else str(count)
+
+
+def of_time(seconds: float) -> str:
+    """Return epoch seconds as a time in UTC, such as "2026-01-31T12:00:00Z"; fractions are cut off."""
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
+
+
+def details_record(details: ObjectDetails) -> Record:
+    """Return the details of an object as a JSON object: the keys of `object_record` and further ones."""
+    return object_record(details.object) | {
+        "created": _optional_time(details.created),
+        "noncurrent_since": _optional_time(details.noncurrent_since),
+        "components": details.components,
+        "temporary_hold": details.temporary_hold,
+        "event_based_hold": details.event_based_hold,
+        "retention_expires": _optional_time(details.retention_expires),
+    }
+
+
+def details_lines(details: ObjectDetails) -> Iterator[str]:
+    """Yield lines: the address, and below it each value that is stated and no default."""
+    record = details_record(details)
+    yield printable(str(record.pop("url")))
+    record.pop("type")
+    record.pop("metadata")
+    for name, value in record.items():
+        if value is not None and value is not False:
+            yield f"  {name.replace('_', ' '):16}  {printable(str(value))}"
+    for key, text in details.object.metadata.items():
+        yield f"  {'metadata':16}  {printable(f'{key}: {text}')}"
+
+
+def _optional_time(seconds: float | None) -> str | None:
+    return None if seconds is None else of_time(seconds)
+
+
+def usage_record(usage: Usage) -> Record:
+    """Return a usage as a JSON object."""
+    return {"url": usage.address, "objects": usage.objects, "bytes": usage.bytes}
+
+
+def hashes_record(hashes: FileHashes) -> Record:
+    """Return the hashes of a file or object as a JSON object; `generation` is null for a file."""
+    return {
+        "name": hashes.name,
+        "size": hashes.size,
+        "generation": hashes.generation,
+        "crc32c": hashes.crc32c,
+        "md5": hashes.md5,
+    }
+
+
+def check_record(comparison: CheckResult) -> Record:
+    """Return a comparison as a JSON object."""
+    return {
+        "name": comparison.name,
+        "status": comparison.status.value,
+        "left_size": comparison.left_size,
+        "right_size": comparison.right_size,
+        "note": comparison.note or None,
+    }
+
+
+def check_line(comparison: CheckResult, left: str, right: str) -> str:
+    """Return a comparison of two names as a line; `left` and `right` are the folders."""
+    name = printable(comparison.name)
+    match comparison.status:
+        case CheckStatus.ONLY_LEFT:
+            return f"only in {left}: {name}"
+        case CheckStatus.ONLY_RIGHT:
+            return f"only in {right}: {name}"
+        case CheckStatus.DIFFERENT:
+            return f"different: {name}: {comparison.note}"
+        case CheckStatus.UNREADABLE:
+            return f"not compared: {name}: {printable(comparison.note)}"
+        case CheckStatus.SAME:
+            return f"same: {name}"

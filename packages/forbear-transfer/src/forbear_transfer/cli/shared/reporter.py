@@ -1,0 +1,253 @@
+"""The output of transfers besides live lines: failures, warnings and the total on stderr.
+
+JSON lines and the lines of a dry run go to stdout.
+"""
+
+import json
+import re
+import select
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import click
+
+from forbear.cli.kit.output import advise, report, tell, warn
+from forbear.core.redact import printable, redact
+from forbear.core.report import Report
+from forbear_transfer.cli.shared.statistics import Statistics
+from forbear_transfer.items import STREAM, Action, Item, Outcome, Status, Summary
+from forbear_transfer.progress import Finished, Retried, TransferEvent, Warned
+from forbear_transfer.wire.response import NotConnected
+
+Record = dict[str, object]
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_KINDS = 4
+_DONE = {Action.COPY: "copied", Action.DELETE: "deleted", Action.MOVE: "moved", Action.TOUCH: "set the time of"}
+_WORD = re.compile(r"[\w ]+")
+_LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
+"""The smallest transfer, in bytes and in seconds, for which a speed is printed."""
+_STANDSTILL = 30.0
+"""Seconds without progress after which retries are reported, if there are no live lines."""
+UNREACHABLE = "check the network; --endpoint or STORAGE_EMULATOR_HOST selects another service"
+
+
+class Reporter:
+    """A listener that updates the statistics and prints outcomes and warnings; at the end, call `summary`.
+
+    With `as_json`, each outcome and the summary also become a line of JSON on stdout. With `quiet`, stderr gets only
+    failures, with `verbose` a line for every item. With `dry_run`, the outcomes say what would be done, and go to
+    stdout; `work` counts them. With `reports_standstill`, a line on stderr says why nothing has moved for 30 s.
+    With `deletes`, the command only deletes, and the total counts no files.
+    """
+
+    def __init__(
+        self, statistics: Statistics, *, as_json: bool, quiet: bool, verbose: bool = False, dry_run: bool = False
+    ) -> None:
+        self.statistics = statistics
+        self.work = 0
+        self.deletes = False
+        self._verbose = verbose
+        self.reports_standstill = False
+        self._as_json = as_json
+        self._quiet = quiet
+        self._dry_run = dry_run
+        self._unread = False
+        self._reported_at = statistics.began_at
+
+    def __call__(self, event: TransferEvent) -> None:
+        """Update the statistics with an event, and print the outcome, the standstill or the warning in it, if any."""
+        self.statistics(event)
+        if isinstance(event, Finished):
+            self._outcome(event.outcome)
+        elif isinstance(event, Retried) and self.reports_standstill:
+            self._standstill(event)
+        elif isinstance(event, Warned) and not self._quiet:
+            warn(event.text)
+
+    def _outcome(self, outcome: Outcome) -> None:
+        """Print a failure, an item that the plan leaves out (unless `quiet`), or what a dry run would do.
+
+        With `as_json`, every outcome is printed as JSON, and a dry run needs no further line. No failure is printed if
+        the target is stdout and its reader has closed the pipe.
+        """
+        item = outcome.item
+        if self._as_json:
+            click.echo(json.dumps(_record(outcome)))
+        if outcome.status is Status.FAILED:
+            self._unread = item.target == STREAM and reader_is_gone()
+            if not self._unread:
+                _failure(outcome)
+        elif item.action is Action.SKIP:
+            if not self._quiet:
+                name = str(item.source)
+                tell(f"left out: {item.note if item.note.startswith(name) else f'{name}: {item.note}'}")
+        elif self._dry_run:
+            self.work += 1
+            if not self._as_json:
+                click.echo(printable(f"{item.action.value} {_both(item)}"))
+        elif self._verbose and outcome.status is Status.SKIPPED:
+            tell(printable(f"skipped {_both(item)}: {outcome.error}"))
+        elif self._verbose:
+            tell(printable(f"{_DONE[item.action]} {_both(item)}"))
+
+    def _standstill(self, event: Retried) -> None:
+        """Print why nothing moves, if nothing has moved and no such line was printed for 30 s."""
+        now, moved_at = self.statistics.clock(), self.statistics.moved_at
+        if now - max(moved_at, self._reported_at) >= _STANDSTILL:
+            self._reported_at = now
+            reason, delay = event.scheduled.failure.text, event.scheduled.delay
+            tell(f"nothing moved for {of_span(now - moved_at)}: {reason}; again in {delay:.1f} s")
+
+    def summary(self, summary: Summary) -> None:
+        """Print the total: to stdout as JSON with `as_json`, and to stderr in words unless `quiet`.
+
+        The words are also left out if the reader of stdout has closed the pipe to which a transfer wrote.
+        """
+        if self._as_json:
+            click.echo(json.dumps(_summary_record(summary)))
+        if not self._quiet and not self._unread:
+            tell("dry run: nothing was changed" if self._dry_run else _total(summary, deletes=self.deletes))
+
+
+def _total(summary: Summary, *, deletes: bool) -> str:
+    """Return the total in one line, such as "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed".
+
+    Zero counts of deletions, retries, skipped and failed items are left out. Without any item it is "nothing to do".
+    """
+    if not (summary.done or summary.skipped or summary.failed):
+        return "nothing to do"
+    if deletes or summary.deleted == summary.done > 0:
+        return "; ".join((f"{summary.deleted} deleted in {of_span(summary.seconds)}", *_others(summary)))
+    done = of_count(summary.done - summary.deleted, "file")
+    fast = summary.bytes >= _LEAST_BYTES and summary.seconds >= _LEAST_SECONDS
+    speed = f", {of_bytes(summary.bytes / summary.seconds)}/s" if fast else ""
+    deleted = (f"{summary.deleted} deleted",) if summary.deleted else ()
+    total = f"{done}, {of_bytes(summary.bytes)} in {of_span(summary.seconds)}{speed}"
+    return "; ".join((total, *deleted, *_others(summary)))
+
+
+def _others(summary: Summary) -> Iterator[str]:
+    """Yield the counts of retries, skipped and failed items that are not zero, in words."""
+    if summary.retries:
+        yield of_count(summary.retries, "retry", "retries")
+    if summary.skipped:
+        yield f"{summary.skipped} skipped"
+    if summary.failed:
+        yield f"{summary.failed} failed"
+
+
+def _failure(outcome: Outcome) -> None:
+    item, error = outcome.item, outcome.error or ""
+    name = printable(str(item.target if item.action is Action.DELETE else item.source))
+    report(error if _names(error, name) else f"{name}: {error}")
+    if outcome.report is not None:
+        tell(f"tried: {_tried(outcome.report, error)}")
+    hint = UNREACHABLE if outcome.hint == NotConnected.hint else outcome.hint
+    if hint is not None:
+        advise(in_options(hint))
+
+
+def in_options(hint: str) -> str:
+    """Return a hint of the library with the parameters in backticks replaced by the options of the running command.
+
+    For example `recursive` becomes `--recursive`. Other names, and all names outside a command, stay as they are.
+    """
+    context = click.get_current_context(silent=True)
+    parameters = context.command.params if context is not None else ()
+    options = {option.name: max(option.opts, key=len) for option in parameters if isinstance(option, click.Option)}
+    return re.sub(r"`(\w+)`", lambda match: f"`{options.get(match[1], match[1])}`", hint)
+
+
+def _names(error: str, name: str) -> bool:
+    """Return whether the text of an error mentions the item's name.
+
+    A name that is a plain word counts only where a colon follows it: the word may be part of the text by chance.
+    """
+    return f" {name}: " in error or (name in error and not _WORD.fullmatch(name))
+
+
+def _tried(report: Report, error: str) -> str:
+    """Return a text: the number of attempts, the time, the reason to give up, and the four most frequent failures.
+
+    The failures are left out if all have the same text and `error` contains it.
+    """
+    failures = Counter(attempt.text for attempt in report.attempts).most_common(_KINDS)
+    texts = [f"{text} ({count} times)" if count > 1 else text for text, count in failures]
+    others = report.count - sum(count for _, count in failures)
+    if others:
+        texts.append(f"and {others} more")
+    known = not others and len(failures) == 1 and failures[0][0] in error
+    return "; ".join((report.note.partition(": ")[2], *(() if known else (", ".join(texts),))))
+
+
+def _both(item: Item) -> str:
+    return str(item.target) if item.action is Action.DELETE else f"{item.source} -> {item.target}"
+
+
+def reader_is_gone() -> bool:
+    """Return whether the reader of stdout has closed the pipe; False where that cannot be known."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _record(outcome: Outcome) -> Record:
+    """Return an outcome as a JSON object, with secrets removed from its texts; null stands for what does not apply."""
+    item = outcome.item
+    return {
+        "source": str(item.source),
+        "target": str(item.target),
+        "action": item.action.value if item.action in (Action.DELETE, Action.MOVE, Action.TOUCH) else "copy",
+        "status": outcome.status.value,
+        "size": item.object.size if item.action is Action.DELETE and item.object is not None else item.size,
+        "bytes": outcome.bytes,
+        "seconds": round(outcome.seconds, 3),
+        "retries": outcome.retries,
+        "generation": outcome.generation,
+        "crc32c": outcome.crc32c,
+        "error": None if outcome.error is None else redact(outcome.error),
+        "hint": None if outcome.hint is None else redact(in_options(outcome.hint)),
+        "tried": None if outcome.report is None else outcome.report.as_dict(),
+    }
+
+
+def _summary_record(summary: Summary) -> Record:
+    """Return a summary as a JSON object with one key, "summary", which no outcome has."""
+    names = ("done", "deleted", "skipped", "failed", "bytes", "seconds", "retries")
+    return {"summary": {**{name: getattr(summary, name) for name in names}, "seconds": round(summary.seconds, 3)}}
+
+
+def of_bytes(count: float) -> str:
+    """Return a number of bytes in words: "0 B", "4.0 KiB", "1.2 GiB"."""
+    power = 0
+    while count >= (999.95 if power else 1024) and power < len(_UNITS) - 1:
+        count /= 1024
+        power += 1
+    return f"{count:.1f} {_UNITS[power]}" if power else f"{count:.0f} B"
+
+
+def of_clock(seconds: float) -> str:
+    """Return a number of seconds as minutes or hours: "0:07", "1:02:03"; from two days on as "3 days"."""
+    whole = round(seconds)
+    if whole >= 2 * 86400:
+        return f"{whole // 86400} days"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def of_span(seconds: float) -> str:
+    """Return a number of seconds that have passed in words: "0.2 s", "42 s"; from two minutes on as "1:02:03"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.0f} s" if seconds < 120 else of_clock(seconds)
+
+
+def of_count(count: int, word: str, plural: str | None = None) -> str:
+    """Return a number of things in words: "1 file", "2 retries"; `plural` is `word` with an "s" if it is None."""
+    return f"{count} {word if count == 1 else plural or f'{word}s'}"

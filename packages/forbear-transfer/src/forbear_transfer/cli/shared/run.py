@@ -1,0 +1,306 @@
+"""The run of a transfer command: connections, live lines, signals, the embedded cloud, and the exit code."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from types import FrameType
+from typing import NoReturn, TextIO, TypeVar
+
+import click
+
+from forbear.cli.kit.events import EventPrinter
+from forbear.cli.kit.options import apply_options
+from forbear.cli.kit.output import BadInput, leave_full_pipes, redirect_to_nowhere, tell
+from forbear.cli.kit.profiles import named_policy
+from forbear.cli.kit.shared_budget import shared_budget
+from forbear.policy import Policy
+from forbear.run.runtime import current
+from forbear.services import cloud_storage
+from forbear_transfer.cli.shared.local import check_manifest
+from forbear_transfer.cli.shared.options import TransferOptions, headers_of
+from forbear_transfer.cli.shared.problems import expected_errors
+from forbear_transfer.cli.shared.reporter import Reporter, of_bytes, of_count
+from forbear_transfer.cli.shared.statistics import Statistics
+from forbear_transfer.commands.removal import RmArguments
+from forbear_transfer.items import STREAM, Summary
+from forbear_transfer.objects import Url, is_cloud
+from forbear_transfer.plans.arguments import CpArguments, RsyncArguments
+from forbear_transfer.storage.client import CONNECTIONS, Settings, Storage
+from forbear_transfer.storage.credentials import Credentials
+
+_A = TypeVar("_A", CpArguments, RsyncArguments, RmArguments)
+
+_SERVICE = "cloud_storage"
+_FRAMES = 8
+"""Updates of the live lines a second."""
+_FILES_EACH = 4
+"""The number of open files for each transfer: a connection, the file or part, its folder, and a state or lock."""
+_FILES_BESIDES = 256
+_SHOWN = 10
+_WORK = 3
+_LARGEST_BODY = 256 * 1024 * 1024
+_MOST_STORED = 8 * 1024**3
+
+
+def run_transfers(
+    ctx: click.Context,
+    options: TransferOptions,
+    names: Sequence[str],
+    parse: Callable[[], _A],
+    run: Callable[[Storage, _A], Awaitable[Summary]],
+    *,
+    check: Callable[[], None] | None = None,
+    dry_run: bool = False,
+) -> NoReturn:
+    """Call `run` with an open Storage and the arguments that `parse` returns, and exit.
+
+    The exit code is 0, or 1 if an item failed, or 128 + n after signal n. With `--exit-code`, it is 3 after a dry run
+    that found something to do. `check` raises BadInput for a wrong source, once all options are checked. `names` are
+    the sources and the target. A ValueError of `parse` or `run` becomes BadInput; other expected errors become Problem.
+    """
+    try:
+        arguments = parse()
+    except ValueError as error:
+        rule, _, cure = str(error).partition("; ")
+        raise BadInput(rule, cure or None) from None
+    streams = options["as_json"] or dry_run or STREAM in names
+    statistics = Statistics(current.get().monotonic)  # the clock that waits use
+    reporter = Reporter(
+        statistics,
+        as_json=options["as_json"],
+        quiet=options["quiet"],
+        verbose=options["verbose"],
+        dry_run=dry_run,
+    )
+    reporter.deletes = isinstance(arguments, RmArguments)
+    arguments = replace(arguments, on_event=reporter)
+    cancelled = [signal.SIGINT]
+    with _endpoint(options, names) as endpoint:
+        settings = settings_of(options, endpoint)
+        if check is not None:
+            check()
+        check_manifest(options["manifest"])
+        _allow_files(settings.connections)
+        with _live_lines(reporter, quiet=options["quiet"], streams=streams):
+            try:
+                with expected_errors():
+                    summary = asyncio.run(_run(settings, arguments, run, cancelled))
+            except (KeyboardInterrupt, asyncio.CancelledError):
+                summary = None
+        if summary is not None:
+            reporter.summary(summary)
+    if summary is None:
+        continues = not options["embedded"] and STREAM not in names
+        tell("interrupted" if dry_run else _interrupted(statistics, continues=continues))
+        code = 128 + cancelled[-1]
+        if STREAM in names:
+            _leave(code)
+        ctx.exit(code)
+    ctx.exit(_WORK if summary.ok and options["exit_code"] and reporter.work else int(not summary.ok))
+
+
+async def _run(
+    settings: Settings, arguments: _A, run: Callable[[Storage, _A], Awaitable[Summary]], cancelled: list[signal.Signals]
+) -> Summary:
+    with cancelled_by_signals(cancelled):
+        async with settings.storage() as storage:
+            return await run(storage, arguments)
+
+
+@contextmanager
+def cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
+    """Cancel this task when SIGINT, SIGTERM or SIGHUP arrives, and append it to `cancelled`; the same again kills.
+
+    What is being printed then to a reader that does not read is dropped: it would block the event loop for ever. A
+    signal that is ignored, as by nohup, or has a handler of the caller keeps that. Outside the main thread and on
+    Windows, the block runs without this.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+
+    def cancel(number: int, _: FrameType | None) -> None:  # no callback of the loop, which may be blocked by a write
+        signum = signal.Signals(number)
+        cancelled.append(signum)
+        signal.signal(signum, before[signum])
+        _leave_lost_terminals(terminals)
+        leave_full_pipes()
+        if task is not None:
+            loop.call_soon_threadsafe(task.cancel)
+
+    if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
+        yield
+        return
+    before = {
+        signum: signal.default_int_handler if signum is signal.SIGINT else signal.SIG_DFL
+        for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(signum) is signal.SIG_DFL or _is_of_runner(signum)
+    }
+    handlers = {signum: signal.signal(signum, cancel) for signum in before}
+    try:
+        yield
+    finally:
+        for signum, handler in handlers.items():
+            signal.signal(signum, handler)
+
+
+def _is_of_runner(signum: signal.Signals) -> bool:
+    """Return whether asyncio.run handles a signal, as it does with SIGINT, unless that is ignored."""
+    return isinstance(getattr(getattr(signal.getsignal(signum), "func", None), "__self__", None), asyncio.Runner)
+
+
+def _leave_lost_terminals(terminals: Sequence[int]) -> None:
+    """Redirect each of these descriptors to nowhere if its terminal was closed.
+
+    Writing to it would fail and hide the exit code.
+    """
+    for descriptor in terminals:
+        if not os.isatty(descriptor):
+            redirect_to_nowhere(descriptor)
+
+
+def _leave(code: int) -> NoReturn:
+    """Exit at once with `code`: a normal exit of Python would wait for a thread that waits for stdin or stdout."""
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(code)
+
+
+@contextmanager
+def _live_lines(reporter: Reporter, *, quiet: bool, streams: bool) -> Generator[None]:
+    """Show live lines within the block if stderr is a terminal for them; otherwise the reporter reports a standstill.
+
+    `streams` says that the command reads data from stdin or writes data to stdout. Then there are no live lines if
+    stdin or stdout is a terminal, too: it does not show both. `quiet` turns off both live lines and reports of a
+    standstill.
+    """
+    if quiet:
+        yield
+        return
+    reporter.reports_standstill = True
+    if _is_terminal(sys.stderr) and not (streams and (_is_terminal(sys.stdin) or _is_terminal(sys.stdout))):
+        from rich.console import Console
+        from rich.live import Live
+
+        from forbear_transfer.cli.shared.screen import Screen
+
+        console = Console(stderr=True, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+        if console.is_terminal and not console.is_dumb_terminal and console.encoding.startswith("utf"):
+            reporter.reports_standstill = False
+            screen = Screen(reporter.statistics)
+            with Live(screen, console=console, refresh_per_second=_FRAMES, transient=True, redirect_stdout=False):
+                yield
+            return
+    yield
+
+
+def _is_terminal(file: TextIO | None) -> bool:
+    return file is not None and file.isatty()
+
+
+def _policy(name: str) -> Policy:
+    """Return the policy called `name`; of a policy of another service take the limits and the backoff, and say so."""
+    policy = named_policy(name, _SERVICE)
+    if policy.service is not None and policy.service.name == _SERVICE:
+        return policy
+    tell(f"{name} sets limits and waits; what is retried follows the rules of {_SERVICE}")
+    return cloud_storage.policy.with_limits(policy.limits).with_backoff(policy.backoff)
+
+
+def settings_of(options: TransferOptions, endpoint: str | None) -> Settings:
+    """Return the Settings of a Storage by the options of a command; BadInput if they contradict each other."""
+    policy = _policy(options["profile"])
+    limits, backoff = apply_options(policy.limits, policy.backoff, options)
+    budget = shared_budget(options["shared_budget"], None if options["quiet"] else EventPrinter(None))
+    credentials = None
+    if options["anonymous"] or options["credentials"] or options["impersonate"]:
+        file = options["credentials"]
+        credentials = Credentials(None if file is None else str(file), options["impersonate"], options["anonymous"])
+    return Settings(
+        endpoint=endpoint,
+        credentials=credentials,
+        policy=policy.with_limits(limits).with_backoff(backoff).with_budget(budget),
+        connections=max(options["parallel"] or 0, CONNECTIONS),
+        stall_timeout=options["stall_timeout"],
+        user_project=options["user_project"],
+        headers=headers_of(options),
+        limit_rate=options["limit_rate"],
+    )
+
+
+def _allow_files(connections: int) -> None:
+    """Raise the soft limit of open files to what the transfers may need, as far as the hard limit allows."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = _FILES_BESIDES + _FILES_EACH * connections
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    with suppress(OSError, ValueError):  # fewer transfers run at a time then
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (needed if hard == resource.RLIM_INFINITY else min(needed, hard), hard)
+        )
+
+
+def _interrupted(statistics: Statistics, *, continues: bool) -> str:
+    done = f"interrupted: {statistics.done} of {of_count(statistics.items, 'file')} done"
+    return f"{done}; run it again: it continues where it stopped" if continues else done
+
+
+def _endpoint(options: TransferOptions, names: Sequence[str]) -> AbstractContextManager[str | None]:
+    if options["embedded"]:
+        return _embedded(names, options["faults"], quiet=options["quiet"])
+    return nullcontext(options["endpoint"])
+
+
+@contextmanager
+def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Generator[str]:
+    """Run an embedded cloud with the buckets of the gs:// addresses in `names`; yield its URL.
+
+    At the end, unless `quiet`, print to stderr what it contained, and how many requests met a fault. `faults` is the
+    seed of random faults, None for none. BadInput if `names` has no such address.
+    """
+    import forbear_cloud as cloud  # needs h11
+
+    buckets = sorted({_bucket(name) for name in names if is_cloud(name)})
+    if not buckets:
+        raise BadInput("`--embedded` needs a bucket to create", "name one, such as gs://demo/")
+    with cloud.Cloud(body_limit=_LARGEST_BODY, memory_limit=_MOST_STORED) as running:
+        for bucket in buckets:
+            running.store.create_bucket(bucket)
+        if faults is not None:
+            running.fault(cloud.random_faults(faults))
+        yield running.url
+        if quiet:
+            return
+        for bucket in buckets:
+            sizes = {item.name: len(item.content) for item in running.store.bucket(bucket).versions()}
+            _describe(f"gs://{bucket}", sizes)
+        if faults is not None:
+            hit = sum(request.fault is not None for request in running.requests)
+            tell(f"{hit} of {of_count(running.requests.total, 'request')} met a fault")
+
+
+def _bucket(name: str) -> str:
+    try:
+        return Url.parse(name).bucket
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+
+
+def _describe(bucket: str, sizes: dict[str, int]) -> None:
+    """Print to stderr what a bucket contained: the number and size of its objects, and the first ten with sizes."""
+    if not sizes:
+        tell(f"{bucket} contained nothing: an embedded cloud is empty when it starts")
+        return
+    tell(f"{bucket} contained {of_count(len(sizes), 'object')}, {of_bytes(sum(sizes.values()))}:")
+    for name in list(sizes)[:_SHOWN]:
+        tell(f"  {name}  {of_bytes(sizes[name])}")
+    if len(sizes) > _SHOWN:
+        tell(f"  and {len(sizes) - _SHOWN} more")

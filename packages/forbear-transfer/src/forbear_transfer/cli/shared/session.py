@@ -1,0 +1,57 @@
+"""The run of a command over an open Storage that is no transfer: connections, signals, errors and exit codes."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import click
+
+from forbear.cli.kit.output import tell
+from forbear.run.runtime import current
+from forbear_transfer.cli.shared.options import TransferOptions
+from forbear_transfer.cli.shared.problems import expected_errors
+from forbear_transfer.cli.shared.reporter import Reporter
+from forbear_transfer.cli.shared.run import cancelled_by_signals, settings_of
+from forbear_transfer.cli.shared.statistics import Statistics
+from forbear_transfer.progress import Progress, tracked
+from forbear_transfer.storage.client import Settings, Storage
+
+_T = TypeVar("_T")
+
+
+def run_command(
+    ctx: click.Context,
+    options: TransferOptions,
+    work: Callable[[Storage], Awaitable[_T]],
+    *,
+    check: Callable[[], object] | None = None,
+) -> _T:
+    """Call `work` with an open Storage and return its result; exit with 128 + n after signal n.
+
+    `check` raises ValueError for wrong arguments, before credentials are looked for and a connection is made.
+
+    A ValueError becomes BadInput, an error of the transfer a Problem. If it is about stdout, whose reader has closed
+    the pipe, exit with 1 and print nothing. On stderr, a line says why nothing happens for long, unless `quiet`.
+    """
+    with expected_errors():
+        if check is not None:
+            check()
+    settings = settings_of(options, options["endpoint"])
+    reporter = Reporter(Statistics(current.get().monotonic), as_json=False, quiet=options["quiet"])
+    reporter.reports_standstill = not options["quiet"]
+    cancelled = [signal.SIGINT]
+    try:
+        with expected_errors():
+            return asyncio.run(_run(settings, reporter, work, cancelled))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        tell("interrupted")
+        ctx.exit(128 + cancelled[-1])
+
+
+async def _run(
+    settings: Settings, reporter: Reporter, work: Callable[[Storage], Awaitable[_T]], cancelled: list[signal.Signals]
+) -> _T:
+    with cancelled_by_signals(cancelled), tracked(Progress(reporter, warnings=set())):
+        async with settings.storage() as storage:
+            return await work(storage)

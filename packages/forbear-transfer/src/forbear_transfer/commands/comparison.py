@@ -1,0 +1,166 @@
+"""`check`: compare two folders by the names, sizes and CRC32Cs of what they hold; at least one is in the cloud."""
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys
+from forbear_transfer.errors import StrPath, TransferError
+from forbear_transfer.functions import blocking
+from forbear_transfer.objects import Object, Url, check_scheme, is_cloud
+from forbear_transfer.plans.arguments import compiled_patterns, is_left_out
+from forbear_transfer.plans.rsync import FileOrObject, side_by_side
+from forbear_transfer.plans.trees import Entry, batched, walk
+from forbear_transfer.storage.client import Settings, Storage
+from forbear_transfer.uploads.sources import FileSource
+
+
+class CheckStatus(Enum):
+    """The result for one name: the same on both sides, different, on one side only, or not comparable."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    ONLY_LEFT = "only_left"
+    ONLY_RIGHT = "only_right"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The comparison of one name below both folders; the sizes are in bytes, None where there is nothing.
+
+    `note` says what differs, or why the two cannot be compared.
+    """
+
+    name: str
+    status: CheckStatus
+    left_size: int | None = None
+    right_size: int | None = None
+    note: str = ""
+
+
+def check(
+    left: StrPath,
+    right: StrPath,
+    *,
+    exclude: str | Sequence[str] | None = None,
+    include: str | Sequence[str] | None = None,
+    decryption_keys: Keys | None = None,
+    settings: Settings | None = None,
+) -> list[CheckResult]:
+    """Return a CheckResult for each name in which the folders `left` and `right` are not the same, in order of name.
+
+    Everything below the folders counts. Two files are the same if their sizes and CRC32Cs are; a local file is read for
+    that. An object that is stored as gzip is compared as it is stored. `exclude` and `include` are regular expressions
+    for the beginnings of names, as in `rsync`. `decryption_keys` are the customer-supplied keys that objects may have;
+    an object with another one is not comparable. Objects that stand for folders (their names end with a slash) are left
+    out, too.
+
+    TransferError if a folder cannot be listed or does not exist. ValueError if the arguments make no sense.
+    RuntimeError inside a running event loop, since it blocks.
+    """
+    check_arguments(left, right, exclude, include)
+    keys = checked_keys(decryption_keys)
+
+    async def collect(storage: Storage) -> list[CheckResult]:
+        every = acheck(storage, left, right, exclude=exclude, include=include, decryption_keys=keys)
+        return [one async for one in every if one.status is not CheckStatus.SAME]
+
+    return blocking(settings, collect, "acheck")
+
+
+async def acheck(
+    storage: Storage,
+    left: StrPath,
+    right: StrPath,
+    *,
+    exclude: str | Sequence[str] | None = None,
+    include: str | Sequence[str] | None = None,
+    decryption_keys: Keys | None = None,
+) -> AsyncGenerator[CheckResult]:
+    """Yield over an open Storage a CheckResult for each name, also for those that are the same on both sides."""
+    one, other, left_out = check_arguments(left, right, exclude, include)
+    keys = checked_keys(decryption_keys)
+    async for name, here, there in side_by_side(_entries(storage, one), _entries(storage, other)):
+        if not left_out(name):
+            yield await _compared(storage, name, here, there, keys)
+
+
+def check_arguments(
+    left: StrPath, right: StrPath, exclude: str | Sequence[str] | None, include: str | Sequence[str] | None
+) -> tuple[Url | str, Url | str, Callable[[str], bool]]:
+    """Return both folders, and whether a name is left out; ValueError, which names the parameter, if wrong."""
+    folders = _folder(left, "left"), _folder(right, "right")
+    if not any(isinstance(folder, Url) for folder in folders):
+        raise ValueError(f"`left` or `right` must begin with gs://; to compare {left} and {right}, use diff -r")
+    patterns = compiled_patterns("exclude", exclude), compiled_patterns("include", include)
+
+    def left_out(name: str) -> bool:
+        return is_left_out(name, *patterns)
+
+    return *folders, left_out
+
+
+def _folder(folder: StrPath, parameter: str) -> Url | str:
+    name = os.fspath(folder)
+    if not name:
+        raise ValueError(f"`{parameter}` must name a folder, got nothing; for this folder write .")
+    check_scheme(parameter, name)
+    if not is_cloud(name):
+        return name
+    url = Url.parse(name)
+    if url.generation is not None:
+        raise ValueError(f"`{parameter}` must be a folder, which has no generations, got {name}; leave the number out")
+    return url
+
+
+async def _entries(storage: Storage, folder: Url | str) -> AsyncIterator[tuple[str, FileOrObject]]:
+    if not isinstance(folder, Url):
+        async for entry in batched(walk(folder)):
+            if entry.problem and not entry.name:
+                raise TransferError(f"cannot read the folder {entry.path}: {entry.problem}", "check the path")
+            yield entry.name, entry
+        return
+    start, nothing = folder.prefix, True
+    async for listed in storage.objects(folder.bucket, start):
+        nothing = False
+        if isinstance(listed, Object) and not listed.name.endswith("/"):
+            yield listed.name[len(start) :], listed
+    if nothing and folder.name:
+        raise TransferError(f"there is nothing below {folder}", "check the name")
+
+
+async def _compared(
+    storage: Storage,
+    name: str,
+    left: FileOrObject | None,
+    right: FileOrObject | None,
+    keys: Sequence[EncryptionKey],
+) -> CheckResult:
+    sizes = (None if left is None else left.size, None if right is None else right.size)
+    for entry in (left, right):
+        if isinstance(entry, Entry) and (entry.problem or entry.note):
+            return CheckResult(name, CheckStatus.UNREADABLE, *sizes, entry.problem or entry.note)
+    if left is None or right is None:
+        return CheckResult(name, CheckStatus.ONLY_RIGHT if left is None else CheckStatus.ONLY_LEFT, *sizes)
+    if left.size != right.size:
+        return CheckResult(name, CheckStatus.DIFFERENT, *sizes, "their sizes differ")
+    try:
+        one, other = await _crc32c(storage, left, keys), await _crc32c(storage, right, keys)
+    except TransferError as error:
+        return CheckResult(name, CheckStatus.UNREADABLE, *sizes, str(error))
+    if one is None or other is None:
+        has_key = any(isinstance(entry, Object) and entry.key_sha256 for entry in (left, right))
+        why = "the service states no CRC32C" + (" without the object's key" if has_key else "")
+        return CheckResult(name, CheckStatus.UNREADABLE, *sizes, why)
+    if one != other:
+        return CheckResult(name, CheckStatus.DIFFERENT, *sizes, "their CRC32Cs differ")
+    return CheckResult(name, CheckStatus.SAME, *sizes)
+
+
+async def _crc32c(storage: Storage, entry: FileOrObject, keys: Sequence[EncryptionKey]) -> str | None:
+    if isinstance(entry, Object):
+        return (await storage.completed(entry, keys)).crc32c
+    with FileSource(entry.path) as file:
+        return await file.crc32c()

@@ -1,0 +1,116 @@
+"""`hashes`: the CRC32C and MD5 of local files, which are read, and of objects, for which the service states them."""
+
+import base64
+import hashlib
+import os
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+
+from forbear_transfer.checksum import Crc32c
+from forbear_transfer.commands.selection import checked_addresses, objects_at
+from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys
+from forbear_transfer.errors import SourceChanged, StrPath, TransferError, unreadable
+from forbear_transfer.files import PIECE
+from forbear_transfer.functions import blocking
+from forbear_transfer.objects import Url, check_scheme, is_cloud
+from forbear_transfer.plans.matches import expand, is_wild
+from forbear_transfer.storage.client import Settings, Storage
+from forbear_transfer.storage.credentials import ANONYMOUS
+from forbear_transfer.threads import in_thread
+
+_FOLDER = "name a file or an object in it"
+
+
+@dataclass(frozen=True, slots=True)
+class FileHashes:
+    """The size in bytes and the hashes, in base64, of a file or of one version of an object.
+
+    `md5` is None for a composite object, `generation` for a file. Both hashes are None for an object whose
+    customer-supplied key was not named.
+    """
+
+    name: str
+    size: int
+    crc32c: str | None
+    md5: str | None
+    generation: int | None = None
+
+
+def hashes(
+    names: StrPath | Sequence[StrPath], *, decryption_keys: Keys | None = None, settings: Settings | None = None
+) -> list[FileHashes]:
+    """Return the hashes of the files and objects that `names` name, which may have the wildcards of `cp`.
+
+    `decryption_keys` are the customer-supplied keys that objects may have.
+
+    TransferError for a name that is no file or object, or a file that cannot be read. SourceChanged for a file that is
+    written meanwhile. ValueError for an invalid address. RuntimeError inside a running event loop, since it blocks.
+    """
+    checked, keys = checked_names(names), checked_keys(decryption_keys)
+
+    async def collect(storage: Storage) -> list[FileHashes]:
+        return [one async for one in ahashes(storage, checked, decryption_keys=keys)]
+
+    if not any(is_cloud(name) for name in checked):
+        settings = Settings(credentials=ANONYMOUS)  # files need no credentials
+    return blocking(settings, collect, "ahashes")
+
+
+async def ahashes(
+    storage: Storage, names: StrPath | Sequence[StrPath], *, decryption_keys: Keys | None = None
+) -> AsyncGenerator[FileHashes]:
+    """Yield over an open Storage what `hashes` returns, one file or object after the other."""
+    keys = checked_keys(decryption_keys)
+    for name in checked_names(names):
+        if is_cloud(name):
+            async for one in _of_objects(storage, name, keys):
+                yield one
+        else:
+            for path in _paths(name):
+                yield await in_thread(hash_file, path)  # which may be endless, such as a pipe
+
+
+def checked_names(names: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
+    """Return the names as a tuple of texts; ValueError if there is none, one is empty, or an address is not valid."""
+    texts = tuple(os.fspath(name) for name in ((names,) if isinstance(names, str | os.PathLike) else names))
+    if not texts or not all(texts):
+        raise ValueError("`names` must name at least one file or object, and none may be empty; name one")
+    for text in texts:
+        check_scheme("names", text)
+        if is_cloud(text):
+            checked_addresses(text, "names")
+    return texts
+
+
+def hash_file(path: str) -> FileHashes:
+    """Read a file and return its hashes. TransferError if it cannot be read, SourceChanged if it changes meanwhile."""
+    if os.path.isdir(path):
+        raise TransferError(f"{path} is a folder", "use a pattern with ** for what lies in it")
+    crc32c, md5 = Crc32c(), hashlib.md5(usedforsecurity=False)
+    try:
+        with open(path, "rb", buffering=0) as file:
+            before = os.fstat(file.fileno())
+            while data := file.read(PIECE):
+                crc32c.update(data)
+                md5.update(data)
+            after = os.fstat(file.fileno())
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+        raise SourceChanged(f"{path} changed while it was read")
+    return FileHashes(path, crc32c.size, crc32c.text, base64.b64encode(md5.digest()).decode())
+
+
+def _paths(name: str) -> list[str]:
+    if os.path.lexists(name) or not is_wild(name):
+        return [name]
+    paths = [path for path in expand(name) if os.path.isfile(path)]
+    if not paths:
+        raise TransferError(f"no file matches {name}", "quote the pattern if the shell may have read it")
+    return paths
+
+
+async def _of_objects(storage: Storage, address: str, keys: Sequence[EncryptionKey]) -> AsyncGenerator[FileHashes]:
+    async for _, listed in objects_at(storage, [address], cure=_FOLDER):
+        there = await storage.completed(listed, keys)
+        yield FileHashes(str(Url(there.bucket, there.name)), there.size, there.crc32c, there.md5, there.generation)

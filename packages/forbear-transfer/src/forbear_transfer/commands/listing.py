@@ -1,0 +1,139 @@
+"""`ls` and `du`: list objects and folders, and add up what folders hold. Memory holds one page of a listing."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from forbear_transfer.commands.selection import checked_addresses
+from forbear_transfer.errors import TransferError
+from forbear_transfer.functions import blocking
+from forbear_transfer.objects import Object, Url
+from forbear_transfer.plans.matches import is_wild, matches
+from forbear_transfer.storage.client import Settings, Storage
+from forbear_transfer.workers.versions import not_there
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The usage of one folder, object or pattern: the number of `objects` and their `bytes` as stored."""
+
+    address: str
+    objects: int
+    bytes: int
+
+
+def ls(
+    addresses: str | Sequence[str], *, recursive: bool = False, settings: Settings | None = None
+) -> list[Object | Url]:
+    """Return the objects and folders that `addresses` name; a folder is a Url that ends with a slash.
+
+    A bucket or a folder is listed one level deep, or with everything below it if `recursive` is set. An address may
+    have the wildcards of `cp`; folders that match are listed, too.
+
+    TransferError for an address that names nothing, or if the service cannot be queried. ValueError for an invalid
+    address. RuntimeError inside a running event loop, since it blocks.
+    """
+    names = checked_addresses(addresses)
+
+    async def collect(storage: Storage) -> list[Object | Url]:
+        return [entry async for entry in als(storage, names, recursive=recursive)]
+
+    return blocking(settings, collect, "als")
+
+
+async def als(
+    storage: Storage, addresses: str | Sequence[str], *, recursive: bool = False
+) -> AsyncGenerator[Object | Url]:
+    """Yield over an open Storage what `ls` returns, while the pages of the listings arrive."""
+    for address in checked_addresses(addresses):
+        nothing = True
+        async for entry in _listed(storage, address, recursive):
+            nothing = False
+            yield entry
+        url = Url.parse(address)
+        if nothing and is_wild(url.name):
+            raise TransferError(f"nothing matches {address}", "check the name")
+        if nothing and url.name:
+            raise await not_there(storage, url)
+
+
+async def _listed(storage: Storage, address: str, recursive: bool) -> AsyncGenerator[Object | Url]:
+    url = Url.parse(address)
+    delimiter = None if recursive else "/"
+    if is_wild(url.name):
+        async for match in matches(storage, address, recursive=True):
+            if match.object is not None:
+                yield match.object
+            elif isinstance(match.source, Url) and match.folder:
+                async for entry in storage.objects(url.bucket, match.source.prefix, delimiter=delimiter):
+                    yield entry
+            elif isinstance(match.source, Url) and (there := await storage.stat(match.source)) is not None:
+                yield there  # an object that stands for a folder
+        return
+    if url.name and not url.name.endswith("/"):
+        there = await storage.stat(url)
+        if there is not None:
+            yield there
+        if url.generation is not None:
+            return
+    async for entry in storage.objects(url.bucket, url.prefix, delimiter=delimiter):
+        yield entry
+
+
+def du(addresses: str | Sequence[str], *, summarize: bool = False, settings: Settings | None = None) -> list[Usage]:
+    """Return what each folder below `addresses` holds, folders before the ones that they lie in, each address last.
+
+    `summarize` leaves out all but the addresses themselves. Errors are those of `ls`.
+    """
+    names = checked_addresses(addresses)
+
+    async def collect(storage: Storage) -> list[Usage]:
+        return [usage async for usage in adu(storage, names, summarize=summarize)]
+
+    return blocking(settings, collect, "adu")
+
+
+async def adu(storage: Storage, addresses: str | Sequence[str], *, summarize: bool = False) -> AsyncGenerator[Usage]:
+    """Yield over an open Storage what `du` returns; the usage of a folder comes when its last object is listed."""
+    for address in checked_addresses(addresses):
+        url = Url.parse(address)
+        total = _Folder("")
+        start = len(url.prefix) if not is_wild(url.name) else 0
+        open_folders: list[_Folder] = []
+        async with aclosing(als(storage, address, recursive=True)) as entries:
+            async for entry in entries:
+                if not isinstance(entry, Object):
+                    continue
+                total.add(entry.size)
+                if summarize or is_wild(url.name):
+                    continue
+                while open_folders and not entry.name.startswith(open_folders[-1].name):
+                    yield _usage(url, open_folders.pop())
+                deepest = open_folders[-1].name if open_folders else entry.name[:start]
+                while (slash := entry.name.find("/", len(deepest))) >= 0:
+                    deepest = entry.name[: slash + 1]
+                    open_folders.append(_Folder(deepest))
+                for folder in open_folders:
+                    folder.add(entry.size)
+        while open_folders:
+            yield _usage(url, open_folders.pop())
+        yield Usage(address, total.objects, total.bytes)
+
+
+class _Folder:
+    """A folder whose objects are being listed, with the sums so far."""
+
+    __slots__ = ("bytes", "name", "objects")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.objects = 0
+        self.bytes = 0
+
+    def add(self, size: int) -> None:
+        self.objects += 1
+        self.bytes += size
+
+
+def _usage(url: Url, folder: _Folder) -> Usage:
+    return Usage(str(Url(url.bucket, folder.name)), folder.objects, folder.bytes)

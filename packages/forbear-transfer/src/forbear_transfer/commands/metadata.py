@@ -1,0 +1,97 @@
+"""`stat`: all that the service says of objects."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from forbear.core.report import text_of
+from forbear_transfer.commands.selection import checked_addresses, objects_at
+from forbear_transfer.encryption import Keys, checked_keys, matching
+from forbear_transfer.errors import HttpError, TransferError, WrongResponse
+from forbear_transfer.functions import blocking
+from forbear_transfer.objects import Object, seconds_of_time
+from forbear_transfer.storage.client import Settings, Storage
+
+_FOLDER = "list it with `forbear ls`, or name an object in it"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectDetails:
+    """One version of an object with all its metadata; None means that the service states no value.
+
+    `object` has what a listing states: address, size, checksums, headers and custom metadata. `created`,
+    `noncurrent_since` and `retention_expires` are in epoch seconds. `components` is the number of parts of a composite
+    object.
+    """
+
+    object: Object
+    created: float | None = None
+    noncurrent_since: float | None = None
+    components: int | None = None
+    kms_key: str | None = None
+    temporary_hold: bool = False
+    event_based_hold: bool = False
+    retention_expires: float | None = None
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Self:
+        """Return the details in `resource`, decoded JSON of the API; WrongResponse if it describes no object."""
+        try:
+            return cls(
+                object=Object.of(resource),
+                created=_time(resource, "timeCreated"),
+                noncurrent_since=_time(resource, "timeDeleted"),
+                components=None if resource.get("componentCount") is None else int(resource["componentCount"]),
+                kms_key=_text(resource, "kmsKeyName"),
+                temporary_hold=bool(resource.get("temporaryHold")),
+                event_based_hold=bool(resource.get("eventBasedHold")),
+                retention_expires=_time(resource, "retentionExpirationTime"),
+            )
+        except (ValueError, TypeError, OverflowError) as error:
+            raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error
+
+
+def stat(
+    addresses: str | Sequence[str], *, decryption_keys: Keys | None = None, settings: Settings | None = None
+) -> list[ObjectDetails]:
+    """Return the details of the objects that `addresses` name, which may have the wildcards of `cp`.
+
+    The checksums of an object with a customer-supplied key are stated only if it is among `decryption_keys`.
+
+    TransferError for an address that names no object, or if the service cannot be queried. ValueError for an invalid
+    address. RuntimeError inside a running event loop, since it blocks.
+    """
+    names, keys = checked_addresses(addresses), checked_keys(decryption_keys)
+
+    async def collect(storage: Storage) -> list[ObjectDetails]:
+        return [details async for details in astat(storage, names, decryption_keys=keys)]
+
+    return blocking(settings, collect, "astat")
+
+
+async def astat(
+    storage: Storage, addresses: str | Sequence[str], *, decryption_keys: Keys | None = None
+) -> AsyncGenerator[ObjectDetails]:
+    """Yield over an open Storage what `stat` returns, one object after the other."""
+    keys = checked_keys(decryption_keys)
+    async for _, listed in objects_at(storage, checked_addresses(addresses), cure=_FOLDER):
+        url, key = listed.url, storage.key_headers(matching(listed, keys))
+        try:
+            response = await storage.call(
+                f"look at {url}", "GET", url.path, {"generation": url.generation}, headers=key
+            )
+        except HttpError as error:
+            if error.status != 404:
+                raise
+            raise TransferError(f"{url} was replaced or deleted meanwhile", "run it again") from error
+        yield ObjectDetails.of(response.json())
+
+
+def _text(resource: Mapping[str, Any], name: str) -> str | None:
+    value = resource.get(name)
+    return None if value is None else str(value)
+
+
+def _time(resource: Mapping[str, Any], name: str) -> float | None:
+    value = resource.get(name)
+    return None if value is None else seconds_of_time(value)

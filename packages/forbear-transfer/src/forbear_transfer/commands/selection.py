@@ -1,0 +1,92 @@
+"""The objects that addresses such as gs://bucket/name, gs://bucket/*.gz or gs://bucket/folder/ name."""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+
+from forbear_transfer.errors import TransferError, describe, hint_of
+from forbear_transfer.objects import Object, Url, is_cloud
+from forbear_transfer.plans.arguments import check_generation
+from forbear_transfer.plans.cp import LISTING_FAILURES
+from forbear_transfer.plans.matches import Match, matches
+from forbear_transfer.storage.client import Storage
+from forbear_transfer.workers.versions import not_there
+
+
+def checked_addresses(addresses: str | Sequence[str], parameter: str = "addresses") -> tuple[str, ...]:
+    """Return the addresses as a tuple; ValueError, which names `parameter`, if there is none or one is not valid."""
+    names = (addresses,) if isinstance(addresses, str) else tuple(addresses)
+    if not names:
+        raise ValueError(f"`{parameter}` must name at least one object, such as gs://bucket/name")
+    for name in names:
+        if not is_cloud(name):
+            raise ValueError(
+                f"`{parameter}` must begin with gs://, got {name!r}; write gs://bucket or gs://bucket/name"
+            )
+        check_generation(parameter, name)
+    return names
+
+
+async def select(
+    storage: Storage, addresses: Sequence[str], *, recursive: bool, cure: str = "use `recursive`"
+) -> AsyncGenerator[Match]:
+    """Yield a Match for each object that the addresses name: with its `object` from the service, or with a problem.
+
+    `recursive` includes all objects below folders, also those that stand for folders (their names end with a slash).
+    Without it, a folder is a Match with a problem, whose hint is `cure`. A listing that fails is a problem of its
+    address.
+    """
+    for address in addresses:
+        try:
+            async for match in _select(storage, address, recursive, cure):
+                yield match
+        except LISTING_FAILURES as error:
+            yield Match(address, address, problem=describe(error), hint=hint_of(error))
+
+
+async def objects_at(storage: Storage, addresses: Sequence[str], *, cure: str) -> AsyncGenerator[tuple[Url, Object]]:
+    """Yield the address and the object for each object that the addresses name; folders that match are left out.
+
+    The address has a generation only if the user has named one. TransferError for an address that names no object, and
+    if only folders match; `cure` is the hint for a folder.
+    """
+    nothing = True
+    async for match in select(storage, addresses, recursive=False, cure=cure):
+        if match.left_out:
+            continue
+        if match.object is None or not isinstance(match.source, Url):
+            raise TransferError(match.problem, match.hint)
+        nothing = False
+        yield match.source, match.object
+    if nothing:
+        what = f"only folders match {' '.join(addresses)}"
+        raise TransferError(what, "use a pattern with ** for what lies in them")
+
+
+async def _select(storage: Storage, address: str, recursive: bool, cure: str) -> AsyncGenerator[Match]:
+    async for match in matches(storage, address, recursive=recursive):
+        if not isinstance(match.source, Url):
+            yield match
+        elif match.folder and not match.problem:
+            async for listed in storage.objects(match.source.bucket, match.source.prefix):
+                if isinstance(listed, Object):
+                    yield _listed(listed)
+        elif match.folder:
+            kind = "folder" if match.source.name else "bucket"
+            yield replace(match, problem=f"{match.source} is a {kind}", hint=cure)
+        elif match.object is not None:
+            yield match
+        else:
+            yield await _looked_up(storage, match.source, cure)
+
+
+async def _looked_up(storage: Storage, url: Url, cure: str) -> Match:
+    """Return the Match for one object, which is looked up, or one with a problem if it does not exist."""
+    there = await storage.stat(url)
+    if there is not None:
+        return replace(_listed(there), source=url)
+    error = await not_there(storage, url, cure)
+    return Match(url, url.name, problem=str(error), hint=error.hint)
+
+
+def _listed(there: Object) -> Match:
+    return Match(Url(there.bucket, there.name), there.name, size=there.size, object=there)

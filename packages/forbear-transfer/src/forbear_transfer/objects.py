@@ -1,0 +1,238 @@
+"""Objects of Cloud Storage as values: their addresses, such as gs://bucket/name, and their metadata."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Self
+from urllib.parse import quote
+
+from forbear.core.report import text_of
+from forbear_transfer.errors import UnsafeName, WrongResponse
+
+SCHEME = "gs://"
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]|[a-z0-9]")
+_GENERATION = re.compile(r"(.+)#([0-9]+)", re.DOTALL)
+_LONGEST_NAME = 1024
+_OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://).*", re.DOTALL)
+
+FIELDS = (
+    "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata,"
+    "cacheControl,contentDisposition,contentLanguage,storageClass,customTime,customerEncryption,kmsKeyName"
+)
+"""The fields that requests ask for, because `Object.of` reads them."""
+
+MTIME = "goog-reserved-file-mtime"
+"""The metadata key for the modification time of the file in whole seconds, as gsutil and gcloud write it."""
+
+_END_OF_TIME = 2.0**62
+_LARGEST = 2**63 - 1
+_DIGITS = 19
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """The address of a bucket (`name` is empty), of an object, or of all objects with a prefix.
+
+    `generation` is the number of one version of the object, None for the live one.
+    """
+
+    bucket: str
+    name: str = ""
+    generation: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the Url of "gs://bucket", "gs://bucket/name" or "gs://bucket/name#generation" (digits).
+
+        ValueError if the text does not begin with gs://, the bucket's name is not valid, the generation has more than
+        63 bits, or the rest has more than 1024 bytes.
+        """
+        if not is_cloud(text):
+            raise ValueError(f"an address must begin with {SCHEME}, got {text!r}")
+        bucket, _, name = text.removeprefix(SCHEME).partition("/")
+        if not _BUCKET.fullmatch(bucket):
+            raise ValueError(
+                f"an address must name a bucket (lower-case letters, digits, dots, dashes and underscores) after "
+                f"{SCHEME}, got {text!r}; write {SCHEME}bucket or {SCHEME}bucket/name"
+            )
+        if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
+            raise ValueError(f"an address names an object of more than {_LONGEST_NAME} bytes, the longest name")
+        match = _GENERATION.fullmatch(name)
+        if match is None:
+            return cls(bucket, name)
+        if len(match[2]) > _DIGITS or int(match[2]) > _LARGEST:
+            raise ValueError(
+                f"an address must have a generation below 2**63 after #, got {text!r}; for a # in the name write [#]"
+            )
+        return cls(bucket, match[1], int(match[2]))
+
+    def __str__(self) -> str:
+        version = "" if self.generation is None else f"#{self.generation}"
+        text = f"{SCHEME}{self.bucket}/{self.name}{version}"
+        # A name that is not Unicode, from a listing or the command line, must not raise where it is printed.
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+    def check_object(self, parameter: str) -> None:
+        """Raise ValueError, which names `parameter`, if this is the address of a bucket: its `name` is empty."""
+        if not self.name:
+            raise ValueError(f"`{parameter}` must name an object, such as {self}name, got {self}")
+
+    @property
+    def path(self) -> str:
+        """The URL path of the object in the JSON API, percent-encoded, without the generation."""
+        return f"/storage/v1{self._resource}"
+
+    def rewrite_path(self, target: "Url") -> str:
+        """Return the URL path of a request that copies this object to `target`, without generations."""
+        return f"{self.path}/rewriteTo{target._resource}"
+
+    @property
+    def _resource(self) -> str:
+        return f"/b/{quote(self.bucket, safe='')}/o/{quoted(self.name)}"
+
+    @property
+    def prefix(self) -> str:
+        """The prefix of the objects in this folder: the name with a slash at its end, or empty for a bucket."""
+        return self.name if not self.name or self.name.endswith("/") else f"{self.name}/"
+
+    @property
+    def list_path(self) -> str:
+        """The URL path of requests that list the objects of this bucket."""
+        return f"/storage/v1/b/{quote(self.bucket, safe='')}/o"
+
+    @property
+    def upload_path(self) -> str:
+        """The URL path of uploads to this bucket."""
+        return f"/upload/storage/v1/b/{quote(self.bucket, safe='')}/o"
+
+
+def quoted(text: str) -> str:
+    """Return text percent-encoded for a URL, slashes included; UnsafeName for text that is not Unicode."""
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError as error:
+        raise UnsafeName(f"{text!r} is not Unicode, as the names of objects are", "rename it") from error
+
+
+def is_cloud(text: str) -> bool:
+    """Return whether `text`, a source or target, begins with gs://. Nothing else is checked."""
+    return text.startswith(SCHEME)
+
+
+def check_scheme(parameter: str, text: str) -> None:
+    """Raise ValueError, which names `parameter`, for an address with another scheme than gs://, such as s3://."""
+    match = _OTHER_SCHEME.fullmatch(text)
+    if match is not None and not is_cloud(text):
+        raise ValueError(
+            f"`{parameter}` must be a path or begin with {SCHEME}, the only scheme that is known, got {text}; "
+            f"for a path write ./{text}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One version of an object: `size` is in bytes as stored, `updated` is in epoch seconds.
+
+    `crc32c` and `md5` are base64; a composite object has no `md5`. `key_sha256` is the SHA-256, in base64, of the
+    customer-supplied key that encrypts it, and `kms_key` the name of the Cloud KMS key. Listings have no checksums of
+    objects with such keys.
+
+    `generation` is the number of this version, and `metageneration` that of its metadata. `metadata` are the custom
+    keys and values. None means that the service did not state a value.
+    """
+
+    bucket: str
+    name: str
+    generation: int
+    size: int
+    crc32c: str | None = None
+    metageneration: int = 1
+    content_type: str | None = None
+    content_encoding: str | None = None
+    updated: float | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+    cache_control: str | None = None
+    content_disposition: str | None = None
+    content_language: str | None = None
+    storage_class: str | None = None
+    custom_time: str | None = None
+    md5: str | None = None
+    key_sha256: str | None = None
+    kms_key: str | None = None
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Self:
+        """Return the object that `resource`, decoded JSON of the API, describes; WrongResponse if it describes none."""
+        try:
+            updated = resource.get("updated")
+            return cls(
+                bucket=_text(resource["bucket"]),
+                name=_text(resource["name"]),
+                generation=_number(resource["generation"]),
+                size=_number(resource.get("size", 0)),
+                crc32c=_optional(resource.get("crc32c")),
+                metageneration=_number(resource.get("metageneration", 1)),
+                content_type=_optional(resource.get("contentType")),
+                content_encoding=_optional(resource.get("contentEncoding")),
+                updated=None if updated is None else seconds_of_time(updated),
+                metadata=_texts(resource.get("metadata") or {}),
+                cache_control=_optional(resource.get("cacheControl")),
+                content_disposition=_optional(resource.get("contentDisposition")),
+                content_language=_optional(resource.get("contentLanguage")),
+                storage_class=_optional(resource.get("storageClass")),
+                custom_time=_optional(resource.get("customTime")),
+                md5=_optional(resource.get("md5Hash")),
+                key_sha256=_optional(_texts(resource.get("customerEncryption") or {}).get("keySha256")),
+                kms_key=_optional(resource.get("kmsKeyName")),
+            )
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
+            raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error
+
+    @property
+    def url(self) -> Url:
+        """The address of exactly this version: bucket, name and generation."""
+        return Url(self.bucket, self.name, self.generation)
+
+    @property
+    def mtime(self) -> float | None:
+        """The modification time of the uploaded file in epoch seconds, by `metadata`; None if it has no valid time."""
+        try:
+            seconds = float(self.metadata[MTIME])
+        except (KeyError, ValueError, TypeError):
+            return None
+        return seconds if abs(seconds) < _END_OF_TIME else None  # anybody may write it; this refuses nan and inf
+
+
+def seconds_of_time(text: str) -> float:
+    """Return a time of the API, such as "2026-01-31T12:00:00Z", in epoch seconds; without a zone it is UTC.
+
+    ValueError, TypeError or OverflowError for anything else, and for a time outside the years 1 to 9999 in UTC.
+    """
+    time = datetime.fromisoformat(text)
+    return (time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)).timestamp()
+
+
+def _number(value: Any) -> int:
+    """Return a number of the API, which is a number or a string of digits, as an int.
+
+    ValueError if it is no number, is negative or exceeds 63 bits; TypeError for a value of another type.
+    """
+    number = int(value)
+    if not 0 <= number <= _LARGEST:
+        raise ValueError("a number is out of range")
+    return number
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a name must be a string, got {type(value).__name__}")
+    return value
+
+
+def _optional(value: object) -> str | None:
+    return None if value is None or value == "" else _text(value)
+
+
+def _texts(values: Mapping[object, object]) -> dict[str, str]:
+    return {_text(key): _text(value) for key, value in values.items()}

@@ -1,0 +1,207 @@
+"""The targets of copies: the folder or file that they go to, the name that each gets there, and names that clash.
+
+Objects get the names of files with slashes as separators, and files get the names of objects. A name that could lead
+out of the target folder, or that no file or object can have, raises UnsafeName.
+"""
+
+import os
+import sys
+from dataclasses import dataclass, replace
+
+from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
+from forbear_transfer.errors import TransferError, UnsafeName
+from forbear_transfer.items import Action, Item
+from forbear_transfer.objects import Url, is_cloud
+
+_LONGEST = 1024
+_DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
+_FORBIDDEN = frozenset('<>:"\\|?*')
+_CURE = "copy it by itself, to a file name of your choice"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTarget:
+    """The target of a copy: `at` is an address in the cloud, a path, or "-"; `folder` says that copies go below it.
+
+    `root` is the local folder that the user named, if `at` lies below it. If `encryption` has a key for new objects, an
+    object may be copied onto itself, to give it that key.
+    """
+
+    at: Url | str
+    folder: bool
+    root: str | None = None
+    encryption: ObjectEncryption = DEFAULT_ENCRYPTION
+
+    def below(self, name: str) -> "CopyTarget":
+        """Return the folder `name` in this folder, or this one, as a folder, if `name` is empty.
+
+        UnsafeName if no local folder can have that name.
+        """
+        if not name:
+            return replace(self, folder=True, root=None)
+        if isinstance(self.at, Url):
+            return replace(self, at=Url(self.at.bucket, f"{self.at.prefix}{name}/"), folder=True)
+        return replace(self, at=os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
+
+    def with_target(self, item: Item, name: str) -> Item:
+        """Return a copy of the item with the target `name` in this folder.
+
+        It is refused if no file or object can have that name, or if it would copy an object onto itself.
+        """
+        try:
+            if isinstance(self.at, Url):
+                key = f"{self.at.prefix}{name}"
+                target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
+                return unless_same(replace(item, target=target), self.encryption)
+            return replace(item, target=os.path.join(self.at, relative_path(name)), root=self.root or self.at)
+        except UnsafeName as error:
+            return item.refused(error)
+
+
+def unless_same(item: Item, encryption: ObjectEncryption) -> Item:
+    """Return the item, refused if its source and its target are equal, unless `encryption` has a key for new objects.
+
+    With such a key, it is skipped if the listing says that the object has that key already.
+    """
+    if item.source != item.target:
+        return item
+    if not encryption.encrypts:
+        return item.refused(TransferError("source and target are the same", "choose another target"))
+    return item.skipped("it has this key already") if item.object and encryption.is_of(item.object) else item
+
+
+def names_folder(target: str) -> bool:
+    """Return whether a target is a folder by its name or on disk; the cloud is not queried.
+
+    That is so for a bucket, for an address or path that ends with a slash, and for a folder that exists on disk.
+    """
+    if is_cloud(target):
+        name = Url.parse(target).name
+        return not name or name.endswith("/")
+    return target.endswith(("/", os.sep)) or os.path.isdir(target)
+
+
+def relative_path(name: str, *, windows: bool = sys.platform == "win32") -> str:
+    """Return the path, below the target folder, of the file for an object; its separators are those of this system.
+
+    `name` is the object's name below the source folder. UnsafeName if it leads elsewhere, has an empty part, or no file
+    can have it, on `windows` also for device names and other forbidden names.
+    """
+    segments = name.split("/")
+    for segment in segments:
+        fault = _fault(segment) or (_windows_fault(segment) if windows else None)
+        if fault is not None:
+            raise UnsafeName(f"no file below the target can have the name of the object {name!r}: {fault}", _CURE)
+    try:
+        name.encode()
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        raise UnsafeName(
+            f"no file can have the name of the object {name!r}: it cannot be written in {sys.getfilesystemencoding()}",
+            _CURE,
+        ) from None
+    return name.replace("/", os.sep)
+
+
+def object_name(path: str) -> str:
+    """Return the name of the object for a path that uses the separators of this system: it has slashes instead.
+
+    UnsafeName if it is empty, ".", ".." or not Unicode, has a line end, or has more than 1024 bytes.
+    """
+    name = path if os.sep == "/" else path.replace(os.sep, "/")
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise UnsafeName(
+            f"no object can have the name of the file {name!r}: it is not valid Unicode", "rename the file"
+        ) from None
+    if size > _LONGEST:
+        raise UnsafeName(f"no object can have a name of more than {_LONGEST} bytes: {name!r}", "rename the file")
+    if "\n" in name or "\r" in name:
+        raise UnsafeName(f"no object can have a name with a line end: {name!r}", "rename the file")
+    if name in {"", ".", ".."}:
+        raise UnsafeName(f"no object can have the name {name!r}", "name the target")
+    return name
+
+
+def _fault(segment: str) -> str | None:
+    if segment in {".", ".."}:
+        return f"its part {segment!r} leads to another folder"
+    if not segment:
+        return "it has an empty part, because it begins with a slash or has two in a row"
+    if "\0" in segment:
+        return "it has a zero character"
+    return None
+
+
+def _windows_fault(segment: str) -> str | None:
+    if segment.partition(".")[0].rstrip(" ").upper() in _DEVICES:
+        return f"{segment!r} is a device"
+    if segment[-1] in ". ":
+        return "a part of it ends with a dot or a space"
+    wrong = next((character for character in segment if character in _FORBIDDEN or character < " "), None)
+    return None if wrong is None else f"it has the character {wrong!r}"
+
+
+class Clashes:
+    """Refuses objects whose files would clash with those of earlier objects, in copies to a folder on disk.
+
+    Two clash if one name lies below the other, or if they differ only in case and the disk ignores it.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._nesting = Nesting()
+        self._seen: dict[str, str] | None = {} if is_case_blind(folder) else None
+
+    def checked(self, item: Item, name: str) -> Item:
+        """Return the item, refused if it clashes with an earlier one; `name` is its name below the folder.
+
+        Names must come in order. Only items that copy are checked.
+        """
+        if item.action is not Action.COPY:
+            return item
+        parent = self._nesting.parent(name)
+        if parent is not None:
+            return item.refused(f"{parent!r} is an object, too, and its file cannot be a folder as well")
+        other = name if self._seen is None else self._seen.setdefault(name.casefold(), name)
+        if other != name:
+            return item.refused(f"its file would be that of {other!r}: this disk ignores upper and lower case")
+        return item
+
+
+class Nesting:
+    """Finds objects whose names lie below another object, in a listing by name: a file cannot also be a folder."""
+
+    def __init__(self) -> None:
+        self._above: list[str] = []
+
+    def parent(self, name: str) -> str | None:
+        """Return the earlier name that this one lies below (`name` + "/"), None if there is none.
+
+        Call it with each name of the sorted listing. Of several such names, the outermost is returned. A name that ends
+        with "/" is never one.
+        """
+        while self._above and not name.startswith(self._above[-1]):
+            self._above.pop()
+        parent = next((above for above in self._above if name.startswith("/", len(above))), None)
+        if parent is None and not name.endswith("/"):
+            self._above.append(name)
+        return parent
+
+
+def is_case_blind(folder: str) -> bool:
+    """Return whether the disk of a folder ignores the case of names. The folder need not exist yet.
+
+    The nearest folder that exists is looked up in the other case. If its path has no letters, the system decides: True
+    for Windows and macOS.
+    """
+    path = os.path.abspath(folder)
+    while not os.path.exists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    other = path.swapcase()
+    if other == path:
+        return sys.platform in {"win32", "darwin"}
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False

@@ -1,0 +1,159 @@
+"""The files in local folders, in the order in which Cloud Storage lists names.
+
+Symbolic links to files are followed, and links to folders too unless they lead back to a folder above them.
+"""
+
+import asyncio
+import errno
+import os
+import stat
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from forbear_transfer.downloads.target import is_part
+from forbear_transfer.state import default_directory
+
+_BATCH = 500
+_DEEPEST = 520
+_STATES = "the states of transfers under way"
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file, or another entry that cannot be copied, found by `walk`; `size` is in bytes, `mtime` in epoch seconds.
+
+    `name` is its name below the folder that is walked, with slashes as separators on every system. A `problem` says why
+    it cannot be read; a `note` says why it is nothing that can be copied.
+    """
+
+    path: str
+    name: str
+    size: int = 0
+    mtime: float = 0.0
+    note: str = ""
+    problem: str = ""
+
+
+def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterator[Entry]:
+    """Yield an Entry for each file below a folder, in the order in which Cloud Storage lists names.
+
+    Without `recursive`, only the files directly in it count; without `follow`, links to folders are not followed.
+    Folders themselves are not yielded. A folder that cannot be read is an entry with a problem. A link to a folder that
+    is not followed is one with a note. So is the folder with the states of transfers, which are secret and short-lived:
+    its contents are left out.
+    """
+    try:
+        closed = [_identity(os.stat(folder))]
+    except OSError as error:
+        yield Entry(folder, "", problem=_text(error))
+        return
+    with suppress(OSError):
+        closed.append(_identity(os.stat(default_directory())))
+    yield from _walk(folder, "", closed, follow=follow, recursive=recursive)
+
+
+def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
+    if len(closed) > _DEEPEST:
+        yield Entry(
+            folder, prefix.removesuffix("/"), problem="it lies in more folders than the name of an object can have"
+        )
+        return
+    try:
+        with os.scandir(folder) as entries:  # names only: there may be a million
+            names = sorted(f"{entry.name}/" if _has_names(entry, closed, follow) else entry.name for entry in entries)
+    except OSError as error:
+        yield Entry(folder, prefix, problem=_text(error))
+        return
+    for slashed in names:
+        name = slashed.removesuffix("/")
+        path = os.path.join(folder, name)
+        try:
+            status = _stat(path)
+        except FileNotFoundError:  # removed meanwhile
+            continue
+        except OSError as error:
+            yield Entry(path, prefix + name, problem=_text(error))
+            continue
+        if not stat.S_ISDIR(status.st_mode):
+            yield Entry(path, prefix + name, status.st_size, status.st_mtime, _note(name, status))
+        elif recursive and not follow and os.path.islink(path):
+            yield Entry(path, prefix + name, note="a symbolic link to a folder")
+        elif recursive and _identity(status) in closed:
+            yield Entry(path, prefix + name, note=_why_closed(path, status))
+        elif recursive:
+            inside = [*closed, _identity(status)]
+            yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive)
+
+
+def _why_closed(path: str, status: os.stat_result) -> str:
+    """Return a text that says why a folder is not walked: a link leads into it from below, or it holds states."""
+    if os.path.islink(path):
+        return "a symbolic link to a folder that it lies in"
+    with suppress(OSError):
+        if os.path.samestat(status, os.stat(default_directory())):
+            return _STATES
+    return "a folder that it lies in, by a symbolic link"
+
+
+def _stat(path: str) -> os.stat_result:
+    """Return the os.stat_result of a path, through symbolic links; that of the link itself if it leads nowhere."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        if error.errno not in {errno.ENOENT, errno.ELOOP}:
+            raise
+        return os.lstat(path)
+
+
+def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: bool) -> bool:
+    """Return whether the contents of an entry will be listed; a folder that is left out counts as a file.
+
+    Left out are folders in `closed` (device and inode), and links to folders unless `follow` is set.
+    """
+    if not is_folder(entry) or (entry.is_symlink() and not follow):
+        return False
+    try:
+        return _identity(entry.stat()) not in closed
+    except OSError:
+        return False
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder, or a link to one; False if the system cannot tell."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _note(name: str, status: os.stat_result) -> str:
+    """Return a text that says why the file `name` is not copied, empty if it is.
+
+    Not copied are links to nothing, pipes, devices and the like, and parts of unfinished downloads.
+    """
+    if stat.S_ISLNK(status.st_mode):
+        return "a symbolic link to nothing"
+    if not stat.S_ISREG(status.st_mode):
+        return "neither a file nor a folder"
+    return "a part of an unfinished download" if is_part(name) else ""
+
+
+async def batched(values: Iterable[_T]) -> AsyncGenerator[_T]:
+    """Yield the values of a slow iterable one by one, and read it in other threads, 500 values at a time."""
+    iterator = iter(values)
+    while batch := await asyncio.to_thread(lambda: list(islice(iterator, _BATCH))):
+        for one in batch:
+            yield one
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _text(error: OSError) -> str:
+    return error.strerror or str(error)

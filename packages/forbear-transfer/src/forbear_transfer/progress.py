@@ -1,0 +1,196 @@
+"""The progress of transfers: events, and the object through which a running transfer sends them to one listener."""
+
+import asyncio
+import warnings
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from forbear.core.events import Event, Failed, Scheduled
+from forbear_transfer.errors import is_out_of_files
+from forbear_transfer.items import Item, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan has found `items` so far, of `size` bytes in all (None: unknown); `complete` once there are no more."""
+
+    items: int
+    size: int | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A worker has started an item.
+
+    Items that the plan skips or refuses, or that a manifest has as done, finish without a start.
+    """
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """The size of an item is known now, in bytes. It is sent only where the plan did not know the size.
+
+    `item` is None for an upload, download or copy that was called alone.
+    """
+
+    item: Item | None
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """`bytes` more bytes of an item are transferred; a negative number takes back bytes that must be sent again.
+
+    `item` is None for an upload, download or copy that was called alone.
+    """
+
+    item: Item | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """An attempt failed and will be repeated; `scheduled` has the failure and the delay before the next attempt.
+
+    `item` is None for listings, and for an upload, download or copy that was called alone.
+    """
+
+    item: Item | None
+    scheduled: Scheduled
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An item was done, was skipped or failed, as `outcome` says."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A warning about something that is no failure, such as that no state can be kept."""
+
+    text: str
+
+
+TransferEvent = Planned | Started | Sized | Moved | Retried | Finished | Warned
+"""An event of a transfer. `item` is None for listings, and for an upload, download or copy that was called alone."""
+
+Listener = Callable[[TransferEvent], object]
+"""A function that gets every event, in the event loop. It is called often and must return at once."""
+
+
+class Progress:
+    """Sends the events of a transfer to a listener; `item` is the one under way, and `retries` counts its retries.
+
+    `item` is None outside of items. With `warnings`, each warning is sent once, and its text is added to that set.
+    Without a listener, a warning becomes a RuntimeWarning, and everything else is dropped.
+    """
+
+    __slots__ = ("item", "on_event", "retries", "warnings")
+
+    def __init__(self, on_event: Listener | None = None, warnings: set[str] | None = None) -> None:
+        self.on_event = on_event
+        self.warnings = warnings
+        self.item: Item | None = None
+        self.retries = 0
+
+    def emit(self, event: TransferEvent) -> None:
+        """Call the listener with an event; do nothing without a listener."""
+        if self.on_event is not None:
+            self.on_event(event)
+
+    def start(self, item: Item) -> None:
+        """Make `item` the current one, set `retries` to 0, and send a Started event.
+
+        All events that follow are about this item.
+        """
+        self.item = item
+        self.retries = 0
+        self.emit(Started(item))
+
+    def sized(self, size: int) -> None:
+        """Send a Sized event with the size in bytes, unless the current item has a size from the plan."""
+        if self.item is None or self.item.size is None:
+            self.emit(Sized(self.item, size))
+
+    def moved(self, count: int) -> None:
+        """Send that `count` more bytes are transferred, or that as many must be sent again if `count` is negative."""
+        if self.on_event is not None:
+            self.on_event(Moved(self.item, count))
+
+    def retried(self, scheduled: Scheduled) -> None:
+        """Count a retry of the current item and send a Retried event."""
+        self.retries += 1
+        self.emit(Retried(self.item, scheduled))
+
+    def throttled(self) -> None:
+        """Do nothing when the server asks to slow down, or when no more files can be opened.
+
+        The progress of a worker overrides this and lowers the limit.
+        """
+
+    def warned(self, text: str) -> None:
+        """Send a Warned event, or issue a RuntimeWarning if there is no listener.
+
+        Do nothing if the set `warnings` has the text already.
+        """
+        if self.warnings is not None:
+            if text in self.warnings:
+                return
+            self.warnings.add(text)
+        if self.on_event is None:
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        else:
+            self.on_event(Warned(text))
+
+
+current_progress: ContextVar[Progress] = ContextVar("forbear_transfer_progress", default=Progress())  # noqa: B039
+"""The progress of the transfer that this task is working on."""
+
+
+@contextmanager
+def tracked(progress: Progress) -> Generator[None]:
+    """Make `progress` the current one of this context within the block, and restore the one before at its end."""
+    token = current_progress.set(progress)
+    try:
+        yield
+    finally:
+        current_progress.reset(token)
+
+
+def listening(on_event: Listener) -> AbstractContextManager[None]:
+    """Call `on_event` with every event of the `upload`, `download` and `copy` calls awaited within the block."""
+    return tracked(Progress(on_event))
+
+
+def forward(event: Event) -> None:
+    """Pass an event of a retried call on to the current progress, if it is a scheduled retry or a throttling failure.
+
+    A failure counts as throttling if the server asks to slow down, or if no more files can be opened. Other events are
+    ignored.
+    """
+    if isinstance(event, Scheduled):
+        current_progress.get().retried(event)
+    elif isinstance(event, Failed) and (event.verdict.throttled or is_out_of_files(event.error)):
+        current_progress.get().throttled()
+
+
+def warner() -> Callable[[str], object]:
+    """Return a function that sends a warning's text to the progress that is current now.
+
+    It may be called in any thread: the event loop that is running now sends the warning. It does nothing once that loop
+    is closed.
+    """
+    warned, loop = current_progress.get().warned, asyncio.get_running_loop()
+
+    def warn(text: str) -> None:
+        with suppress(RuntimeError):  # the loop may be closed already
+            loop.call_soon_threadsafe(warned, text)
+
+    return warn

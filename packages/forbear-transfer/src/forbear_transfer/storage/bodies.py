@@ -1,0 +1,208 @@
+"""Request bodies, and whole responses read within limits of size and time. Data of objects has no limit."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, cast
+
+from forbear.policy import Policy
+from forbear_transfer.errors import HttpError, Stalled, WrongResponse
+from forbear_transfer.wire.response import Response, WireError
+
+ANSWER = 1024 * 1024
+"""The largest response in bytes about one object, a session or a token. An object with all its metadata has 12 KiB."""
+
+LONGEST_TOKEN = 16 * 1024
+"""The longest token for the next page of a listing or the next call of a rewrite, in characters.
+
+It becomes part of a URL; most are no longer than 1 KiB.
+"""
+
+_LONGEST = 600.0
+"""Seconds that a response may take if the policy has no timeout; the default timeout is the same."""
+
+_LONGEST_MESSAGE = 64 * 1024
+_SPENT = "the body can be read only once"
+_CURE = "check the network and the server, or allow more time (`timeout` of the policy)"
+
+
+class RequestBody:
+    """`size` bytes of data, read anew for each attempt, with a few more before (`opening`) and after (`ending`).
+
+    `moved` is called with the number of bytes of data that were sent, and with a negative number if they must be sent
+    again; `moved_bytes` is their sum. A body that is not `repeatable` is sent again only by the transfer itself.
+    `failed` says that the data could not be read. `sent` is called when everything is written.
+    """
+
+    once = False
+
+    def __init__(
+        self,
+        pieces: Callable[[], Iterable[bytes]],
+        size: int,
+        moved: Callable[[int], None],
+        opening: bytes = b"",
+        ending: bytes = b"",
+        *,
+        repeatable: bool = True,
+    ) -> None:
+        self.moved_bytes = 0
+        self.failed = False
+        self.sent: Callable[[], object] = _nothing
+        self._pieces = pieces
+        self._size = len(opening) + size + len(ending)
+        self._moved = moved
+        self._opening = opening
+        self._ending = ending
+        self._repeatable = repeatable
+
+    def __len__(self) -> int:
+        return self._size
+
+    def why_not_again(self) -> str | None:
+        """Return the reason why the body cannot be sent again, None if it can.
+
+        It cannot if it is not `repeatable`, or if its data could not be read.
+        """
+        return None if self._repeatable and not self.failed else _SPENT
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body from its start; bytes that an earlier attempt has moved are taken back first.
+
+        A piece counts as moved when the next one is requested.
+        """
+        before, self.moved_bytes = self.moved_bytes, 0
+        self._moved(-before)
+        if self._opening:
+            yield self._opening
+        for piece in self._read():
+            yield piece
+            self.moved_bytes += len(piece)
+            self._moved(len(piece))
+        if self._ending:
+            yield self._ending
+        self.sent()
+
+    def _read(self) -> Iterator[bytes]:
+        try:
+            yield from self._pieces()
+        except Exception:
+            self.failed = True
+            raise
+
+
+def _nothing() -> None:
+    """Do nothing: the default callback of a body."""
+
+
+def seconds_of(policy: Policy) -> float:
+    """Return the seconds within which a whole response must arrive after its request was sent.
+
+    That is the smaller one of the policy's attempt timeout and timeout, or 600 if it has neither.
+    """
+    limits = [limit for limit in (policy.attempt_timeout, policy.limits.timeout) if limit is not None]
+    return min(limits, default=_LONGEST)
+
+
+class Deadline:
+    """The time by which a whole response must be there: `seconds` after now, or after `body` was sent.
+
+    The latter holds for a RequestBody only: each of its pieces has the stall timeout instead. A Deadline is a context
+    manager whose block ends with Stalled at that time.
+    """
+
+    __slots__ = ("_at", "_seconds", "_timer")
+
+    def __init__(self, seconds: float, body: object = None) -> None:
+        self._seconds = seconds
+        self._timer: asyncio.Timeout | None = None
+        self._at: float | None = None
+        if isinstance(body, RequestBody):
+            body.sent = self.begin
+        else:
+            self.begin()
+
+    def begin(self) -> None:
+        """Count from now on, unless the count has begun."""
+        if self._at is not None:
+            return
+        self._at = asyncio.get_running_loop().time() + self._seconds
+        if self._timer is not None:
+            with suppress(RuntimeError):  # the response came before the whole body was sent
+                self._timer.reschedule(self._at)
+
+    async def __aenter__(self) -> None:
+        """Start a block that is interrupted at the deadline, even while bytes arrive; it then ends with Stalled."""
+        self._timer = asyncio.timeout_at(self._at)
+        await self._timer.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        timer, self._timer = self._timer, None
+        if timer is None:
+            return
+        try:
+            await timer.__aexit__(kind, error, trace)
+        except TimeoutError as late:  # from the timer; it does not change errors of the block
+            raise Stalled(f"the server's response did not arrive within {self._seconds:g} s", _CURE) from late
+
+
+async def read_whole(response: Response, most: int, deadline: Deadline) -> bytes:
+    """Read and return the whole body of a response, and close the response.
+
+    Raise WrongResponse if the body exceeds `most` bytes, and Stalled if it takes too long.
+    """
+    deadline.begin()
+    try:
+        async with deadline:
+            body = await response.read(most)
+        if len(body) > most:
+            raise WrongResponse(f"the server's response goes on after {most} bytes: no valid one is as long")
+    finally:
+        response.close()
+    return body
+
+
+@dataclass(frozen=True, slots=True)
+class WholeResponse:
+    """A response whose whole body was read; `headers` ignores the case of names."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """Return the JSON object in the body; WrongResponse if the body is no JSON, or another value than an object."""
+        try:
+            value = json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise WrongResponse(f"the server's response is not JSON: {self.body[:80]!r}") from error
+        if not isinstance(value, dict):
+            raise WrongResponse(f"the server's response is not JSON with fields: {self.body[:80]!r}")
+        return cast("dict[str, Any]", value)
+
+
+async def http_error(what: str, response: Response, seconds: float) -> HttpError:
+    """Return an HttpError for a response with a status from 300 on; `what` names the request in it.
+
+    It has the server's message if the body has one and arrives within `seconds`.
+    """
+    body = b""
+    with suppress(WireError, Stalled, WrongResponse):
+        body = await read_whole(response, _LONGEST_MESSAGE, Deadline(seconds))
+    message, cause = _message(body)
+    return HttpError(what, response.status, message, response.headers, cause)
+
+
+def _message(body: bytes) -> tuple[str, str]:
+    """Return the message in the body of an error, and the word for the reason; "" for one that it does not have."""
+    message = cause = ""
+    with suppress(ValueError, RecursionError, LookupError, TypeError):
+        error = json.loads(body)["error"]
+        message = str(error["message"])
+        cause = str(error["errors"][0]["reason"])
+    return message, cause

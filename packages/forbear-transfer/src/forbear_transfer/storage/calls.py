@@ -1,0 +1,180 @@
+"""Retries of the storage client: of one request, and of transfers that continue and make progress."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from forbear.core.report import RequestIds, text_of
+from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
+from forbear.exchange.http.adrive import drive
+from forbear.exchange.http.call import HttpCall
+from forbear.exchange.http.options import HttpOptions
+from forbear.exchange.http.send import Body as HttpBody
+from forbear.exchange.http.send import Fixed, Send
+from forbear.http.request_ids import request_ids
+from forbear.policy import Policy
+from forbear.run.budget import granted
+from forbear.run.runtime import current
+from forbear.run.spending import Spending, admit, succeeded
+from forbear.run.state import Run
+from forbear.run.switch import is_off
+from forbear_transfer.errors import HttpError, Stalled
+from forbear_transfer.storage.bodies import Deadline, RequestBody, read_whole
+from forbear_transfer.wire.pool import split
+from forbear_transfer.wire.response import Response, WireError
+
+Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
+"""A function that sends the request once, with additional headers, within a deadline."""
+
+
+class StorageCall(HttpCall):
+    """One request through its attempts; `body` is the whole body of a successful response (below 300).
+
+    `content` is the body of the request. Each response must arrive within `seconds`, and may have `most` bytes.
+    """
+
+    awaits = True
+
+    def __init__(
+        self,
+        settings: HttpOptions,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        content: bytes | RequestBody,
+        attempt: Attempt,
+        *,
+        seconds: float,
+        most: int,
+    ) -> None:
+        self.body = b""
+        self._names = {name.lower(): value for name, value in headers.items()}
+        self._content = content
+        self._attempt = attempt
+        self._seconds = seconds
+        self._most = most
+        self._deadline = Deadline(seconds)
+        self._server, self._path = split(url)
+        super().__init__(settings, method, plain=isinstance(content, bytes))
+
+    def _target(self) -> tuple[str, str]:
+        return self._server.host, self._path
+
+    def _scheme_and_port(self) -> tuple[str, int | None]:
+        return self._server.scheme, self._server.port
+
+    def _headers(self) -> Mapping[str, str]:
+        return self._names
+
+    def _read_body(self) -> HttpBody:
+        return Fixed(self._content) if isinstance(self._content, bytes) else self._content
+
+    async def run(self) -> Response:
+        """Send the request as often as its safety and the policy allow, and return the last response.
+
+        If retries are turned off, send it once.
+        """
+        if not is_off():
+            return await drive(self)
+        response = await self.first()
+        if self.is_read_at_once(response):
+            await self.settle(response)
+        return response
+
+    async def first(self) -> Response:
+        """Make the first attempt, and return its response."""
+        self._deadline = Deadline(self._seconds, self._content)
+        return await self._attempt({}, self._deadline)
+
+    async def send(self, send: Send, limit: float | None) -> Response:
+        """Make another attempt, with the headers that mark the attempts as one request, and return its response."""
+        self._deadline = Deadline(self._seconds, self._content)
+        return await self._attempt({**dict(filter(None, [self._token])), **send.headers}, self._deadline)
+
+    async def shown(self, response: Response) -> Response:
+        """Return the response: `on_result` sees its status and headers."""
+        return response
+
+    def status(self, response: Response) -> int:
+        """Return the status of a response."""
+        return response.status
+
+    def is_read_at_once(self, response: Response) -> bool:
+        """Return whether the whole response is read at once: if its status is below 300. Errors are read later."""
+        return response.status < 300
+
+    async def settle(self, response: Response) -> None:
+        """Read the whole body of a response and keep it as `body`."""
+        self.body = await read_whole(response, self._most, self._deadline)
+
+    async def close(self, response: Response) -> None:
+        """Close a response at once, without reading it."""
+        response.close()
+
+    def verdict(self, error: Exception) -> Verdict:
+        """Return the verdict on an error of an attempt, as the function `verdict` does."""
+        return verdict(error)
+
+
+def verdict(error: Exception) -> Verdict:
+    """Return the verdict on an error of one attempt: that of a WireError, TRANSIENT for Stalled, else PERMANENT."""
+    if isinstance(error, WireError):
+        return error.verdict
+    return TRANSIENT if isinstance(error, Stalled) else PERMANENT
+
+
+class Sent(NamedTuple):
+    """The subject of a transfer's reports: the HTTP method, and the object ("gs://bucket/name") as `resource`."""
+
+    method: str
+    resource: str
+
+
+class Retries:
+    """The retries of a transfer that continues where it stopped; each progress resets the limits of the policy.
+
+    `operation` is the name of the operation in reports, and `sent` says there what is sent. A PUT is part of a
+    resumable upload.
+    """
+
+    def __init__(self, policy: Policy, operation: str, sent: Sent) -> None:
+        self._policy = policy
+        self._operation = operation
+        self._sent = sent
+        self._run: Run | None = None
+        self._spending = None if policy.budget is None else Spending(policy.budget)
+        self._is_counted = False
+
+    def begin(self) -> None:
+        """Count the attempt that begins now in the policy's budget, unless it is a retry, which is counted already.
+
+        Raises Throttled, with a report, if the budget refuses it.
+        """
+        if self._spending is not None and not self._is_counted:
+            self._is_counted = True
+            admit(self._spending, current.get(), self._begun)
+
+    def progressed(self) -> None:
+        """Reset the retries: the next failure counts as the first one. The policy's budget gets its deposit."""
+        run, self._run = self._run, None
+        self._is_counted = False
+        succeeded(run, self._policy, self._spending)
+
+    async def after(self, error: Exception, verdict: Verdict) -> None:
+        """Wait before the next attempt as the policy says; raise `error`, with a report, if no retry is left."""
+        runtime = current.get()
+        self._run = run = self._run or self._begun()
+        status: int | None = None
+        ids: RequestIds = ()
+        if isinstance(error, HttpError):
+            status, ids = error.status, request_ids(error.headers, resumable=self._sent.method == "PUT")
+        name, text, details = type(error).__qualname__, text_of(error), (runtime.now(), status, ids)
+        delay = await granted(run.after(verdict, error, name, text, repeatable=True, details=details))
+        if delay is None:
+            raise error
+        self._is_counted = True
+        await runtime.asleep(delay)
+
+    def _begun(self) -> Run:
+        runtime, spending = current.get(), self._spending
+        started = runtime.monotonic()
+        return Run(self._policy, self._operation, runtime, started, awaits=True, subject=self._sent, spending=spending)

@@ -1,0 +1,373 @@
+"""One HTTP/1.1 connection, which sends one request at a time and reads its response. The pool opens it."""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable, Iterator
+from types import coroutine
+from typing import Protocol, cast
+
+try:
+    import httptools
+except ModuleNotFoundError as error:
+    text = 'forbear_transfer needs httptools; install it with: pip install "forbear[transfer]"'
+    raise ModuleNotFoundError(text, name="httptools") from error
+
+from forbear.run.runtime import current
+from forbear_transfer.errors import Stalled
+from forbear_transfer.wire.rate import RateLimit
+from forbear_transfer.wire.response import BadResponse, Broken, Response
+
+_LONGEST_HEAD = 64 * 1024
+"""The largest head of a response in bytes: status line and headers, those of interim responses included. It also limits
+chunk extensions and trailers. The service sends some 2 KiB."""
+
+_NO_BODY = {204, 304}
+
+
+class Payload(Protocol):
+    """The body of a request, which is read piece by piece as the server takes it."""
+
+    def __len__(self) -> int:
+        """Return the size of the body in bytes."""
+        ...
+
+    def pieces(self) -> Iterable[bytes]:
+        """Return the pieces of the body, from its start on.
+
+        Each is requested from the iterator when the connection has taken the one before.
+        """
+        ...
+
+
+def _sliced(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """Yield the bytes of pieces, at most `most` at a time."""
+    for piece in pieces:
+        for start in range(0, len(piece), most):
+            yield piece[start : start + most]
+
+
+@coroutine
+def _turn() -> Generator[None, None, None]:
+    """Give control back to the event loop once, so that other tasks can run."""
+    yield
+
+
+class Connection(asyncio.Protocol):
+    """A connection and the request that is running on it.
+
+    `freed` is called with this connection when a request has succeeded or failed; `is_open` then says whether another
+    may follow. A peer has stalled if it moves no byte for `stall_timeout` seconds while a task waits for it. That is
+    noticed after twice the time at the latest, and ends the request with Stalled. `rate` limits the bytes of bodies per
+    second, None for no limit. `transport` is the transport below,
+    or one with TLS over it.
+    """
+
+    def __init__(
+        self, stall_timeout: float, freed: Callable[["Connection"], None], rate: RateLimit | None = None
+    ) -> None:
+        self.is_open = False
+        self._rate = rate
+        self.idle_since = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._stall_timeout = stall_timeout
+        self._freed = freed
+        self.transport: asyncio.Transport
+        self._parser: httptools.HttpResponseParser | None = None
+        self._response: Response | None = None
+        self._headers: dict[str, str] = {}
+        self._overhead = 0
+        self._left: int | None = None
+        self._keeps_alive = False
+        self._busy = False
+        self._sending = False
+        self._is_tunnel = False
+        self._full = False
+        self._came: asyncio.Future[Response] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+        self._otherwise = ""
+        self._unsent = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def request(self, head: bytes, body: "bytes | Payload | None") -> Response:
+        """Send a request, its `head` and its `body`, and return the response once its headers have arrived.
+
+        A response that arrives before the whole body is sent ends the sending, and closes the connection after it.
+        WireError or Stalled if no response arrives; ValueError if the body has another size than its length says.
+        """
+        self._busy, self._response = True, None
+        self._left, self._overhead, self._headers = None, 0, {}
+        self._parser = httptools.HttpResponseParser(self)
+        came: asyncio.Future[Response] = self._loop.create_future()
+        self._came = came
+        try:
+            if self._rate is not None and isinstance(body, bytes):
+                await self.pace(len(body))
+            if body is None or isinstance(body, bytes):
+                self.transport.write(head + body if body else head)
+            else:
+                await self._send(head, body, came)
+            if not came.done():
+                self.expect("has not answered")  # interim responses do not extend the time
+            return await came
+        except BaseException:
+            if self._came is came:  # otherwise the request has ended, and the connection may serve another one
+                self.abort()
+            if came.done() and not came.cancelled():
+                came.exception()  # mark it as retrieved
+            raise
+
+    async def tunnel(self, head: bytes) -> int:
+        """Send `head`, a CONNECT request for a tunnel, to a proxy, and return the status of its response.
+
+        After a response, of any status, the connection stays open, and `freed` is not called.
+        """
+        self._is_tunnel = True
+        response = await self.request(head, None)
+        self._busy = self._is_tunnel = False
+        return response.status
+
+    async def _send(self, head: bytes, body: Payload, came: "asyncio.Future[Response]") -> None:
+        self._sending = True
+        self.transport.write(head)
+        left = len(body)
+        for piece in body.pieces() if self._rate is None else _sliced(body.pieces(), self._rate.step):
+            if self._rate is not None:
+                await self.pace(len(piece))
+                if came.done():
+                    return
+            left -= len(piece)
+            if left < 0:  # the server would read the rest as another request
+                raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got more")
+            self.transport.write(piece)
+            if self._full and not came.done():
+                self.expect("took no byte")
+                self._drained = self._loop.create_future()
+                await asyncio.wait((came, self._drained), return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await _turn()  # a fast server would block all other tasks
+            if came.done():
+                return
+        if left:
+            raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got {left} fewer")
+        self._sending = False
+
+    async def pace(self, count: int, *, received: bool = False) -> None:
+        """Wait until `count` more bytes, sent or `received`, are within the limit of the rate, if there is one.
+
+        The peer does not stall meanwhile.
+        """
+        delay = 0.0 if self._rate is None else self._rate.delay(count, received=received)
+        if delay > 0:
+            self._deadline = max(self._deadline, self._loop.time() + delay + self._stall_timeout)
+            await current.get().asleep(delay)
+
+    def expect(self, otherwise: str) -> None:
+        """Start the stall timeout anew; if the peer moves no byte in it, the request fails with Stalled.
+
+        `otherwise` describes that failure, such as "took no byte".
+        """
+        self._deadline = self._loop.time() + self._stall_timeout
+        self._otherwise = otherwise
+        self._unsent = self.transport.get_write_buffer_size()
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._check)
+
+    def abort(self) -> None:
+        """Close the connection at once, and drop unsent bytes.
+
+        A running request, or the reader of its response, raises Broken.
+        """
+        self._fail(Broken("the connection was closed before the whole response arrived"))
+
+    # Callbacks of the event loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport, and mark the connection as open."""
+        self.transport = cast("asyncio.Transport", transport)
+        self.is_open = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Mark the connection as closed, and end a running request, with Broken unless its response is complete now.
+
+        `exc` is the reason, None if the connection was closed without an error. Also stop the stall timeout.
+        """
+        self.is_open = False
+        self._ended_by_peer(exc)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def eof_received(self) -> bool:
+        """Mark the connection as closed, and end a running request, since the peer sends no more.
+
+        The request fails with Broken, unless its response is complete now. The result, False, lets the transport close.
+        """
+        self.is_open = False
+        self._ended_by_peer(None)
+        return False
+
+    def pause_writing(self) -> None:
+        """Note that the transport's buffer is full: the sending of a body waits after the next piece."""
+        self._full = True
+
+    def resume_writing(self) -> None:
+        """Let the sending of a body continue, since the peer has taken enough."""
+        self._full = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the head of a response; pass on the bytes of a body whose length is known without parsing them.
+
+        Close the connection if no request is running. The request fails with BadResponse if the bytes are not HTTP/1.1,
+        or if the head or the framing of the body is longer than 64 KiB.
+        """
+        if not self._busy:  # no request is under way
+            self.abort()
+            return
+        if self._response is not None and self._left is not None:
+            self._take(data)
+        elif self._parser is not None:
+            self._overhead += len(data)
+            try:
+                self._parser.feed_data(data)
+            except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+                self._fail(BadResponse(f"the server's response is not HTTP/1.1: {type(error).__name__}: {error}"))
+            else:
+                if self._overhead > _LONGEST_HEAD:
+                    part = "the head" if self._response is None else "the framing of the body"
+                    self._fail(BadResponse(f"{part} of the response is longer than {_LONGEST_HEAD // 1024} KiB"))
+
+    # Callbacks of the parser.
+
+    def on_message_begin(self) -> None:
+        """Close the connection if a second response follows the first: it belongs to no request."""
+        if self._response is not None:
+            self.abort()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; join repeated ones by commas. Ignore trailers, since the head was acted upon already."""
+        if self._response is not None:
+            return
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        before = self._headers.get(key)
+        self._headers[key] = text if before is None else f"{before}, {text}"
+
+    def on_headers_complete(self) -> None:
+        """Make the response and hand it to the waiting request; drop the head of an interim response (1xx)."""
+        parser = self._parser
+        if parser is None:  # the head belongs to a second response
+            return
+        status = parser.get_status_code()
+        if status < 200:
+            self._headers = {}
+            return
+        self._keeps_alive = parser.should_keep_alive()
+        response = self._response = Response(status, self._headers, self)
+        length = self._headers.get("content-length")
+        if "transfer-encoding" in self._headers:
+            self._keeps_alive = self._keeps_alive and length is None  # with both, the peer may see another end
+        elif length is not None and status not in _NO_BODY:
+            self._left = int(length)  # llhttp refuses other texts, and numbers above 64 bits
+        self._overhead = 0
+        if self._came is not None and not self._came.done():
+            self._came.set_result(response)
+
+    def on_body(self, body: bytes) -> None:
+        """Pass on a part of a body that came with the head, in chunks, or without a known length."""
+        self._overhead = 0
+        if self._response is not None and self._busy:
+            self._response.feed(body)
+            if self._left is not None:
+                self._left -= len(body)
+
+    def on_message_complete(self) -> None:
+        """End the request, since its response is complete; do nothing for an interim response (1xx)."""
+        if self._response is not None:
+            self._finish()
+
+    def _take(self, data: bytes) -> None:
+        """Pass on a part of a body of known length, and end the request at its end.
+
+        Bytes beyond the end are dropped, and the connection is not used again.
+        """
+        response, left = self._response, self._left
+        assert response is not None and left is not None  # noqa: S101, PT018
+        if len(data) > left:  # the rest belongs to no request
+            self._keeps_alive = False
+            data = data[:left]
+        response.feed(data)
+        self._left = left - len(data)
+        if not self._left:
+            self._finish()
+
+    def _finish(self) -> None:
+        """End the request, since its whole response has arrived; do nothing for the response of a proxy to CONNECT.
+
+        The connection is closed if the body was not fully sent, or if the response does not keep the connection alive.
+        """
+        response = self._response
+        if response is None or response.ended or self._is_tunnel:
+            return
+        response.end()
+        if self._sending or not self._keeps_alive:
+            self.is_open = False
+            self.transport.abort()
+        self._end()
+
+    def _ended_by_peer(self, error: Exception | None) -> None:
+        """End the running request, if there is one, since the peer has closed the connection.
+
+        A response without a known length and without chunks is complete now, unless there was an `error`. Any other
+        request fails with Broken.
+        """
+        response = self._response
+        until_end = response is not None and self._left is None and "transfer-encoding" not in response.headers
+        if response is not None and until_end and error is None:
+            self._finish()
+        elif self._busy:
+            broken = Broken(f"the server closed the connection {self._progress()}")
+            broken.__cause__ = error
+            self._fail(broken)
+
+    def _progress(self) -> str:
+        """Return a text that says how much of the response had arrived, for messages."""
+        if self._response is None:
+            return "without a response"
+        if self._left is None:
+            return "in the middle of its response"
+        length = int(self._headers["content-length"])
+        return f"after {length - self._left} of {length} bytes of its response"
+
+    def _fail(self, error: Exception) -> None:
+        """Close the connection at once; a running request, or the reader of its response, raises `error`."""
+        self.is_open = False
+        self.transport.abort()
+        if self._busy and self._response is not None:
+            self._response.fail(error)
+        elif self._came is not None and not self._came.done():
+            self._came.set_exception(error)
+        self._end()
+
+    def _end(self) -> None:
+        self._parser = self._came = self._drained = None
+        if self._busy:
+            self._busy = self._sending = False
+            self.idle_since = self._loop.time()
+            self._freed(self)
+
+    def _check(self) -> None:
+        """Fail the request with Stalled if the peer has moved no byte for the stall timeout while a task waits for it.
+
+        A timer calls it once per stall timeout, however often a task waits.
+        """
+        self._timer = None
+        if not self._busy or (self._response is not None and not self._response.is_awaited):
+            return
+        unsent = self.transport.get_write_buffer_size()
+        if unsent < self._unsent:  # bytes are still sent, if slowly
+            self.expect(self._otherwise)
+        elif self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._check)
+        else:
+            self._fail(Stalled(f"the server {self._otherwise} for {self._stall_timeout:g} s"))

@@ -1,0 +1,305 @@
+"""A pool of connections to the origins of requests, direct or through a proxy, kept open for the next requests."""
+
+import asyncio
+import base64
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from forbear.core.redact import HiddenBytes, HiddenText, without_user
+from forbear.core.verdict import PERMANENT
+from forbear_transfer.errors import Stalled
+from forbear_transfer.wire.connection import Connection, Payload
+from forbear_transfer.wire.rate import RateLimit
+from forbear_transfer.wire.response import NotConnected, ProxyFailed, ProxyRefused, Response, Untrusted, WireError
+
+CONNECT_TIMEOUT = 30.0
+"""Seconds for opening a connection, including the TLS handshake and the proxy's tunnel."""
+
+_IDLE = 15.0
+"""Seconds after which an idle connection is not reused: the server may be about to close it."""
+
+_STAGGER = 0.25
+"""Seconds after which the next address of a host is tried in parallel (RFC 8305)."""
+
+_WRITE_AHEAD = 256 * 1024
+_NO_SUCH_NAME = {socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)}
+_GOOGLE = ".googleapis.com"
+_WRONG_NAME = "check the name of the host: `endpoint` or STORAGE_EMULATOR_HOST selects the service"
+_CLOSED = "the pool of connections is closed: `async with Storage() as storage:` around all that uses it"
+PORTS = {"http": 80, "https": 443}
+
+
+class Origin(NamedTuple):
+    """The origin of a request: `scheme` (http or https), host and port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def netloc(self) -> str:
+        """The host (an IPv6 address in brackets), with ":port" unless that is the default port of the scheme."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+class Pool:
+    """Sends requests, at most `limit` at a time; the others wait. No two share a connection at the same time.
+
+    A request counts until its response is read or closed. A connection is kept open for the next request to its origin.
+    `headers` are added to every request. `proxy` is the URL of a proxy for all requests, None for direct connections.
+    `stall_timeout` is in seconds. `rate` limits the bytes per second of all bodies together.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        stall_timeout: float,
+        headers: Mapping[str, str],
+        proxy: str | None = None,
+        rate: RateLimit | None = None,
+    ) -> None:
+        self.closed = False
+        self._stall_timeout = stall_timeout
+        self._headers = dict(headers)
+        self._rate = rate
+        self._proxy = None if proxy is None else _proxy(proxy)
+        self._proxy_headers = {} if proxy is None else _authorization(proxy)
+        self._slots = asyncio.Semaphore(limit)
+        self._idle: dict[Origin, list[Connection]] = {}
+        self._open: dict[Connection, Origin] = {}
+        self._tls: ssl.SSLContext | None = None
+        self._reached: set[Origin] = set()
+
+    async def request(
+        self, method: str, url: str, headers: Mapping[str, str], body: "bytes | Payload | None" = None
+    ) -> Response:
+        """Send a request once, and return its response once the headers have arrived. `method` must not be HEAD.
+
+        Raises NotConnected if no byte of the request was sent; a subclass says that the certificate is not valid or the
+        proxy refuses. Raises another WireError, or Stalled, if its outcome is unknown. Errors of reading `body` are
+        raised unchanged. RuntimeError once the pool is closed; ValueError for a wrong URL or header.
+        """
+        origin, target = split(url)
+        head = self._head(method, origin, target, headers, body)
+        await self._slots.acquire()
+        try:
+            connection = self._reuse(origin) or await self._connect(origin)
+        except BaseException:
+            self._slots.release()
+            raise
+        return await connection.request(head, body)  # it calls `_freed` at the end, which releases the slot
+
+    async def close(self) -> None:
+        """Close all connections; running requests raise Broken, and later ones RuntimeError."""
+        self.closed = True
+        for connection in list(self._open):
+            connection.abort()
+        self._open.clear()
+        self._idle.clear()
+        await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, in which it closes the sockets
+
+    def _head(
+        self, method: str, origin: Origin, target: str, headers: Mapping[str, str], body: "bytes | Payload | None"
+    ) -> bytes:
+        fields = {**self._headers, **headers}
+        if self._proxy is not None and origin.scheme == "http":
+            target = HiddenText(f"http://{origin.netloc}{target}")
+            fields.update(self._proxy_headers)
+        if body is not None or method not in {"GET", "DELETE"}:
+            fields["Content-Length"] = str(len(body) if body is not None else 0)
+        return _head_bytes(method, target, origin.netloc, fields)
+
+    def _reuse(self, origin: Origin) -> Connection | None:
+        """Take an open connection to an origin that was idle for less than 15 seconds; None if there is none.
+
+        Older or closed ones that it meets are closed and forgotten.
+        """
+        kept = self._idle.get(origin)
+        oldest = asyncio.get_running_loop().time() - _IDLE
+        while kept:
+            connection = kept.pop()
+            if connection.is_open and connection.idle_since > oldest:
+                return connection
+            connection.abort()
+            self._open.pop(connection, None)
+        return None
+
+    async def _connect(self, origin: Origin) -> Connection:
+        """Open a connection to an origin, through the proxy if there is one, and return it.
+
+        NotConnected if that fails or takes over 30 seconds, its subclasses for a certificate that is not valid and for
+        a proxy that refuses or cannot be reached. RuntimeError if the pool is closed.
+        """
+        if self.closed:
+            raise RuntimeError(_CLOSED)
+        at = self._proxy or origin
+        connection = None
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                connection = await self._open_to(at)
+                if at is not origin and origin.scheme == "https":
+                    await self._tunnel(connection, at, origin)
+            if self.closed:  # closed in the meantime
+                raise RuntimeError(_CLOSED)
+        except BaseException as error:
+            if connection is not None:
+                connection.abort()
+            if isinstance(error, ssl.SSLCertVerificationError):
+                owner = at if connection is None else origin  # a proxy may have a certificate as well
+                raise Untrusted(f"the certificate of {owner.netloc} is not valid: {error.verify_message}") from error
+            failure, peer = (NotConnected, origin.netloc)
+            if at is not origin:
+                through = f"the proxy {at.netloc}"
+                failure, peer = ProxyFailed, through if connection is None else f"{peer} through {through}"
+            if isinstance(error, TimeoutError):
+                raise failure(f"no connection to {peer} within {CONNECT_TIMEOUT:g} s") from error
+            if isinstance(error, OSError):
+                raised = failure(f"cannot connect to {peer}: {_why(error)}")
+                if self._is_wrong_name(at, error):
+                    raised.verdict = PERMANENT
+                    raised.hint = raised.hint if isinstance(raised, ProxyFailed) else _WRONG_NAME
+                raise raised from error
+            raise
+        self._open[connection] = origin
+        self._reached.add(at)
+        return connection
+
+    def _is_wrong_name(self, at: Origin, error: OSError) -> bool:
+        """Return whether an error of connecting says that no host of this name exists, so that a retry is useless.
+
+        A name that led to a server before may come back, and so may a host of Google: a machine that is offline can
+        have the same error.
+        """
+        unknown = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_NAME
+        return unknown and at not in self._reached and not at.host.endswith(_GOOGLE)
+
+    async def _open_to(self, at: Origin) -> Connection:
+        loop = asyncio.get_running_loop()
+        context, name = (self._context(), at.host) if at.scheme == "https" else (None, None)
+        transport, connection = await loop.create_connection(
+            lambda: Connection(self._stall_timeout, self._freed, self._rate),
+            at.host,
+            at.port,
+            ssl=context,
+            server_hostname=name,
+            happy_eyeballs_delay=None if _is_address(at.host) else _STAGGER,
+        )
+        transport.set_write_buffer_limits(_WRITE_AHEAD)
+        return connection
+
+    async def _tunnel(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
+        """Ask the proxy for a tunnel to the origin, and start TLS through it.
+
+        ProxyFailed if the proxy does not respond, ProxyRefused if its status is not 2xx. Errors of TLS are raised
+        unchanged.
+        """
+        host = f"[{origin.host}]" if ":" in origin.host else origin.host
+        target = f"{host}:{origin.port}"
+        try:
+            status = await connection.tunnel(_head_bytes("CONNECT", target, target, self._proxy_headers))
+        except (WireError, Stalled) as error:
+            raise ProxyFailed(f"the proxy {proxy.netloc} opened no tunnel: {error}") from error
+        if not 200 <= status < 300:
+            raise ProxyRefused(proxy.netloc, status)
+        transport = await asyncio.get_running_loop().start_tls(
+            connection.transport, connection, self._context(), server_hostname=origin.host
+        )
+        if transport is None:
+            raise ConnectionResetError("the connection was closed during the TLS handshake")
+        transport.set_write_buffer_limits(_WRITE_AHEAD)
+        connection.transport = transport
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:  # creating it reads all certificates of the machine
+            self._tls = ssl.create_default_context()
+            self._tls.hostname_checks_common_name = False  # only a subjectAltName names a host (RFC 9525)
+            self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
+
+    def _freed(self, connection: Connection) -> None:
+        origin = self._open.get(connection)
+        if origin is None:  # the request was the CONNECT to a proxy
+            return
+        self._slots.release()
+        if connection.is_open and not self.closed:
+            self._idle.setdefault(origin, []).append(connection)
+        else:
+            self._open.pop(connection)
+
+
+def _proxy(url: str) -> Origin:
+    """Return the origin of a proxy from its URL; ValueError unless it is http or https, with a host and a valid port.
+
+    The text of the ValueError leaves out the URL's user and password.
+    """
+    try:
+        return split(url)[0]
+    except ValueError:
+        raise ValueError(
+            f"`proxy` must be an http:// or https:// URL with a host and a valid port, got {without_user(url)}; "
+            "look at HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment"
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def _origin(scheme: str, netloc: str) -> Origin:
+    parts = urlsplit(f"{scheme}://{netloc}")
+    if scheme not in PORTS or not parts.hostname:
+        raise ValueError(f"`url` must begin with http:// or https:// and a host, got {scheme}://{netloc}")
+    return Origin(scheme, parts.hostname, parts.port or PORTS[scheme])
+
+
+def split(url: str) -> tuple[Origin, str]:
+    """Return the origin of a URL, and its path and query unchanged ("/" if there is no path).
+
+    ValueError unless it begins with http:// or https://, a host and, if given, a valid port.
+    """
+    scheme, _, rest = url.partition("://")
+    slash = rest.find("/")
+    netloc, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
+    return _origin(scheme.lower(), netloc), HiddenText(target)
+
+
+def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of an HTTP/1.1 request as bytes, with the Host header and the empty line at its end.
+
+    ValueError if a header or the target holds a line end, or the target a space.
+    """
+    lines = [HiddenText(f"{method} {target} HTTP/1.1"), f"Host: {host}"]
+    lines += [HiddenText(f"{name}: {value}") for name, value in headers.items()]
+    text = HiddenText("\r\n".join(lines))
+    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or " " in target:
+        raise ValueError(f"`headers` must hold no line end, `url` no line end or space, got one in {method} {host}")
+    return HiddenBytes(f"{text}\r\n\r\n".encode("latin-1"))
+
+
+def _why(error: OSError) -> str:
+    """Return the text for an error of connecting: the system's for its errno, else the error's own.
+
+    asyncio replaces the system's text by one with addresses.
+    """
+    known = error.errno if isinstance(error.errno, int) and not isinstance(error, socket.gaierror | ssl.SSLError) else 0
+    return os.strerror(known) if known > 0 else error.strerror or str(error)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _authorization(proxy: str) -> dict[str, str]:
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Proxy-Authorization": HiddenText(f"Basic {base64.b64encode(pair.encode()).decode()}")}

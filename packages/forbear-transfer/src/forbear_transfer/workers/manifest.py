@@ -1,0 +1,184 @@
+"""A manifest: a CSV file with a line for each outcome; a rerun of a copy skips the items that it records as done.
+
+The columns are those of gsutil's `-L`, with the checksum as CRC32C, and without the upload ID, which is a secret. A
+copy skips the pairs of source and target that the manifest has as OK or skip, even if they have changed since. Each run
+appends its own outcomes. A manifest that gsutil wrote can be continued, and keeps its columns.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from forbear.core.redact import redact
+from forbear_transfer.errors import StrPath, TransferError, unwritable
+from forbear_transfer.items import Item, Outcome, Status
+
+COLUMNS = (
+    "Source", "Destination", "Start", "End", "Crc32c", "Generation", "Source Size", "Bytes Transferred", "Result",
+    "Description",
+)  # fmt: skip
+_RESULTS = {Status.DONE: "OK", Status.SKIPPED: "skip", Status.FAILED: "error"}
+_DONE = {"OK", "skip"}
+_LONGEST = 64 * 1024
+
+
+class Manifest:
+    """The manifest in the file `path`, as a context manager, which makes the file if it is missing.
+
+    TransferError if the file cannot be read or written, or is no manifest. With `skips=False` it only appends: no item
+    counts as done before.
+    """
+
+    def __init__(self, path: StrPath, *, skips: bool = True) -> None:
+        self._path = Path(path)
+        self._skips = skips
+        self._done: set[int] = set()  # hashes: a million names would take too much memory
+        self._columns: tuple[str, ...] = COLUMNS
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._read()
+            self._file = open(self._path, "ab", buffering=0, opener=_private)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            if os.fstat(self._file.fileno()).st_size == 0:
+                self._write(COLUMNS)
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def has(self, item: Item) -> bool:
+        """Return whether an earlier run recorded this pair of source and target as done or skipped.
+
+        False for all items with `skips=False`.
+        """
+        return bool(self._done) and hash((str(item.source), str(item.target))) in self._done
+
+    def add(self, outcome: Outcome) -> None:
+        """Append a line for an outcome to the file."""
+        item = outcome.item
+        values = {
+            "Source": str(item.source),
+            "Destination": str(item.target),
+            "Start": _time(outcome.began),
+            "End": _time(outcome.began + outcome.seconds),
+            "Crc32c": outcome.crc32c or "",
+            "Generation": outcome.generation or "",
+            "Source Size": "" if item.size is None else item.size,
+            "Bytes Transferred": outcome.bytes,
+            "Result": _RESULTS[outcome.status],
+            "Description": redact(outcome.error or ""),
+        }
+        self._write([values.get(column, "") for column in self._columns])
+
+    def _read(self) -> None:
+        """Read the lines of earlier runs, and cut off a line that a dead process has left unfinished.
+
+        TransferError if the file is no manifest. Do nothing if it does not exist or is a pipe.
+        """
+        if not self._path.is_file():  # it does not exist yet, or is a pipe
+            return
+        end, rest = 0, b""
+        header: list[str] = []
+        with self._path.open("rb") as file:
+            for raw, row in _rows(file):
+                if not raw.endswith(b"\n"):
+                    rest = raw
+                    break
+                end += len(raw)
+                if not header:
+                    header = self._headed(row)
+                    continue
+                values = dict(zip(header, row, strict=False))
+                if self._skips and values.get("Result") in _DONE:
+                    self._done.add(hash((values["Source"], values["Destination"])))
+            if rest and not header and not _line(COLUMNS).startswith(rest):
+                self._headed([])
+        if rest:
+            os.truncate(self._path, end)
+
+    def _headed(self, row: list[str]) -> list[str]:
+        if not {"Source", "Destination", "Result"} <= set(row):
+            raise TransferError(f"{self._path} is not a manifest: it has no such header", "name another file")
+        self._columns = tuple(row)
+        return row
+
+    def _write(self, row: Sequence[object]) -> None:
+        """Write a line in one call, so that all lines are whole whenever the process dies.
+
+        TransferError if it cannot be written whole.
+        """
+        if self._file is None:
+            raise RuntimeError("a Manifest must be entered before it is used: `with Manifest(path) as manifest:`")
+        data = _line(row)
+        try:
+            written = os.write(self._file.fileno(), data)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        if written < len(data):
+            raise TransferError(
+                f"cannot write the manifest {self._path}: the disk is full", "make room, then start again"
+            )
+
+    def _unwritable(self, error: OSError) -> TransferError:
+        return unwritable(self._path, error, verb="write the manifest", named=not os.path.lexists(self._path))
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file and return its descriptor, as an `opener` of open().
+
+    Only its owner may read a new file, because names and errors may be confidential.
+    """
+    return os.open(path, flags, 0o600)
+
+
+def _line(row: Sequence[object]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(row)
+    return text.getvalue().encode("utf-8", "surrogateescape")
+
+
+def _rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
+    """Yield each row of a CSV file as bytes and as its parsed values; the last row may lack its line end.
+
+    A quoted line end does not end a row. A quote that is never closed, because a process died or a user edited the
+    file, spoils its own line and no other.
+    """
+    at = columns = 0
+    while line := file.readline():
+        row = line
+        while row.count(b'"') % 2 and len(row) < _LONGEST and (more := file.readline()):
+            row += more
+        values = _values(row)
+        if len(row) > len(line) and len(values) != columns:
+            row, values = line, _values(line)
+            file.seek(at + len(row))
+        at += len(row)
+        columns = columns or len(values)
+        yield row, values
+
+
+def _values(raw: bytes) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(raw.decode("utf-8", "surrogateescape"), newline="")))
+    except csv.Error:  # a field longer than any name
+        return []
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else ""

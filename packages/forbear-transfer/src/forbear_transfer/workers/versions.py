@@ -1,0 +1,88 @@
+"""Delete or move one known version of an object, and never a newer one that another client wrote meanwhile."""
+
+from forbear.core.report import attach, report
+from forbear_transfer.encryption import DEFAULT_ENCRYPTION
+from forbear_transfer.errors import HttpError, SourceChanged, StrPath, TargetChanged, TransferError, maybe_done
+from forbear_transfer.items import Item
+from forbear_transfer.objects import Object, Url
+from forbear_transfer.rewrite import copy
+from forbear_transfer.storage.client import Storage
+
+
+async def not_there(storage: Storage, url: Url, cure: str = "use `recursive`") -> TransferError:
+    """Return the error for an object that does not exist; `cure` is for the case that there are objects below it."""
+    if url.generation is not None:
+        literal = f"{Url(url.bucket, url.name)}[#]{url.generation}"
+        hint = f"check the number; for an object with # in its name write {literal}"
+    elif await storage.is_folder(url):
+        hint = f"there are objects below it: {cure}"
+    else:
+        hint = "check the name"
+    return TransferError(f"{url} does not exist", hint)
+
+
+async def delete_version(storage: Storage, url: Url, generation: int) -> None:
+    """Delete the object at `url` while `generation` is its live version.
+
+    A bucket with versions keeps it as a noncurrent one. If `url` has a generation itself, delete that one for good.
+
+    If a response was lost and a repeated request finds nothing, the earlier request has deleted the object: that is a
+    success. Otherwise HttpError (404) if nothing is there. TargetChanged if another version is live by now: it stays.
+    """
+    name = Url(url.bucket, url.name, generation)
+    query = {"generation": url.generation, "ifGenerationMatch": generation if url.generation is None else None}
+    try:
+        await storage.call(f"delete {name}", "DELETE", url.path, query)
+    except HttpError as error:
+        if error.status not in (404, 412):
+            raise
+        there = await storage.stat(url) if error.status == 412 else None
+        if there is not None:
+            raise TargetChanged(
+                f"{url} was written meanwhile: its version {there.generation} is not deleted",
+                "look at it, then run it again",
+            ) from error
+        if not maybe_done(error):
+            gone = HttpError(f"delete {name}", 404, "it is gone already", error.headers)
+            gone.hint = None  # nothing is to do, and the names are right
+            raise gone from error
+
+
+async def move_version(storage: Storage, item: Item, state: StrPath | None) -> Object:
+    """Copy the item's source, an object, to its target in the cloud, and delete the version that was copied.
+
+    If another client writes the source meanwhile, the new version is neither copied nor deleted, and SourceChanged or
+    TargetChanged is raised.
+    """
+    source, target = item.source, item.target
+    if not isinstance(source, Url) or not isinstance(target, Url):
+        raise TransferError(
+            f"cannot move {source} to {target}: both must be objects", "copy it, then delete the source"
+        )
+    version = item.object or await storage.stat(source)
+    if version is None:
+        raise await not_there(storage, source)
+    try:
+        keys = item.encryption or DEFAULT_ENCRYPTION
+        made = await copy(
+            storage,
+            version.url,
+            target,
+            generation=0 if item.no_clobber else None,
+            state=state,
+            decryption_keys=keys.decryption_keys,
+            **keys.options(),
+        )
+    except HttpError as error:
+        if error.status != 404 or await storage.stat(version.url) is not None:
+            raise
+        raise SourceChanged(f"{source} was written or deleted meanwhile, and is not moved") from error
+    try:
+        await delete_version(storage, source, version.generation)
+    except TransferError as error:
+        kind = TargetChanged if isinstance(error, TargetChanged) else TransferError
+        failure = kind(f"{error}; version {version.generation} was copied to {target}", error.hint)
+        if (tried := report(error)) is not None:
+            attach(failure, tried)
+        raise failure from error
+    return made

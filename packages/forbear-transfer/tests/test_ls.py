@@ -1,0 +1,116 @@
+"""ls and du: all that is there, once, in order, whatever happens to the pages."""
+
+import base64
+import hashlib
+
+import pytest
+
+from forbear.testing import virtual_time
+from forbear_cloud import Cloud, Fault, random_faults
+from forbear_transfer import HttpError, Object, Settings, TransferError, Usage, du, ls
+
+LIST = "storage.objects.list"
+NAMES = ("a", "a/1", "a/b/2", "a/b/c/3", "a/d/4", "ab", "z/", "z/5")
+
+
+@pytest.fixture
+def filled(cloud: Cloud) -> Cloud:
+    """A bucket with objects of one to eight bytes."""
+    for size, name in enumerate(NAMES, 1):
+        cloud.store.put("bkt", name, b"x" * size)
+    return cloud
+
+
+def listed(cloud: Cloud, *addresses: str, recursive: bool = False) -> list[str]:
+    """Return the names of objects and folders, in virtual time."""
+    with virtual_time(seed=3):
+        entries = ls(addresses, recursive=recursive, settings=Settings(endpoint=cloud.url))
+    return [entry.name for entry in entries]
+
+
+@pytest.mark.parametrize(
+    ("address", "recursive", "names"),
+    [
+        ("gs://bkt", False, ["a", "ab", "a/", "z/"]),
+        ("gs://bkt/", True, list(NAMES)),
+        ("gs://bkt/a", False, ["a", "a/1", "a/b/", "a/d/"]),
+        ("gs://bkt/a/", False, ["a/1", "a/b/", "a/d/"]),
+        ("gs://bkt/a/b", True, ["a/b/2", "a/b/c/3"]),
+        ("gs://bkt/z/", False, ["z/", "z/5"]),
+        ("gs://bkt/a?", False, ["ab"]),
+        ("gs://bkt/a/?", False, ["a/1", "a/b/2", "a/b/c/", "a/d/4"]),
+        ("gs://bkt/a/?", True, ["a/1", "a/b/2", "a/b/c/3", "a/d/4"]),
+        ("gs://bkt/z/**", False, ["z/", "z/5"]),
+    ],
+)
+def test_what_an_address_names(address: str, recursive: bool, names: list[str], filled: Cloud) -> None:
+    """An object, and what lies below a folder; a folder that a pattern matches is listed as well."""
+    assert listed(filled, address, recursive=recursive) == names
+
+
+def test_a_generation(filled: Cloud) -> None:
+    """One version, and no folder."""
+    generation = filled.store.object("bkt", "a").generation
+    assert listed(filled, f"gs://bkt/a#{generation}") == ["a"]
+    with pytest.raises(TransferError, match="gs://bkt/a#5 does not exist"):
+        listed(filled, "gs://bkt/a#5")
+
+
+@pytest.mark.parametrize("address", ["gs://bkt/none", "gs://bkt/none/", "gs://bkt/none*"])
+def test_what_does_not_exist_is_an_error(address: str, filled: Cloud) -> None:
+    """An empty bucket is none, a missing one is."""
+    with pytest.raises(TransferError, match=r"does not exist|nothing matches"):
+        listed(filled, address)
+    with pytest.raises(HttpError, match="404"):
+        listed(filled, "gs://nowhere")
+    filled.store.create_bucket("empty")
+    assert listed(filled, "gs://empty") == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pages_are_requested_again(seed: int, filled: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No object is lost or comes twice."""
+    monkeypatch.setattr("forbear_transfer.storage.listing._PAGE_ITEMS", 2)
+    filled.fault(random_faults(seed, unavailable=0.3, truncated=0.2, reset_after=0.2))
+    assert listed(filled, "gs://bkt", recursive=True) == list(NAMES)
+
+
+def test_what_a_listing_says_of_an_object(filled: Cloud) -> None:
+    """Its hashes, among other things."""
+    entry = ls("gs://bkt/ab", settings=Settings(endpoint=filled.url))[0]
+    assert isinstance(entry, Object)
+    assert (entry.size, entry.md5, entry.content_type) == (
+        6,
+        base64.b64encode(hashlib.md5(b"x" * 6).digest()).decode(),
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "summarize", "usages"),
+    [
+        (
+            "gs://bkt",
+            False,
+            [("a/b/c/", 1, 4), ("a/b/", 2, 7), ("a/d/", 1, 5), ("a/", 4, 14), ("z/", 2, 15), (None, 8, 36)],
+        ),
+        ("gs://bkt", True, [(None, 8, 36)]),
+        ("gs://bkt/a", False, [("a/b/c/", 1, 4), ("a/b/", 2, 7), ("a/d/", 1, 5), (None, 5, 15)]),
+        ("gs://bkt/a/b/", False, [("a/b/c/", 1, 4), (None, 2, 7)]),
+        ("gs://bkt/ab", False, [(None, 1, 6)]),
+        ("gs://bkt/a*", False, [(None, 6, 21)]),
+    ],
+)
+def test_du(
+    address: str,
+    summarize: bool,
+    usages: list[tuple[str | None, int, int]],
+    filled: Cloud,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The sums of each folder, with what lies deeper, and that of the address last; a lost page counts once."""
+    monkeypatch.setattr("forbear_transfer.storage.listing._PAGE_ITEMS", 3)
+    filled.fault(Fault.truncate(share=0.5, operation=LIST), Fault.status(503, operation=LIST))
+    with virtual_time(seed=1):
+        result = du(address, summarize=summarize, settings=Settings(endpoint=filled.url))
+    assert result == [Usage(address if name is None else f"gs://bkt/{name}", *rest) for name, *rest in usages]

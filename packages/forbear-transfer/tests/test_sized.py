@@ -1,0 +1,25 @@
+"""Sizes that a plan does not know: a listener is told as soon as somebody knows."""
+
+from pathlib import Path
+
+from forbear_cloud import Cloud
+from forbear_testkit.transfer.recorder import Recorder
+from forbear_transfer import Settings, cp
+
+
+def test_the_size_of_a_single_object_is_told(cloud: Cloud, tmp_path: Path) -> None:
+    """An object that is named costs no request for its size: the first reply tells it, and the listener is told."""
+    cloud.store.put("bkt", "a", b"12345")
+    for source, target in (("gs://bkt/a", str(tmp_path / "a")), ("gs://bkt/a", "gs://bkt/b")):
+        told = Recorder()
+        assert cp(source, target, settings=Settings(endpoint=cloud.url), on_event=told).ok
+        assert told.plans[-1] == (1, None, True)
+        assert told.sizes == {"gs://bkt/a": 5}
+
+
+def test_the_size_of_what_was_listed_is_not_told_again(cloud: Cloud, tmp_path: Path) -> None:
+    """What the plan knows already is in its items."""
+    cloud.store.put("bkt", "a", b"12345")
+    told = Recorder()
+    assert cp("gs://bkt/*", f"{tmp_path}/", settings=Settings(endpoint=cloud.url), on_event=told).ok
+    assert (told.plans[-1], told.sizes) == ((1, 5, True), {})
