@@ -41,7 +41,7 @@ def test_no_file_is_written_through_a_link_of_others(name: str, repo: Path, invo
     )
 
 
-@pytest.mark.parametrize("name", ["audit --storm-plan", "audit --baseline", "simulate --csv"])
+@pytest.mark.parametrize("name", ["audit --storm-plan", "audit --baseline"])
 @pytest.mark.parametrize("file", ["../own.png", "../mine.png"])
 def test_the_user_names_any_file(name: str, file: str, repo: Path, invoke: Invoke) -> None:
     """The file itself, and a link of the user, are written."""

@@ -51,13 +51,9 @@ GROWING: dict[str, Callable[[int], str]] = {
     + " tenacity.Retrying(**o)(g)\n" * n,
     "a dictionary behind policies": lambda n: f"K = {dict.fromkeys(map(str, range(n)), 1)}\n"
     + "tenacity.Retrying(**K)(g)\n" * n,
-    "both": lambda n: f"def f():\n o = {dict.fromkeys(map(str, range(n)), 1)}\n"
-    + "".join(f' o["k{i}"] = 1\n' for i in range(n)) + " tenacity.Retrying(**o)(g)\n" * n,
     "tries in one loop": lambda n: "def f():\n while True:\n" + "  try: a()\n  except E: retry()\n" * n,
-    "handlers of one try": lambda n: "def f():\n while True:\n  try: a()\n" + "  except E: retry()\n" * n,
     "methods": lambda n: "class A:\n" + "".join(f" def f{i}(self): pass\n" for i in range(n))
     + " @tenacity.retry\n def g(self):\n" + f"  self.f{n - 1}()\n" * n,
-    "comments": lambda n: "# forbear: ignore[STATE]\n" * n + RETRY * n,
 }  # fmt: skip
 """Code by its size; policies, loops or calls each had a look at all of something else."""
 
