@@ -1,4 +1,4 @@
-"""The exact engine: every call, attempt and request is an event. It decides with `forbear.core.decide` itself."""
+"""The exact engine: every call, attempt and request is an event. It decides with `forbear.decide` itself."""
 
 from collections.abc import Callable
 from contextlib import suppress

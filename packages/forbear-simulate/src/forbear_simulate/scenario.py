@@ -206,7 +206,7 @@ class Throttling(Section):
 
     @property
     def budget(self) -> ClientBudget:
-        """The throttle as budgets, which count by `forbear.core.admission.ClientThrottle`."""
+        """The throttle as budgets, which count by `forbear.ClientThrottle`."""
         return ClientBudget(ClientThrottle(self.k, self.window, self.least), self.per, self.clients)
 
 

@@ -1,4 +1,4 @@
-"""What an adapter, or a program close to forbear, needs beyond the public names of `forbear`.
+"""The names that an adapter, or a program close to forbear, needs beyond the public names of `forbear`.
 
 forbear's own siblings (transfers, the audit, the simulator) import nothing deeper, and you need not either. A name here
 changes only with a line in the CHANGELOG, but that may be in any release: the siblings pin the exact version. A name is

@@ -91,7 +91,7 @@ class ProcessShare:
     """The part of one process in the bucket at `key`: `capacity` and `deposit` are in micro-tokens, `window` seconds.
 
     `name` is the name of the budget for events, which `notify` gets. It is safe to share between threads. No method
-    but `wait` waits, and none raises an error.
+    but `wait` waits, and none raises an error. A subclass may have its own clock (`now`) and randomness (`random`).
     """
 
     __slots__ = ("_busy", "_lock", "_news", "_notify", "_payment", "_refused_until", "_tickets", "capacity",
