@@ -20,14 +20,14 @@ def exports(
     home = package if below is None else below
 
     def getattribute(name: str) -> object:
+        source = {**modules, **(calls or {})}.get(name)
+        if source is None:  # an import statement asks each module for `__path__`
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module
 
-        if name in modules:
-            module, _, original = modules[name].partition(":")
-            return getattr(import_module(f"{home}.{module}"), original or name)
-        if calls and name in calls:
-            return getattr(import_module(f"{home}.{calls[name]}"), name)()
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, _, original = source.partition(":")
+        value = getattr(import_module(f"{home}.{module}"), original or name)
+        return value() if name in (calls or ()) else value
 
     def names() -> list[str]:
         from sys import modules as loaded
