@@ -143,16 +143,21 @@ unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
 .PHONY: soak
 soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated examples
 	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o faulthandler_timeout=7200
+	@$(MAKE) houses
 	@$(MAKE) sdist-test
 	@$(MAKE) lowest
 	@$(MAKE) pythons
 
 .PHONY: dist
-dist: $(DEV) ## build the sdist and the wheel into dist/, check both, try the wheel in an environment of its own
+dist: $(DEV) ## build the sdists and the wheels into dist/, check them, try each wheel in an environment of its own
 	@$(PY) -m tools.dist
 
+.PHONY: houses
+houses: $(DEV) ## the tests of each package without its siblings; of the core with pytest and hypothesis alone
+	@$(PY) -m tools.houses
+
 .PHONY: sdist-test
-sdist-test: $(DEV) ## the same, and `make test` in the unpacked sdist
+sdist-test: $(DEV) ## the same, and the tests of each unpacked sdist with the wheels of all
 	@$(PY) -m tools.dist --tests
 
 .PHONY: lowest
@@ -175,8 +180,7 @@ fleet: $(DEV) ## simulate the shipped policies and the gallery, and write their 
 
 .PHONY: mutants
 mutants: $(DEV) ## mutation testing of core and http
-	@$(BIN)/mutmut run
-	@$(BIN)/mutmut results
+	@cd packages/forbear && ../../$(BIN)/mutmut run && ../../$(BIN)/mutmut results
 
 # No index, no local setting and no path of this machine may reach the lock files.
 COMPILE := env -u UV_INDEX -u UV_DEFAULT_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS \
@@ -192,5 +196,5 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 
 .PHONY: clean
 clean: ## remove .venv and everything generated
-	@rm -rf $(VENV) .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist mutants
+	@rm -rf $(VENV) .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist packages/*/mutants packages/*/dist
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from tools.environments import EDITABLE
+
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(tempfile.gettempdir()) / "forbear-storm-trials"
 HOUR = 3600
@@ -145,7 +147,7 @@ def prepare(trial: Trial, home: Path) -> Path:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(home / "venv")], check=True)
         pip = [str(python), "-m", "pip", "--quiet", "--quiet", "--disable-pip-version-check"]
         package = f"{trial.name}=={trial.version}"
-        subprocess.run([*pip, "install", package, *trial.requirements, "-e", str(ROOT)], check=True)
+        subprocess.run([*pip, "install", package, *trial.requirements, *map(str, EDITABLE)], check=True)
         subprocess.run(
             [*pip, "download", "--no-deps", "--no-binary", trial.name, "--dest", str(home), package], check=True
         )

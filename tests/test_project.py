@@ -206,3 +206,47 @@ def test_the_sample_of_every_python_exists() -> None:
     """Without the global lock, `make pythons` runs and leaves out tests that exist."""
     paths = {re.sub(r"^--[a-z]+=|::.*", "", argument) for argument in (*SAMPLE, *UNTRIED)}
     assert [path for path in sorted(paths) if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
+def test_no_public_name_is_that_of_a_module(folder: Path) -> None:
+    """A name that stands for a function and for a module would be one or the other, by what was imported first."""
+    clashes = list[str]()
+    for file in (folder / "src").rglob("__init__.py"):
+        name = ".".join(file.parent.relative_to(folder / "src").parts)
+        public = set(getattr(import_module(name), "__all__", ()))
+        modules = {path.stem for path in file.parent.iterdir() if path.is_dir() or path.suffix == ".py"}
+        clashes += [f"{name}.{both}" for both in sorted(public & modules)]
+    assert clashes == []
+
+
+# The questions of a newcomer, and the page that answers each of them in its table.
+QUESTIONS = {
+    "forbear": 20,
+    "forbear-audit": 5,
+    "forbear-cloud": 3,
+    "forbear-simulate": 3,
+    "forbear-transfer": 4,
+}
+
+
+@pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)
+def test_the_architecture_names_what_exists(folder: Path) -> None:
+    """Each file, folder and function that a page of architecture names is there."""
+    text = (folder / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert text.count("\n| Wh") + text.count("\n| How") + text.count("\n| Is ") >= QUESTIONS[folder.name]
+    (root,) = (path for path in (folder / "src").iterdir() if path.is_dir() and path.name != "__pycache__")
+    siblings = [path for path in (ROOT / "packages").glob("*/src/*") if path.is_dir()]
+    places = [folder, *siblings, *(path for path in root.rglob("*") if path.is_dir())]
+    missing = [
+        name
+        for name in re.findall(r"`([a-z][\w/]*(?:/|\.py|\.csv))`", text)
+        if not any((place / name).exists() for place in places)
+    ]
+    assert missing == []
+    source = "\n".join(f"{path.stem}\n{path.read_text(encoding='utf-8')}" for path in root.rglob("*.py"))
+    names = {name for call in re.findall(r"`((?:\w+\.)*\w+)(?:\(\))?`", text) for name in call.split(".")} - {
+        "py",
+        "csv",
+    }
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}", source)] == []

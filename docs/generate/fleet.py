@@ -20,7 +20,7 @@ from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.defaults import GOALS, PolicyFigures, figures_of_policy, shipped
 from forbear_simulate.gallery import STUDIES, Comparison, Study
 from forbear_simulate.gallery.own_jitter import herd
-from forbear_simulate.gallery.study import allowed, published_text, shown
+from forbear_simulate.gallery.studies import allowed, published_text, shown
 
 _HERE = Path(__file__).parent
 DEFAULTS, GALLERY = _HERE / "fleet.csv", _HERE / "gallery.csv"

@@ -19,10 +19,10 @@ from examples.demo.faults import RandomLosses
 from examples.demo.storage import FACTOR, SERVER_TIMEOUT
 from forbear.clients.httpx import AsyncRetryTransport
 from forbear.core.report import report
+from forbear.read_modify_write import aupdate
 from forbear.run.runtime import FastClock, current
 from forbear.services import iam
 from forbear.testing.proxy import Cut, Proxy
-from forbear.update import aupdate
 from forbear_cloud import Cloud
 
 WRITERS = 4

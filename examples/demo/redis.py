@@ -23,10 +23,10 @@ from examples.demo.checker import Tally, WriteResult, tally
 from examples.demo.faults import RandomLosses
 from forbear.clients.redis import AsyncRedis as RetryingRedis
 from forbear.core.report import report
+from forbear.read_modify_write import aupdate
 from forbear.services import redis as rules
 from forbear.testing.proxy import Cut, Proxy
 from forbear.testing.valkey import valkey_server
-from forbear.update import aupdate
 
 WRITERS = 4
 

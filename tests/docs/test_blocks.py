@@ -30,7 +30,11 @@ from forbear_cloud import Cloud, Fault
 from forbear_testkit import ROOT
 from forbear_testkit.clients.google import ANONYMOUS
 
-PAGES = [page for pattern in ("*.md", "examples/**/*.md", "docs/*.md") for page in sorted(ROOT.glob(pattern))]
+PAGES = [
+    page
+    for pattern in ("*.md", "examples/**/*.md", "packages/*/*.md", "docs/*.md")
+    for page in sorted(ROOT.glob(pattern))
+]
 """All pages but docs/reference, which is made of what other tests run: tables, rules, scenarios, docstrings."""
 
 TEXTS = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
@@ -46,14 +50,15 @@ OF_THEIR_OWN = {
 }
 """Pages whose commands another module runs."""
 SAMPLES = {
-    ("ARCHITECTURE.md", "text"),
+    ("packages/forbear/ARCHITECTURE.md", "text"),
+    ("packages/forbear-transfer/ARCHITECTURE.md", "text"),
     ("docs/google.md", "text"),
     ("docs/export.md", "js"),
     ("docs/export.md", "php"),
     ("docs/curl.md", "json"),
 }
 """Samples. Those of docs/curl.md and docs/google.md are checked below; those of docs/export.md need Node.js and PHP.
-ARCHITECTURE.md has two pictures of layers."""
+The pages of architecture have pictures of layers."""
 
 FILES = ("fleet.toml", "docs/fleet/budget.toml", "report.csv", "photos/a.jpg", "docs/a.md")
 TYPED = [

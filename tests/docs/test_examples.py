@@ -22,7 +22,8 @@ from forbear_cloud import Cloud
 from forbear_testkit import ROOT
 from forbear_testkit.clients.wire import Answer, Wire, reply
 
-_PAGES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_READMES = [ROOT / "README.md", ROOT / "examples" / "README.md", *sorted((ROOT / "packages").glob("*/README.md"))]
+_PAGES = [*_READMES, *sorted((ROOT / "docs").rglob("*.md"))]
 _WITH_CODE = [page for page in _PAGES if "\n```python\n" in page.read_text(encoding="utf-8")]
 
 

@@ -71,3 +71,13 @@ def test_links_lead_to_one_place(tmp_path: Path) -> None:
     assert place_in(root / "far" / "a.py", root) == Path("far/a.py")
     assert place_in(other / "a.py", root) == other / "a.py"
     assert place_in(root / "src" / "..", root) == Path()
+
+
+@pytest.mark.parametrize("path", ["loop", "loop/a.py", "loop/..", "loop/../a.py", "other/../loop/a.py"])
+def test_a_circle_of_links_has_a_place(path: str, tmp_path: Path) -> None:
+    """A path through a circle of links has a place in the folder, and a root that is one has an address."""
+    (tmp_path / "loop").symlink_to("other")
+    (tmp_path / "other").symlink_to("loop")
+    assert place_in(tmp_path / path, tmp_path.resolve()).parts[:1] in (("loop",), ("a.py",), ())
+    log = sarif_log({}, (), (), tmp_path / "loop")
+    assert log["runs"][0]["originalUriBaseIds"]["%SRCROOT%"]["uri"].startswith("file:///")

@@ -16,6 +16,7 @@ from forbear_audit import AuditSettings, audit
 from forbear_audit.baseline import Baseline
 from forbear_audit.comments import read_comments
 from forbear_audit.rules import RULES
+from forbear_audit.sarif import as_sarif
 from forbear_audit.settings import _match, read_settings
 from forbear_audit.sources import read
 
@@ -155,6 +156,19 @@ def test_a_circle_of_links(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["audit", str(tmp_path / "loop.py")])
     assert (done.exit_code, done.exception.__class__) == (2, SystemExit)
     assert done.stderr.endswith("loop.py: not read: it is a circle of links\n")
+
+
+def test_circles_of_links_in_all_names(tmp_path: Path) -> None:
+    """A circle on the way to a file, as root or as baseline is no error of forbear."""
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "a.py").write_text("import tenacity\n@tenacity.retry\ndef f(): g()\n")
+    named = [tmp_path / "loop" / ".." / "a.py", tmp_path / "loop" / "a.py", tmp_path / "a.py"]
+    result = audit(named, settings=AuditSettings(select=("UNBOUNDED",), exclude=("x",), root=tmp_path / "loop"))
+    assert (result.files, len(result.unread)) == (1, 2)
+    assert Baseline.of(tmp_path / "loop", result.findings).new(result.findings) == []
+    as_sarif(result, "1", root=tmp_path / "loop")
+    with pytest.raises(OSError, match="symbolic links"):
+        Baseline.read(tmp_path / "loop")
 
 
 def test_the_code_names_no_file_that_is_written(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 """The audit of code that is large in one respect: it ends soon, also where nobody writes as much."""
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from forbear_audit import AuditSettings, audit
+from forbear_audit.reading import read_texts
 from forbear_audit.rules import RULES
 from forbear_audit.settings import read_settings
 
@@ -40,6 +43,55 @@ def test_what_is_large_in_one_respect_ends_soon(name: str, tmp_path: Path) -> No
     result = audit([tmp_path], settings=EVERY)
     assert (result.files, result.unread) == (1, ())
     assert result.findings
+
+
+RETRY = "@tenacity.retry\ndef f(): g()\n"
+GROWING: dict[str, Callable[[int], str]] = {
+    "items behind policies": lambda n: "def f():\n o = {}\n" + "".join(f' o["k{i}"] = 1\n' for i in range(n))
+    + " tenacity.Retrying(**o)(g)\n" * n,
+    "a dictionary behind policies": lambda n: f"K = {dict.fromkeys(map(str, range(n)), 1)}\n"
+    + "tenacity.Retrying(**K)(g)\n" * n,
+    "tries in one loop": lambda n: "def f():\n while True:\n" + "  try: a()\n  except E: retry()\n" * n,
+    "methods": lambda n: "class A:\n" + "".join(f" def f{i}(self): pass\n" for i in range(n))
+    + " @tenacity.retry\n def g(self):\n" + f"  self.f{n - 1}()\n" * n,
+}  # fmt: skip
+"""Code by its size; policies, loops or calls each had a look at all of something else."""
+
+
+def steps(code: str) -> int:
+    """The number of calls, returns and loops of generators that an audit of this code makes."""
+    count = 0
+
+    def one(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(one)
+    try:
+        read_texts(Path("a.py"), [(0, f"import tenacity\n{code}")], EVERY)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_work_grows_no_faster_than_the_code(name: str) -> None:
+    """Code of twice the size takes at most about twice as many steps; the square of its size would take four times."""
+    make = GROWING[name]
+    assert steps(make(120)) <= 2.1 * steps(make(60))
+
+
+@pytest.mark.parametrize(("length", "count"), [(4_900, 612), (5_100, 0)])
+def test_retries_in_a_very_long_line(length: int, count: int, tmp_path: Path) -> None:
+    """A finding has its whole line, so findings in a longer one would have its square together."""
+    line = "retry();" * (length // 8)
+    (tmp_path / "a.py").write_text(f"from tenacity import retry\n@retry\ndef f(): g()\n{line}\n")
+    (tmp_path / "b.py").write_text(f"import tenacity\n{RETRY}x = '{'x' * 10_000}'\n")
+    result = audit([tmp_path], settings=AuditSettings(select=("UNBOUNDED",)))
+    assert sum(finding.path.endswith("a.py") for finding in result.findings) == (count + 1 if count else 0)
+    assert sum(finding.path.endswith("b.py") for finding in result.findings) == 1
+    reasons = [] if count else ["a line with a retry has more than 5000 characters"]
+    assert [unread.reason for unread in result.unread] == reasons
 
 
 def test_a_notebook_with_too_much_code_is_not_parsed(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from forbear_simulate.gallery.google_sre import attempts_at_the_bottom, simulate
 from forbear_simulate.gallery.metastable import goodput_after, outage_at
 from forbear_simulate.gallery.own_jitter import herd
 from forbear_simulate.gallery.queues import blocked, fixed_point
-from forbear_simulate.gallery.study import allowed, published_text, shown
+from forbear_simulate.gallery.studies import allowed, published_text, shown
 from forbear_simulate.recovery import drain_time
 
 if TYPE_CHECKING:

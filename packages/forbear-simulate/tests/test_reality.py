@@ -14,7 +14,7 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.run.runtime import FastClock, Runtime, current
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_cloud import Cloud, Fault, RandomFaults
 from forbear_cloud.http.messages import HttpRequest
 from forbear_simulate.course import Course

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import forbear
 from forbear.core.budget import MICRO, micro
 from forbear.core.verdict import TRANSIENT
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_simulate import ClientBudget, Clients, Scenario, Server, Throttling, Window, simulate
 from forbear_simulate.budgets import budgets_of
 from forbear_simulate.mean_shared import MeanShared

@@ -14,7 +14,7 @@ from forbear_testkit.clients.wire import Wire, reply
 from forbear_testkit.transfer.uploads import metered, storing
 from forbear_transfer.errors import HttpError, Stalled, TransferError
 from forbear_transfer.objects import Url
-from forbear_transfer.storage.client import Storage
+from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.storage.endpoint import ENDPOINT, is_private, proxy
 from forbear_transfer.wire.response import Broken, NotConnected
 
@@ -281,3 +281,15 @@ async def test_what_is_redirected_was_not_done() -> None:
         async with Storage(endpoint=wire.url) as storage:
             with pytest.raises(HttpError, match="302 Found"):
                 await storage.call("delete it", "DELETE", "/storage/v1/b/bkt/o/name")
+
+
+def test_a_policy_that_vouches_for_all_is_refused() -> None:
+    """A policy with repeatable=True would repeat any request, so it is refused, with the cure."""
+    policies = (
+        cloud_storage.policy.with_repeatable(True),
+        forbear.retry(on=OSError),
+        forbear.retry(on=KeyError, repeatable=True),
+    )
+    for policy in (policies[0], policies[2].with_on(OSError), policies[1] | policies[2]):
+        with pytest.raises(ValueError, match=r"`policy` must not have repeatable=True.*leave it out"):
+            Settings(endpoint="http://localhost", policy=policy).storage()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from forbear.testing.virtual_time import VirtualTime
+    from forbear.testing.virtual_clock import VirtualTime
 
 
 @pytest.fixture(name="virtual_time")
@@ -15,7 +15,7 @@ def _virtual_time() -> "Generator[VirtualTime]":
 
     The value is the clock (`.slept`, `.elapsed`).
     """
-    from forbear.testing.virtual_time import virtual_time
+    from forbear.testing.virtual_clock import virtual_time
 
     with virtual_time(seed=0) as clock:
         yield clock

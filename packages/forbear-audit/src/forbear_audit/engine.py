@@ -1,16 +1,15 @@
 """`audit`: read files, apply the rules, leave out what is known. Processes may share the files."""
 
-import multiprocessing
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 
-from forbear.cli.kit.processes import can_be_safe, safe_path
+from forbear.cli.kit.links import real
+from forbear.cli.kit.processes import can_be_safe, end, submit_to, worker_pool
 from forbear_audit import sources
 from forbear_audit.baseline import Baseline
 from forbear_audit.findings import SEVERITIES, Finding, Remark, Severity, Unread
@@ -69,7 +68,7 @@ def audit(
         raise ValueError(f"`jobs` must be at least 1, got {jobs}")
     names = [os.fspath(path) for path in paths]
     if settings is None:
-        first = Path(os.path.realpath(names[0] if names else "."))  # resolve() raises for a circle of links
+        first = real(Path(names[0] if names else "."))
         settings = read_settings(first if first.is_dir() else first.parent)
     total, files = Reading(), 0
     batches = _batches(_files(names, settings, total))
@@ -120,41 +119,18 @@ def _read_batch(batch: list[Path], settings: AuditSettings) -> Reading:
     return total
 
 
-def _pool(processes: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("spawn")  # a fork of a program with threads may hang
-    with safe_path():  # it starts the process that tracks resources
-        return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_interrupts)
-
-
-def _leave_interrupts() -> None:
-    """Leave Ctrl-C to the process that started this one: it ends its workers without a traceback of each."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _submit(pool: ProcessPoolExecutor, batch: list[Path], settings: AuditSettings) -> Future[Reading]:
-    """Submit a batch; a process that starts for it never sees Ctrl-C, not even before `_leave_interrupts`."""
-    with safe_path():
-        if not hasattr(signal, "pthread_sigmask"):  # Windows
-            return pool.submit(_read_batch, batch, settings)
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            return pool.submit(_read_batch, batch, settings)
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _parallel(batches: Iterator[list[Path]], settings: AuditSettings, jobs: int) -> Iterator[Reading]:
     """Yield the readings of the batches, with at most two batches per process in memory.
 
     If a process dies, what was not finished is read file by file; a file that ends its process again is unread.
     """
-    pool = _pool(jobs)
+    pool = worker_pool(jobs, "spawn")  # a fork of a program with threads may hang
     pending: dict[Future[Reading], list[Path]] = {}
     lost: list[list[Path]] = []
 
     def submit(batch: list[Path]) -> None:
         try:
-            pending[_submit(pool, batch, settings)] = batch
+            pending[submit_to(pool, _read_batch, batch, settings)] = batch
         except BrokenProcessPool:
             lost.append(batch)
 
@@ -173,27 +149,19 @@ def _parallel(batches: Iterator[list[Path]], settings: AuditSettings, jobs: int)
         if lost:
             yield from _one_by_one(chain(lost, batches), settings)
     finally:
-        _end(pool)
+        end(pool)
 
 
 def _one_by_one(batches: Iterable[list[Path]], settings: AuditSettings) -> Iterator[Reading]:
     """Yield the reading of each file, made in a process of its own if the one before died."""
-    pool = _pool(1)
+    pool = worker_pool(1, "spawn")
     try:
         for path in chain.from_iterable(batches):
             try:
-                yield _submit(pool, [path], settings).result()
+                yield submit_to(pool, _read_batch, [path], settings).result()
             except BrokenProcessPool:
-                _end(pool)
-                pool = _pool(1)
+                end(pool)
+                pool = worker_pool(1, "spawn")
                 yield Reading(unread=[Unread(str(path), "the process that read it was killed, perhaps out of memory")])
     finally:
-        _end(pool)
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """End a pool and its processes at once: nothing that they still do is needed."""
-    processes = [*(pool._processes or {}).values()]  # Python 3.14 has a method for this
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.terminate()
+        end(pool)

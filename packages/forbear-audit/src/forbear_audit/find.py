@@ -76,9 +76,8 @@ def _options(module: Module, expr: ast.expr) -> list[ast.keyword] | None:
     else:
         return None
     scope = module.function_of(expr)
-    if isinstance(expr, ast.Name) and scope is not None:
-        options = options + module.items_set.get((scope, expr.id), [])
-    return options if len(options) <= _MOST_OPTIONS else None
+    later = module.items_set.get((scope, expr.id), []) if isinstance(expr, ast.Name) and scope is not None else []
+    return options + later if len(options) + len(later) <= _MOST_OPTIONS else None
 
 
 def _resolved(module: Module, expr: ast.expr, seen: set[int]) -> RetryUse | None:

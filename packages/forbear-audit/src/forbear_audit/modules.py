@@ -16,12 +16,17 @@ _DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a 
 class Module:
     """One file: its tree, its imports, its definitions, and the parent of every node.
 
-    `path` is the file, for imports from the same package; None for text that has no place.
+    `path` is the file, for imports from the same package; None for text that has no place. `follows` is whether calls
+    into other files are followed.
     """
 
-    def __init__(self, tree: ast.Module, path: Path | None = None) -> None:
+    def __init__(self, tree: ast.Module, path: Path | None = None, *, follows: bool = True) -> None:
         self.tree = tree
         self.path = path
+        self.follows = follows
+        self.followed: dict[Path, int] = {}
+        """The files that were followed, with their sizes in bytes."""
+        self.followed_bytes = 0
         self.parents: dict[ast.AST, ast.AST] = {}
         self.imports: dict[str, str] = {}
         self.functions: list[Function] = []
@@ -30,6 +35,8 @@ class Module:
         self.configs: list[ast.Constant] = []
         """The texts that may be, or be a key of, a service config of gRPC."""
         self.top: dict[str, Function | ast.ClassDef] = {}
+        self.methods: dict[tuple[ast.ClassDef, str], Function] = {}
+        """The functions in the body of each class, by its class and name."""
         self.items_set: dict[tuple[ast.AST, str], list[ast.keyword]] = {}
         """The values of `options["key"] = value` in each function, by the function and the name of the dictionary."""
         self._values: dict[tuple[ast.AST, str], list[ast.expr]] = {}
@@ -62,6 +69,9 @@ class Module:
                 self.configs.append(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
                 self.functions.append(node)
+                around = self.parents[node]
+                if isinstance(around, ast.ClassDef):
+                    self.methods.setdefault((around, node.name), node)
             case ast.Call():
                 self.calls.append(node)
             case ast.For() | ast.AsyncFor() | ast.While():
@@ -199,11 +209,7 @@ class Module:
                 return target if isinstance(target, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
             case ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name):
                 owner = self.class_of(call)
-                members = owner.body if owner is not None else []
-                return next(
-                    (m for m in members if isinstance(m, (ast.FunctionDef, ast.AsyncFunctionDef)) and m.name == name),
-                    None,
-                )
+                return self.methods.get((owner, name)) if owner is not None else None
             case _:
                 return None
 

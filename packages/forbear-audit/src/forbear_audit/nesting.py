@@ -4,7 +4,7 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from weakref import WeakKeyDictionary
 
 from forbear_audit.errors import is_doubtful, is_hopeless
 from forbear_audit.find import find_retries
@@ -101,10 +101,15 @@ def _turns_off(module: Module, call: ast.Call) -> bool:
     return any(module.constant(option.value) in (0, 1, False, None) for option in limits)
 
 
-@lru_cache(64)
+_found: WeakKeyDictionary[Module, RetryUses] = WeakKeyDictionary()
+
+
 def _retried(module: Module) -> RetryUses:
-    """Return the retries of another module."""
-    return RetryUses(find_retries(module))
+    """Return the retries of another module; they are kept as long as the module is."""
+    uses = _found.get(module)
+    if uses is None:
+        uses = _found[module] = RetryUses(find_retries(module))
+    return uses
 
 
 def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:

@@ -21,6 +21,7 @@ from forbear_audit.settings import AuditSettings
 _RELEVANT = re.compile(r"except|retr|backoff|stamina|opnieuw|sleep|acks_late|forbear:", re.IGNORECASE)
 LINES = re.compile(r"\r\n|\r|\n")  # as Python counts lines; str.splitlines() knows more
 """The ends of lines, as Python counts them."""
+_LONGEST = 5_000  # characters of a line with a finding: each finding has the whole line
 
 
 @dataclass
@@ -96,6 +97,10 @@ def _read(path: Path, texts: list[tuple[int, str]], settings: AuditSettings, res
     comments = read_comments(whole)
     for rule, node, message, library in hits(Module(tree, path)):
         if settings.counts(rule, path):
+            if _is_long(lines, node):
+                result.findings, result.suppressed, result.files = [], [], 0
+                result.unread.append(Unread(str(path), f"a line with a retry has more than {_LONGEST} characters"))
+                return
             finding = _finding(path, lines, starts, rule, node, message, library)
             is_suppressed = comments.suppress(rule, node.lineno, _last_line(node))
             (result.suppressed if is_suppressed else result.findings).append(finding)
@@ -131,6 +136,11 @@ def hits(module: Module) -> Iterator[tuple[str, Any, str, str]]:
 def _placed(all_hits: Iterable[tuple[str, ast.AST, str, str]]) -> Iterator[tuple[str, Any, str, str]]:
     """Yield hits with a node that has a place: one that the audit made itself may have none."""
     return (hit for hit in all_hits if hasattr(hit[1], "lineno"))
+
+
+def _is_long(lines: list[str], node: Any) -> bool:
+    ends = (node.lineno, node.end_lineno or node.lineno)
+    return any(len(line) > _LONGEST for at in ends for line in lines[at - 1 : at])
 
 
 def _last_line(node: Any) -> int:

@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from forbear.cli.kit.links import real
 from forbear_audit.engine import Audit
 from forbear_audit.findings import Finding
 from forbear_audit.rules import RULES, AuditRule
@@ -20,7 +21,7 @@ def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: st
     suppressed. Files that were not read and wrong comments are notifications. `pages` is the address of the page of
     the rules; None leaves it out.
     """
-    base = (root or Path()).resolve()
+    base = real(root or Path())
     listed = [
         *((finding, None) for finding in result.findings),
         *((finding, {"kind": "inSource"}) for finding in result.ignored),

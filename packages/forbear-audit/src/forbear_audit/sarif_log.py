@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from forbear.cli.kit.links import real
+
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 """The address of the schema of the format."""
 
@@ -25,7 +27,7 @@ def sarif_log(
     run: dict[str, Any] = {
         "tool": {"driver": {**driver}},
         "columnKind": "utf16CodeUnits",
-        "originalUriBaseIds": {_ROOT: {"uri": base.resolve().as_uri().rstrip("/") + "/"}},
+        "originalUriBaseIds": {_ROOT: {"uri": real(base).as_uri().rstrip("/") + "/"}},
         "results": [*results],
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": [*notifications]}],
     }
@@ -40,7 +42,7 @@ def sarif_place(path: str, base: Path, region: Mapping[str, int] | None = None) 
 
 def sarif_artifact(path: str, base: Path) -> dict[str, str]:
     """Return the location of a file: relative to the folder `base` if it is below that, else absolute."""
-    base = base.resolve()
+    base = real(base)
     place = place_in(Path(base, path), base)
     if place.is_absolute():
         return {"uri": place.as_uri()}
@@ -55,8 +57,8 @@ def place_in(path: Path, folder: Path) -> Path:
     whole = Path.cwd() / path
     if ".." not in whole.parts and whole.is_relative_to(folder):
         return whole.relative_to(folder)
-    real = whole.resolve() if whole.name in ("", "..") else whole.parent.resolve() / whole.name
-    return real.relative_to(folder) if real.is_relative_to(folder) else real
+    place = real(whole) if whole.name in ("", "..") else real(whole.parent) / whole.name
+    return place.relative_to(folder) if place.is_relative_to(folder) else place
 
 
 def utf16_column(line: str, column: int) -> int:

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from forbear.adapters import is_list, shown_value
+from forbear.cli.kit.links import real
 from forbear_audit.findings import Severity
 from forbear_audit.regular import read_regular
 from forbear_audit.rules import DEFAULT_RULES, RULES
@@ -86,7 +88,7 @@ class AuditSettings:
 
     @property
     def _folder(self) -> Path:
-        return (self.root or Path()).resolve()
+        return real(self.root or Path())
 
     def _place(self, path: Path) -> Path:
         return place_in(path, self._folder)
@@ -121,21 +123,20 @@ def checked_patterns(name: str, patterns: Collection[str]) -> None:
     """Raise ValueError that names the parameter if a pattern names no file or folder."""
     for pattern in patterns:
         if all(part == "**" for part in _parts(pattern)):
-            raise ValueError(
-                f'`{name}` must have patterns that name files or folders, such as "tests/*.py", got {pattern!r}'
-            )
+            rule = 'patterns that name files or folders, such as "tests/*.py"'
+            raise ValueError(f"`{name}` must have {rule}, got {shown_value(pattern)}")
 
 
 def _checked_fail_on(name: str, value: object) -> None:
     if value not in ("note", "warning", "error", "never"):
-        raise ValueError(f"`{name}` must be note, warning, error or never, got {value!r}")
+        raise ValueError(f"`{name}` must be note, warning, error or never, got {shown_value(value)}")
 
 
 def checked(name: str, rules: Collection[str]) -> tuple[str, ...]:
     """Return ids of rules; raises ValueError that names the parameter if one is unknown."""
     for rule in rules:
         if rule not in RULES:
-            raise ValueError(f"`{name}` must have ids of rules ({', '.join(RULES)}), got {rule!r}")
+            raise ValueError(f"`{name}` must have ids of rules ({', '.join(RULES)}), got {shown_value(rule)}")
     return tuple(rules)
 
 
@@ -151,8 +152,11 @@ def read_settings(folder: Path) -> AuditSettings:
                 return _from_table(_table(_parsed(file)), place)
             except OSError as error:
                 raise ValueError(f"{file}: {error.strerror}") from None
-            except (ValueError, RecursionError) as error:
-                raise ValueError(f"{file}: {error}") from None
+            except RecursionError:
+                raise ValueError(f"{file}: its values are nested too deeply") from None
+            except ValueError as error:
+                too_long = "integer string conversion" in str(error)
+                raise ValueError(f"{file}: {'a number has too many digits' if too_long else error}") from None
     return AuditSettings()
 
 
@@ -175,7 +179,7 @@ def _table(document: dict[str, Any]) -> dict[str, Any]:
 
 def _mapping(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"`{name}` must be a table, got {value!r}")
+        raise ValueError(f"`{name}` must be a table, got {shown_value(value)}")
     return cast("dict[str, Any]", value)
 
 
@@ -183,7 +187,7 @@ def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
     """Return the settings in a table; errors name the whole key, which is no option of a command."""
     unknown = [key for key in options if key not in _KEYS]
     if unknown:
-        raise ValueError(f"the keys of `{_TABLE}` are {', '.join(_KEYS)}, got {unknown[0]!r}")
+        raise ValueError(f"the keys of `{_TABLE}` are {', '.join(_KEYS)}, got {shown_value(unknown[0])}")
     result = AuditSettings(root=place)
     if "fail-on" in options:
         _checked_fail_on(f"{_TABLE}.fail-on", options["fail-on"])
@@ -206,12 +210,12 @@ def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
         result = replace(result, per_file_ignores=ignored)
     if "baseline" in options:
         if not isinstance(options["baseline"], str) or not options["baseline"]:
-            raise ValueError(f"`{_TABLE}.baseline` must be the name of a file, got {options['baseline']!r}")
+            raise ValueError(f"`{_TABLE}.baseline` must be the name of a file, got {shown_value(options['baseline'])}")
         result = replace(result, baseline=str(place / options["baseline"]))
     return result
 
 
-def _texts(key: str, value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in cast("list[object]", value)):
-        raise ValueError(f"`{_TABLE}.{key}` must be a list of texts, got {value!r}")
-    return tuple(cast("list[str]", value))
+def _texts(key: str, value: Any) -> tuple[str, ...]:
+    if not is_list(value) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"`{_TABLE}.{key}` must be a list of texts, got {shown_value(value)}")
+    return tuple(value)

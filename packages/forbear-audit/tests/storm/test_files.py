@@ -2,6 +2,7 @@
 
 import json
 from copy import copy
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def test_the_files_have_the_findings(with_plan: bool, tmp_path: Path, pytestconf
     [
         (["--forbear-storm", "--forbear-storm-json", "no/a"], "`--forbear-storm-json` must be a file in a folder that"),
         (["--forbear-storm", "--forbear-storm-sarif", "no/a"], "`--forbear-storm-sarif` must be a file in a folder"),
+        (["--forbear-storm", "--forbear-fault", f"GET /#{'9' * 5_000}:lost"], "must be CALL#NUMBER:FAULT"),
         (["--forbear-storm-plan", "plan.json"], "`--forbear-storm-plan` goes with `--forbear-storm`"),
         (["--forbear-storm", "--forbear-storm-plan", "no.json"], "`--forbear-storm-plan`: cannot read .*no.json"),
     ],
@@ -66,3 +68,16 @@ def test_bad_files(options: list[str], text: str, pytestconfig: pytest.Config) -
     """A file that cannot be used ends pytest at once, with its rule."""
     with pytest.raises(pytest.UsageError, match=text):
         plugin(pytestconfig, *options)
+
+
+@pytest.mark.parametrize("option", ["--forbear-storm-json", "--forbear-storm-sarif"])
+def test_links_that_lead_out(option: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """No file is written through a link that leads out of the folder of the tests."""
+    (tmp_path / "outside").write_text("precious")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "a.json").symlink_to(tmp_path / "outside")
+    config = copy(pytestconfig)
+    config.option = config._parser.parse_known_args(["--forbear-storm", option, "a.json"])
+    config.invocation_params = replace(config.invocation_params, dir=tmp_path / "tests")
+    with pytest.raises(pytest.UsageError, match=f"`{option}` must not be written through a link .*/outside; name the"):
+        StormPlugin(config)

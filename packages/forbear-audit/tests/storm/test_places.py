@@ -2,6 +2,7 @@
 
 import json
 import re
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +80,11 @@ def test_verdicts(kind: str | None, expected: tuple[str, str], tmp_path: Path) -
     ("changes", "text"),
     [
         ({"version": 2}, r"plan.json is no plan of version 1; write it with `forbear audit --storm-plan FILE`$"),
-        ({"places": [{"path": "shop.py"}]}, "is no plan of version 1"),
-        ({"places": [{"path": "shop.py"} | PLACES[0] | {"rule": "FIXED"}]}, "is no plan of version 1"),
-        ({"places": [{"path": "shop.py"} | PLACES[0] | {"faults": ["fire"]}]}, "is no plan of version 1"),
-        ({"places": [{"path": "shop.py"} | PLACES[0] | {"call": [1]}]}, "is no plan of version 1"),
-        ({"places": [{"path": 7} | PLACES[0]]}, "is no plan of version 1"),
+        ({"version": 1.0}, "is no plan of version 1"),
+        ({"version": True}, "is no plan of version 1"),
+        ({"places": {}}, "is no plan of version 1"),
+        ({"places": [7]}, r"plan.json: `places\[0\]` must be a table, got 7; write it with"),
+        ({"places": [{"path": "shop.py"}]}, r"`places\[0\].line` must be a number from 1, and it is missing; write it"),
         ({"places": [{"path": "gone.py"} | PLACES[0]]}, "names gone.py, which is not in .*; run both commands in one"),
         ({"places": [{"path": "shop.py"} | PLACES[0] | {"line": 3}]}, "shop.py has changed since .* was written"),
     ],
@@ -94,11 +95,64 @@ def test_bad_plans(changes: dict[str, object], text: str, tmp_path: Path) -> Non
         StormPlan.read(written(tmp_path, **changes), [tmp_path])
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("path", 7, "the name of a file, got 7"),
+        ("path", "", "the name of a file, got ''"),
+        ("path", "a" * 5_000, "the name of a file, got 'aaa"),
+        ("line", inf, "a number from 1, got inf"),
+        ("line", nan, "a number from 1, got nan"),
+        ("line", 0, "a number from 1, got 0"),
+        ("line", True, "a number from 1, got True"),
+        ("line", 1.5, "a number from 1, got 1.5"),
+        ("line", 10**4_000, "a number from 1, got 1000"),
+        ("rule", "FIXED", "one of UNSAFE, .*, got 'FIXED'"),
+        ("rule", [], r"one of UNSAFE, .*, got \[\]"),
+        ("text", None, "a line of code, got None"),
+        ("call", [1], r"the first and the last line, or null, got \[1\]"),
+        ("call", [1, inf], r"the first and the last line, or null, got \[1, inf\]"),
+        ("function", "12", "the first and the last line, or null, got '12'"),
+        ("faults", ["fire"], r"a list of faults .*, got \['fire'\]"),
+        ("faults", {"lost": 1}, r"a list of faults .*, got \{'lost': 1\}"),
+    ],
+)
+def test_wrong_values(key: str, value: object, rule: str, tmp_path: Path) -> None:
+    """A value that is none names the file, its key, the rule, what stands there and the cure."""
+    place = {"path": "shop.py"} | PLACES[0] | {key: value}
+    error = rf"plan.json: `places\[0\].{key}` must be {rule}.*; write it with `forbear audit"
+    with pytest.raises(ValueError, match=error):
+        StormPlan.read(written(tmp_path, places=[place]), [tmp_path])
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "error"),
+    [
+        ("a.py", b"# coding: no\n", "names a.py, which cannot be read as Python"),
+        ("a.py", b"\xff\n", "names a.py, which cannot be read as Python"),
+        ("a" * 300, b"", "names aaa.*, which is not in"),
+        ("a\0b", b"", "names a\0b, which is not in"),
+    ],
+)
+def test_code_that_cannot_be_read(name: str, code: bytes, error: str, tmp_path: Path) -> None:
+    """A file that is no Python text, and a name that is none, are refused with the cure."""
+    (tmp_path / "a.py").write_bytes(code)
+    plan = written(tmp_path, places=[{"path": name} | PLACES[0]])
+    with pytest.raises(ValueError, match=error):
+        StormPlan.read(plan, [tmp_path])
+
+
 NO_PLAN = "is no plan of version 1"
 
 
 @pytest.mark.parametrize(
-    ("text", "error"), [(None, "cannot read .*: No such file"), ("[", NO_PLAN), ("[" * 100_000, NO_PLAN)]
+    ("text", "error"),
+    [
+        (None, "cannot read .*: No such file"),
+        ("[", NO_PLAN),
+        ("[" * 100_000, NO_PLAN),
+        ("9" * 5_000, NO_PLAN),
+    ],
 )
 def test_a_file_that_is_no_plan(text: str | None, error: str, tmp_path: Path) -> None:
     """A missing file, and one that is no JSON, are refused with the cure."""

@@ -1,16 +1,18 @@
 """`simulate`: run a scenario once or many times, on one core or several, and return the outcome."""
 
-import multiprocessing
 import os
-import signal
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import fields
 from functools import partial
 from typing import Literal, NamedTuple, get_args
 
-from forbear.cli.kit.processes import can_be_safe, safe_path
+from forbear.cli.kit.processes import can_be_safe, end, submit_to, worker_pool
 from forbear_simulate.course import Course
 from forbear_simulate.exact import simulate_exact
 from forbear_simulate.fields import refuse
@@ -104,16 +106,19 @@ def _results(
         return
     # A fork is quick, but safe only without other threads; a spawned process imports the caller's main module.
     quick = sys.platform == "linux" and threading.active_count() == 1
-    context = multiprocessing.get_context("fork" if quick else "spawn")
-    with safe_path():
-        pool = context.Pool(processes, _ignore_interrupts)
-    with pool:
-        yield from pool.imap(run, seeds)
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent, which ends its processes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    done = 0
+    pool = worker_pool(processes, "fork" if quick else "spawn")
+    try:
+        pending = deque[Future[RunResult]]()
+        with suppress(BrokenProcessPool):  # a process was killed, perhaps for want of memory: one alone needs less
+            pending.extend(submit_to(pool, run, seed) for seed in seeds)
+            while pending:
+                yield pending[0].result()
+                pending.popleft()
+                done += 1
+        yield from map(run, seeds[done:])
+    finally:
+        end(pool)
 
 
 def _run(scenario: Scenario, engine: str, seed: int, course: Course | None = None) -> RunResult:

@@ -18,6 +18,7 @@ from forbear.core.report import Attempt, Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
 from forbear.observe import default_listeners
 from forbear.policy import Policy, retry
+from forbear.read_modify_write import aupdate, update
 from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
 from forbear.run.endings import RAISE, TryAgain, Unsatisfied
@@ -25,7 +26,6 @@ from forbear.run.iterate import AsyncAttempts, Attempts
 from forbear.run.runtime import AttemptTimeout
 from forbear.run.spending import Throttled
 from forbear.run.switch import disable, disabled, enable
-from forbear.update import aupdate, update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

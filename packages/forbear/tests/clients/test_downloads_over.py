@@ -6,7 +6,7 @@ import pytest
 
 from forbear import Reason
 from forbear.services import cloud_storage, rfc9110
-from forbear.testing.virtual_time import VirtualTime
+from forbear.testing.virtual_clock import VirtualTime
 from forbear_testkit.clients.downloads import (
     DATA,
     ETAG,

@@ -24,7 +24,6 @@ from forbear_testkit.clients.flavours import Flavour
 from forbear_testkit.clients.google.rpc_server import running
 from forbear_testkit.clients.others import BLIND_TOO
 from forbear_testkit.clients.wire import Answer, Wire, reply
-from forbear_transfer import Settings
 
 RPC = "google.iam.admin.v1.IAM/GetRole"
 HTTP = 'safe="POST https://api.example.com/v1/search*" in the adapter'
@@ -47,7 +46,6 @@ MAKERS: list[tuple[str, Callable[[Policy], object], str]] = [
     ("aiohttp", aiohttp.RetryMiddleware, HTTP),
     ("urllib3", urllib3.Retry, "forbear.clients.requests.RetryAdapter(safe=...)"),
     ("google-cloud-storage", lambda policy: install(_storage(), policy), HTTP),
-    ("transfers", lambda policy: Settings(endpoint="http://localhost", policy=policy).storage(), "leave it out"),
     ("gRPC", RetryInterceptor, NAMES),
     ("gRPC, async", aio_interceptors, NAMES),
     ("retry objects", lambda policy: google.retry_for(RPC, policy), NAMES),

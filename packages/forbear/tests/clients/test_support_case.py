@@ -8,7 +8,7 @@ import pytest
 import forbear
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
-from forbear.testing.virtual_time import VirtualTime
+from forbear.testing.virtual_clock import VirtualTime
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.flavours import Flavour
 from forbear_testkit.clients.secure import self_signed

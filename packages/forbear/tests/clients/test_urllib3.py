@@ -18,7 +18,7 @@ from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.urllib3 import Retry
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
-from forbear.testing.virtual_time import VirtualTime
+from forbear.testing.virtual_clock import VirtualTime
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.secure import untrusted
 from forbear_testkit.clients.wire import Answer, Wire, reply

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from forbear.core.record import Record
-from forbear.core.service import Judgement, TableEntry
+from forbear.core.service import Judgement, TableEntry, why_not
 from forbear.core.verdict import Safety
 
 
@@ -15,6 +15,27 @@ def test_a_judgement_is_cautious_by_default() -> None:
     assert judgement == Judgement("s", None, Safety.NEVER, (), None, False, (), True, False, None)
     assert judgement.mutation
     assert not judgement.repeatable
+
+
+@pytest.mark.parametrize(
+    ("judgement", "reason"),
+    [
+        (Judgement("s", "o", Safety.NEVER), "o may have been executed and must not be executed twice"),
+        (Judgement("s", None, Safety.NEVER), "the call may have been executed and must not be executed twice"),
+        (
+            Judgement("s", None, Safety.NEVER, unknown="no such bucket"),
+            "the call may have been executed and must not be executed twice (no such bucket)",
+        ),
+        (
+            Judgement("s", "o", Safety.CONDITIONAL, ("a=", "b=")),
+            "o may have been executed; it may be repeated only with a= or b=",
+        ),
+        (Judgement("s", "o", Safety.NEVER, refused="a batch is one unit"), "a batch is one unit"),
+    ],
+)
+def test_the_reason_against_a_repeat(judgement: Judgement, reason: str) -> None:
+    """It names the operation and what would allow a repeat."""
+    assert why_not(judgement, "the call") == reason
 
 
 def test_an_entry_has_what_its_row_says() -> None:

@@ -11,7 +11,7 @@ from forbear.core.report import report
 from forbear.policy import retry
 from forbear.run.runtime import AttemptTimeout
 from forbear.testing.script import AsyncScript
-from forbear.testing.virtual_time import clock, virtual_time
+from forbear.testing.virtual_clock import clock, virtual_time
 from forbear_testkit.run.cases import BUSY, UNSAFE, Busy
 from forbear_testkit.run.drivers import ASYNC, Driver, Outcome
 

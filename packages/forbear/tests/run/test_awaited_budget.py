@@ -8,7 +8,7 @@ from forbear.core.verdict import TRANSIENT
 from forbear.run.budget import Budget, PendingDelay, granted
 from forbear.run.runtime import current
 from forbear.run.state import Run
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, Busy
 from forbear_testkit.run.drivers import ASYNC, SYNC, Driver
 from forbear_testkit.run.remote_budget import Remote

@@ -20,7 +20,7 @@ from forbear.core.verdict import Verdict
 from forbear.policy import retry
 from forbear.run.budget import Budget, HostBudgets
 from forbear.testing.script import Script
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, JUDGING, Broken, Busy
 from forbear_testkit.run.remote_budget import Remote
 

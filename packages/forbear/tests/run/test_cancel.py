@@ -9,7 +9,7 @@ import trio
 
 from forbear.core.backoff import Constant
 from forbear.policy import Policy, retry
-from forbear.testing.virtual_time import VirtualTime, virtual_time
+from forbear.testing.virtual_clock import VirtualTime, virtual_time
 from forbear_testkit.run.drivers import DRIVERS, Driver
 
 Function = Callable[[], Awaitable[object]]

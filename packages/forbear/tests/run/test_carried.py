@@ -16,7 +16,7 @@ from forbear.core.report import report
 from forbear.policy import retry
 from forbear.run.endings import Unsatisfied
 from forbear.testing.script import Script
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, Broken, Busy
 from forbear_testkit.run.drivers import DRIVERS, Driver
 from forbear_testkit.run.shapes import (

@@ -13,7 +13,7 @@ import forbear
 from forbear import Budget
 from forbear.policy import Policy, retry
 from forbear.testing.script import Script
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.budgets import counted
 from forbear_testkit.run.cases import Busy
 

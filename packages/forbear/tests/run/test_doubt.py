@@ -8,7 +8,7 @@ import pytest
 from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.testing.script import Script
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, Busy
 from forbear_testkit.run.shapes import (
     INNER,

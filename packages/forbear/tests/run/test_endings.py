@@ -15,12 +15,12 @@ from forbear.core.events import Event, Failed, Scheduled, Succeeded
 from forbear.core.report import report
 from forbear.core.verdict import CONFLICT, PERMANENT
 from forbear.policy import Policy, retry
+from forbear.read_modify_write import update
 from forbear.run.endings import RAISE, TryAgain, Unsatisfied
 from forbear.run.iterate import AsyncAttempts, Attempts
 from forbear.run.switch import disabled
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
-from forbear.update import update
 from forbear_testkit.run.cases import BUSY, Broken, Busy, answering
 from forbear_testkit.run.drivers import ASYNC, DRIVERS, SYNC, WITH_VALUES, Driver
 

@@ -10,7 +10,7 @@ from forbear.core.events import Event, GaveUp, Recovered
 from forbear.core.report import report
 from forbear.policy import retry
 from forbear.run.listeners import muted
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import Busy
 from forbear_testkit.run.drivers import DRIVERS, Driver
 

@@ -11,7 +11,7 @@ from forbear.core.backoff import Constant
 from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.policy import retry
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, JUDGING, Busy
 from forbear_testkit.run.drivers import DRIVERS, Driver
 

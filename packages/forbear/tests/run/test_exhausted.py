@@ -8,7 +8,7 @@ from forbear.core.report import report
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import retry
 from forbear.testing.script import AsyncScript, Script, ScriptEnded
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import Busy
 
 EXHAUSTED = retry(on=lambda error: Verdict(Kind.TRANSIENT, exhausted=True), attempts=3)

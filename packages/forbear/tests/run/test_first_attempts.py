@@ -17,7 +17,7 @@ from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.run.spending import Throttled
 from forbear.testing.script import Script
-from forbear.testing.virtual_time import VirtualRuntime, virtual_time
+from forbear.testing.virtual_clock import VirtualRuntime, virtual_time
 from forbear_testkit.run.budgets import Closed, begun
 from forbear_testkit.run.cases import Busy
 

@@ -10,7 +10,7 @@ import pytest
 
 from forbear.policy import Policy
 from forbear.run.functions import name_of
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.callables import coroutine, finish, flaky, plain, policy
 
 

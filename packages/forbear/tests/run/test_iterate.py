@@ -12,7 +12,7 @@ from forbear.core.events import Event, GaveUp, Recovered
 from forbear.core.report import report
 from forbear.run.runtime import AttemptTimeout
 from forbear.testing.script import AsyncScript, Script
-from forbear.testing.virtual_time import VirtualTime, virtual_time
+from forbear.testing.virtual_clock import VirtualTime, virtual_time
 from forbear_testkit.run.cases import BUSY, JUDGING, Broken, Busy
 
 NOT_ENTERED = "the attempt was not entered, so its outcome is unknown; put `with attempt:` around the work"

@@ -10,7 +10,7 @@ from forbear.core.report import report
 from forbear.run.budget import Budget
 from forbear.run.late import AGAIN
 from forbear.run.stopping import stop_on
-from forbear.testing.virtual_time import VirtualRuntime, clock, virtual_time
+from forbear.testing.virtual_clock import VirtualRuntime, clock, virtual_time
 from forbear_testkit.run.cases import BUSY, Busy
 from forbear_testkit.run.drivers import ASYNC, SYNC, Driver
 

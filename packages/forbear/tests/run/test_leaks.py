@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from forbear.core.report import report
 from forbear.policy import Policy
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, Busy
 
 

@@ -12,8 +12,8 @@ from forbear.core.backoff import Constant
 from forbear.core.events import Event, Failed
 from forbear.observe import all_of, listen
 from forbear.policy import Policy, retry
-from forbear.testing.virtual_time import virtual_time
-from forbear.update import update
+from forbear.read_modify_write import update
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.observe.listening import listening_as_ever
 from forbear_testkit.run.cases import BUSY, Busy
 

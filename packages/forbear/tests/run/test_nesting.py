@@ -20,7 +20,7 @@ from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.run.functions import is_async
 from forbear.testing.script import AsyncScript, Script
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, Broken, Busy
 from forbear_testkit.run.drivers import DRIVERS, WITH_VALUES, Driver
 

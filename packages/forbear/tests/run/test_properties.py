@@ -13,7 +13,7 @@ from forbear.core.report import report
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout
-from forbear.testing.virtual_time import clock
+from forbear.testing.virtual_clock import clock
 from forbear_testkit.run.drivers import ASYNC, DRIVERS, Driver, Outcome
 
 ROUNDING = 1e-9

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forbear.run.functions import check_retryable
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.callables import coroutine, flaky, policy
 
 

@@ -13,7 +13,7 @@ import pytest
 from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.policy import Policy, retry
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, Broken, Busy
 from forbear_testkit.run.drivers import SYNC, Driver
 from forbear_testkit.run.shapes import (

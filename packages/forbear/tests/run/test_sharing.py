@@ -12,7 +12,7 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.report import report
 from forbear.policy import retry
 from forbear.testing.script import AsyncScript, Script
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import Busy
 
 SHARED = retry(on=Busy, attempts=6, timeout=None, backoff=Exponential(jitter="none"))

@@ -9,7 +9,7 @@ from forbear.policy import Policy
 from forbear.run.budget import Budget
 from forbear.run.runtime import current
 from forbear.run.state import Run
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, Busy, small
 
 GONE = Stop(Reason.BODY, "the body is gone")

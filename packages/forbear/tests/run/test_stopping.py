@@ -20,10 +20,10 @@ from forbear.core.decide import Reason
 from forbear.core.events import Event, Failed
 from forbear.core.report import report
 from forbear.policy import Policy, retry
+from forbear.read_modify_write import update
 from forbear.run.budget import Budget
 from forbear.run.stopping import stop_on
 from forbear.testing import virtual_time
-from forbear.update import update
 from forbear_testkit.run.cases import BUSY, Broken, Busy
 from forbear_testkit.run.drivers import DRIVERS, SYNC, WITH_VALUES, Driver
 

@@ -9,7 +9,7 @@ from xmlrpc.client import ServerProxy
 import pytest
 
 from forbear.run.functions import is_async, name_of
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.callables import coroutine, finish, flaky, plain, policy
 
 

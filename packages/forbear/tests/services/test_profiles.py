@@ -13,7 +13,7 @@ from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall, is_rpc_service
 from forbear.http.request import Request
 from forbear.services import cloud_storage, iam, memorystore, registry, resource_manager
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_cloud import Cloud, Fault
 
 PROFILES = {

@@ -13,7 +13,7 @@ from forbear.core.budget import MICRO, micro
 from forbear.run.budget import Budget
 from forbear.shared_budget.asking import Ask
 from forbear.shared_budget.process import ProcessShare
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.shared_budget.fleet import Fleet, Server, retried, running_server
 
 WINDOW = 5.0

@@ -12,7 +12,7 @@ from forbear.core.events import BudgetDegraded, BudgetRestored, Event
 from forbear.run import late
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
-from forbear.testing.virtual_time import VirtualTime, virtual_time
+from forbear.testing.virtual_clock import VirtualTime, virtual_time
 from forbear_testkit.clients.redis.proxy import CUT, FORWARD, HANG, LOSE, Command, Fate, Seen, in_turn, proxy
 
 IMPATIENT = 0.005

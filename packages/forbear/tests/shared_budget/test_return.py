@@ -10,7 +10,7 @@ from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.shared_budget.asking import Ask
 from forbear.shared_budget.budget import SharedBudget
 from forbear.testing.valkey import valkey_server
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.shared_budget.fleet import Fleet, Server, retried, running_server
 
 PROCESSES = 30

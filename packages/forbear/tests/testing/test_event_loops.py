@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from forbear.core.backoff import Constant
 from forbear.policy import retry
 from forbear.run.runtime import AttemptTimeout, current
-from forbear.testing.virtual_time import VirtualTime, virtual_time
+from forbear.testing.virtual_clock import VirtualTime, virtual_time
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 

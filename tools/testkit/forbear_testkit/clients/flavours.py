@@ -16,7 +16,7 @@ import forbear.clients.httpx
 import forbear.clients.httpx2
 from forbear.run.runtime import current
 from forbear.testing import virtual_time
-from forbear.testing.virtual_time import VirtualTime
+from forbear.testing.virtual_clock import VirtualTime
 
 READ_TIMEOUT = 10.0
 """Longer than any reply takes: a test that wants a timeout asks for a short one."""

@@ -17,7 +17,7 @@ from forbear.clients.requests import RetryAdapter
 from forbear.clients.urllib3 import Retry
 from forbear.run.runtime import current
 from forbear.testing import virtual_time
-from forbear.testing.virtual_time import VirtualTime
+from forbear.testing.virtual_clock import VirtualTime
 from forbear_testkit.clients.flavours import FLAVOURS, READ_TIMEOUT, Result
 
 

@@ -7,7 +7,7 @@ import anyio
 
 from forbear.policy import Policy
 from forbear.testing.script import AsyncScript, Call, Script
-from forbear.testing.virtual_time import virtual_time
+from forbear.testing.virtual_clock import virtual_time
 
 
 class Outcome(NamedTuple):

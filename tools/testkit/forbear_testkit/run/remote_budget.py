@@ -5,7 +5,7 @@ from typing import ClassVar
 from forbear.core.events import Event, GaveUp, Scheduled
 from forbear.policy import Policy
 from forbear.run.budget import Budget
-from forbear.testing.virtual_time import clock
+from forbear.testing.virtual_clock import clock
 from forbear_testkit.run.cases import BUSY
 
 

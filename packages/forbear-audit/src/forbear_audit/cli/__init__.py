@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.kit.output import EXIT_CODES, BadInput, tell, warn
+from forbear.cli.kit.output import EXIT_CODES, BadInput, check_links, tell, warn
 from forbear.cli.kit.values import duration
 from forbear_audit.cli.fixes import advise_figures, apply_fixes, check_options, print_diff, print_fixes
 from forbear_audit.cli.plan import check_plan, write_plan
@@ -87,12 +87,15 @@ def command(
     for path in names:
         if not os.path.lexists(path):
             raise BadInput(f"PATH must be a file or folder, got {str(path)!r}", "name one that exists")
-    if storm_plan is not None:
-        check_plan(storm_plan, write_baseline=write_baseline, prints=as_json or as_sarif)
     settings = _settings(names[0], select, ignore, exclude, baseline, fail_on)
+    read = (*names, *((settings.root,) if settings.root else ()))
+    if storm_plan is not None:
+        check_plan(storm_plan, read, write_baseline=write_baseline, prints=as_json or as_sarif)
     if write_baseline and baseline is None:
         named = "FILE" if settings.baseline is None else shlex.quote(settings.baseline)
         raise BadInput("`--write-baseline` needs `--baseline`", f"name the file that it writes: --baseline {named}")
+    if write_baseline:
+        check_links("baseline", Path(settings.baseline or ""), read)
     known = None if write_baseline else _baseline(settings)
     with progress_line() as show:
         result = audit(names, settings=settings, jobs=jobs or os.cpu_count() or 1, baseline=known, on_progress=show)
@@ -134,9 +137,10 @@ def _settings(
     fail_on: str | None,
 ) -> "AuditSettings":
     """Return the settings of pyproject.toml, changed by the options that were used."""
+    from forbear.cli.kit.links import real
     from forbear_audit.settings import checked_patterns, read_settings
 
-    place = Path(os.path.realpath(first))  # resolve() raises for a circle of links
+    place = real(first)
     try:
         settings = read_settings(place if place.is_dir() else place.parent)
     except ValueError as error:

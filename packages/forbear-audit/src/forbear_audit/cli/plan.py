@@ -1,23 +1,29 @@
 """`forbear audit --storm-plan`: write the findings that a storm can prove."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from forbear.cli.kit.output import BadInput, tell
+from forbear.cli.kit.output import BadInput, check_links, tell
 
 if TYPE_CHECKING:
     from forbear_audit import Audit
 
 
-def check_plan(name: str, *, write_baseline: bool, prints: bool) -> None:
-    """Raise BadInput for options that do not go with `--storm-plan`; `prints` are those that print a document."""
+def check_plan(name: str, read: Iterable[Path], *, write_baseline: bool, prints: bool) -> None:
+    """Raise BadInput for a link, and for options that do not go with `--storm-plan`.
+
+    `read` is what the audit reads. `prints` are the options that print a document.
+    """
     if write_baseline:
         raise BadInput("`--storm-plan` does not go with `--write-baseline`", "write one after the other")
     if name == "-" and prints:
         raise BadInput("`--storm-plan -` does not go with `--json` or `--sarif`", "write the plan to a file")
+    if name != "-":
+        check_links("storm-plan", Path(name), read)
 
 
 def write_plan(result: "Audit", name: str) -> None:

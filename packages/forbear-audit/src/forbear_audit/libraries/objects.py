@@ -150,10 +150,12 @@ def _redis(module: Module, call: ast.Call, use: RetryUse) -> RetryUse | None:
 def service_configs(module: Module) -> list[RetryUse]:
     """Return the retry policies of gRPC in the module: those in dictionaries and in texts of JSON."""
     uses: list[RetryUse] = []
+    around = {id(module.parents[text]): module.parents[text] for text in module.configs}  # each once: it may be long
+    dicts = [parent for parent in around.values() if isinstance(parent, ast.Dict)]
+    values = {id(key): value for one in dicts for key, value in zip(one.keys, one.values, strict=True)}
     for text in module.configs:
-        parent = module.parents[text]
-        if isinstance(parent, ast.Dict) and text in parent.keys:
-            uses.append(_grpc(parent, module.constant(parent.values[parent.keys.index(text)])))
+        if id(text) in values:
+            uses.append(_grpc(module.parents[text], module.constant(values[id(text)])))
             continue
         try:
             methods = json.loads(str(text.value))["methodConfig"]

@@ -18,7 +18,7 @@ RETRY_AFTER = 7
 INJECTED = "(injected by forbear)"
 """A part of the text of made-up responses and of errors that gRPC makes of them."""
 
-_TEXT = re.compile(r"(?P<label>\S.*)#(?P<number>[1-9][0-9]*)(?P<lasting>\+?):(?P<fault>\w+)")
+_TEXT = re.compile(r"(?P<label>\S.*)#(?P<number>[1-9][0-9]{0,8})(?P<lasting>\+?):(?P<fault>\w+)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from forbear.adapters import check_at_least
+from forbear.cli.kit.links import leads_out
 from forbear_audit.storm.counting import Effects
 from forbear_audit.storm.faults import FAULTS
 from forbear_audit.storm.function import known_faults
@@ -75,13 +76,20 @@ def _sources(item: pytest.Item, effects: Any) -> tuple[Effects, ...]:
 
 
 def writable(config: pytest.Config, option: str) -> Path | None:
-    """Return the file of an option, None without it; UsageError if its folder does not exist."""
+    """Return the file of an option, None without it; UsageError if its folder does not exist, and for a link.
+
+    A link in the folder of the tests that leads out of it is refused: whoever wrote them may have made it.
+    """
     name: str | None = config.getoption(option)
     if name is None:
         return None
     file = config.invocation_params.dir / name
     if not file.parent.is_dir() or file.is_dir():
         raise pytest.UsageError(f"`{option}` must be a file in a folder that exists, got {name}")
+    led = leads_out(file, (config.invocation_params.dir, config.rootpath))
+    if led is not None:
+        rule = f"`{option}` must not be written through a link in the code of others"
+        raise pytest.UsageError(f"{rule}: {led[0]} leads to {led[1]}; name the file itself that it leads to")
     return file
 
 

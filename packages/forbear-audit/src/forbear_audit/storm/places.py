@@ -3,17 +3,19 @@
 import json
 import os
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from forbear.adapters import is_list, is_mapping, shown_value
 from forbear_audit.storm.faults import FAULTS, PlannedFault
 from forbear_audit.storm.kinds import KINDS, PROVABLE
 from forbear_audit.storm.tape import SentCall
 
 _CURE = "write it with `forbear audit --storm-plan FILE`"
+_MOST_LINES = 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +67,31 @@ class StormPlan:
         """
         try:
             document: Any = json.loads(path.read_text(encoding="utf-8"))
-            if document["version"] != 1:
-                raise ValueError("its version is not 1")
-            places = tuple(_place(item) for item in document["places"])
         except OSError as error:
             raise ValueError(f"cannot read {path}: {error.strerror}; {_CURE}") from None
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise ValueError(f"{path} is no plan of version 1; {_CURE}") from None
+        except (ValueError, RecursionError):
+            document = None
+        if (
+            not is_mapping(document)
+            or shown_value(document.get("version")) != "1"
+            or not is_list(document.get("places"))
+        ):
+            raise ValueError(f"{path} is no plan of version 1; {_CURE}")
+        try:
+            places = tuple(_place(f"places[{number}]", item) for number, item in enumerate(document["places"]))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}; {_CURE}") from None
         tried = list(folders)
-        folder = next((one for one in tried if all((one / place.path).is_file() for place in places)), None)
+        folder = next((one for one in tried if all(_is_file(one / place.path) for place in places)), None)
         if folder is None:
-            missing = next(place.path for place in places if not (tried[0] / place.path).is_file())
+            missing = next(place.path for place in places if not _is_file(tried[0] / place.path))
             raise ValueError(f"{path} names {missing}, which is not in {tried[0]}; run both commands in one folder")
         for place in places:
-            with tokenize.open(folder / place.path) as source:
-                lines = source.read().split("\n")
+            try:
+                with tokenize.open(folder / place.path) as source:
+                    lines = source.read().split("\n")
+            except (OSError, SyntaxError, ValueError, LookupError):
+                raise ValueError(f"{path} names {place.path}, which cannot be read as Python; {_CURE} again") from None
             if lines[place.line - 1 : place.line] != [place.text]:
                 raise ValueError(f"{place.path} has changed since {path} was written; {_CURE} again")
         return cls(places, folder)
@@ -123,30 +135,47 @@ def _real(path: str | Path) -> str:
     return os.path.realpath(path)
 
 
-def _place(item: Any) -> StormPlace:
-    """Return a place of a file; ValueError, KeyError, TypeError or AttributeError if it is none."""
-    place = StormPlace(
-        path=_text(item["path"]),
-        line=int(item["line"]),
-        rule=_text(item["rule"]),
-        text=_text(item["text"]),
-        call=_lines(item["call"]),
-        function=_lines(item["function"]),
-        faults=tuple(_text(name) for name in item["faults"]),
-    )
-    if place.rule not in PROVABLE or not {name.removesuffix("+") for name in place.faults} <= set(FAULTS):
-        raise ValueError(place.rule)
-    return place
+def _place(name: str, item: Any) -> StormPlace:
+    """Return a place of a file; ValueError that names its key if it is none."""
+    if not is_mapping(item):
+        raise ValueError(f"`{name}` must be a table, got {shown_value(item)}")
+    values: dict[str, Any] = {}
+    for key, (rule, fits) in _KEYS.items():
+        if key not in item:
+            raise ValueError(f"`{name}.{key}` must be {rule}, and it is missing")
+        value: Any = item[key]
+        if not fits(value):
+            raise ValueError(f"`{name}.{key}` must be {rule}, got {shown_value(value)}")
+        values[key] = tuple(value) if is_list(value) else value
+    return StormPlace(**values)
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long
+        return False
 
 
-def _lines(value: Any) -> tuple[int, int] | None:
-    if value is None:
-        return None
-    first, last = value
-    return int(first), int(last)
+def _is_line(value: object) -> bool:
+    return type(value) is int and 1 <= value < _MOST_LINES
+
+
+def _is_span(value: Any) -> bool:
+    return value is None or (is_list(value) and len(value) == 2 and all(map(_is_line, value)))
+
+
+def _are_faults(value: Any) -> bool:
+    return is_list(value) and all(isinstance(name, str) and name.removesuffix("+") in FAULTS for name in value)
+
+
+_KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "path": ("the name of a file", lambda value: isinstance(value, str) and 0 < len(value) <= 4096),
+    "line": ("a number from 1", _is_line),
+    "rule": (f"one of {', '.join(PROVABLE)}", lambda value: isinstance(value, str) and value in PROVABLE),
+    "text": ("a line of code", lambda value: isinstance(value, str)),
+    "call": ("the first and the last line, or null", _is_span),
+    "function": ("the first and the last line, or null", _is_span),
+    "faults": (f"a list of faults ({', '.join(FAULTS)}; + makes them last)", _are_faults),
+}
+"""The keys of a place: what each must be, and whether a value is it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from forbear.cli.kit.completion import complete_profile
-from forbear.cli.kit.output import BadInput, tell
+from forbear.cli.kit.output import BadInput, check_links, tell
 from forbear_simulate.cli.answers import show_values, show_verdicts, values_document, verdict_document
 from forbear_simulate.cli.example import EXAMPLE
 from forbear_simulate.cli.gallery import ALL, show_gallery
@@ -97,10 +97,13 @@ def command(
     from forbear_simulate import ScenarioError, SimulationInterrupted, simulate
 
     check_modes(context)
+    read = () if file is None else (file,)
+    if table is not None:
+        check_links("csv", table, read)
     if plot is not None:
         from forbear.cli.kit.plots import check_plot
 
-        check_plot(plot)
+        check_plot(plot, read)
     outcomes: dict[str, FleetOutcome] = {}
     scenarios: dict[str, Scenario] = {}
     verdicts: dict[str, FleetVerdict] = {}

@@ -41,7 +41,7 @@ def show_gallery(name: str, *, as_json: bool) -> bool:
 
 
 def _show(one: "Study", comparisons: "tuple[Comparison, ...]") -> None:
-    from forbear_simulate.gallery.study import allowed, published_text, shown
+    from forbear_simulate.gallery.studies import allowed, published_text, shown
 
     click.echo(f"{one.name}: {one.title}\nsource: {one.source}\n")
     table = columns("figure", "published", "ours", "error", "holds")

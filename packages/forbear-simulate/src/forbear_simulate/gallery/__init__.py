@@ -11,7 +11,7 @@ from forbear_simulate.gallery.google_sre import SRE_LAYERS, SRE_THROTTLE
 from forbear_simulate.gallery.metastable import HOTOS_2021, OSDI_2022
 from forbear_simulate.gallery.own_jitter import OWN_JITTER
 from forbear_simulate.gallery.queues import NO_HYSTERESIS
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 
 __all__ = ["STUDIES", "Comparison", "Study", "study"]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from forbear import Constant, Exponential, Limits, Policy
 from forbear_simulate.contention import Contention, simulate_contention
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 
 if TYPE_CHECKING:
     from forbear import Backoff

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from forbear import Constant, Exponential, Limits, Policy, TokenBucket
 from forbear_simulate.exact import simulate_exact
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario import ClientBudget, Clients, Scenario, Server
 
 if TYPE_CHECKING:

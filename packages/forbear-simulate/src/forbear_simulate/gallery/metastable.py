@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from forbear import Constant, Limits, Policy
 from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.course import Course
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario import Clients, Scenario, Server, Window
 
 _AT_ONCE = Constant(0)

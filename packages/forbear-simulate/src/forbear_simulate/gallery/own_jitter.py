@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from forbear import Exponential, Limits, Policy
 from forbear_simulate.cohort import simulate_cohort
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.recovery import drain_time, peak_to_mean
 from forbear_simulate.scenario import Clients, Scenario, Server, Window
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from forbear import Constant, Limits, Policy
 from forbear_simulate.exact import simulate_exact
-from forbear_simulate.gallery.study import Comparison, Study
+from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario import Clients, Scenario, Server, Window
 
 _RATE, _CAPACITY, _QUEUE, _ATTEMPTS = 80.0, 100.0, 9, 4

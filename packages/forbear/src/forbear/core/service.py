@@ -138,3 +138,21 @@ class TableEntry(Record):
             documented=documented, maybe_done=maybe_done, is_read=is_read, source=source, effect=effect, note=note,
             columns=columns,
         )  # fmt: skip
+
+
+def why_not(judgement: Judgement, unknown: str) -> str:
+    """Return the reason why an operation may not be executed twice, with the conditions that would allow it, if any.
+
+    `unknown` is the name to use for an operation that the judgement does not name.
+    """
+    if judgement.refused is not None:
+        return judgement.refused
+    name = judgement.operation or unknown
+    if judgement.conditions and not judgement.repeatable:
+        return f"{name} may have been executed; it may be repeated only with {' or '.join(judgement.conditions)}"
+    return f"{name} may have been executed and must not be executed twice{why_unknown(judgement)}"
+
+
+def why_unknown(judgement: Judgement) -> str:
+    """Return words that say why a request is none of the service's operations, "" if there is no more to say."""
+    return "" if judgement.unknown is None else f" ({judgement.unknown})"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import Details, Report, reports_made, text_of
-from forbear.core.service import Judgement
+from forbear.core.service import Judgement, why_not
 from forbear.core.verdict import Kind, Verdict
 from forbear.grpc import codes
 from forbear.http.request import Request
@@ -222,24 +222,6 @@ def within_rules(verdict: Verdict, judgement: Judgement) -> Verdict:
 def is_only_of_user(verdict: Verdict, proven: Verdict) -> bool:
     """Return whether a verdict is NOT_EXECUTED by the user's word alone; `proven` is the one without that word."""
     return verdict.kind is Kind.NOT_EXECUTED and proven.kind is not Kind.NOT_EXECUTED
-
-
-def why_not(judgement: Judgement, unknown: str) -> str:
-    """Return the reason why an operation may not be executed twice, with the conditions that would allow it, if any.
-
-    `unknown` is the name to use for an operation that the judgement does not name.
-    """
-    if judgement.refused is not None:
-        return judgement.refused
-    name = judgement.operation or unknown
-    if judgement.conditions and not judgement.repeatable:
-        return f"{name} may have been executed; it may be repeated only with {' or '.join(judgement.conditions)}"
-    return f"{name} may have been executed and must not be executed twice{why_unknown(judgement)}"
-
-
-def why_unknown(judgement: Judgement) -> str:
-    """Return words that say why a request is none of the service's operations, "" if there is no more to say."""
-    return "" if judgement.unknown is None else f" ({judgement.unknown})"
 
 
 def cure_for(judgement: Judgement, option: str | None) -> str:

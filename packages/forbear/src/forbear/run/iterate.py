@@ -57,7 +57,7 @@ class _Block:
             self._run.succeeded()
             return False
         try:
-            self._delay = self._run.failed(error) if isinstance(error, Exception) else None
+            self._delay = self._run.failed(error, ((), {})) if isinstance(error, Exception) else None
         except BaseException:  # of a judge or a listener
             self._run.end()
             raise

@@ -67,7 +67,7 @@ async def acall(
                     async with runtime.within(limit):
                         value = await pending
             except Exception as error:
-                delay = await granted(run.failed(error))
+                delay = await granted(run.failed(error, (args, kwargs)))
                 if delay is None:
                     if not replaces(run, error):
                         raise
@@ -104,7 +104,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
             value: object = function(*args, **kwargs)
         except Exception as error:
             run = Run(plan, operation, current_runtime(), started, reports)
-            delay = run.failed(error)
+            delay = run.failed(error, (args, kwargs))
             if delay is None:
                 if not replaces(run, error):
                     raise
@@ -144,7 +144,7 @@ def awrap(
             except Exception as error:
                 if run is None:
                     run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
-                delay = run.failed(error)
+                delay = run.failed(error, (args, kwargs))
                 if delay is None:
                     if not replaces(run, error):
                         raise
@@ -167,7 +167,7 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
         try:
             value: object = function(*args, **kwargs)
         except Exception as error:
-            delay = run.failed(error)
+            delay = run.failed(error, (args, kwargs))
             if delay is None:
                 if not replaces(run, error):
                     raise

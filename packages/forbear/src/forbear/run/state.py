@@ -5,17 +5,19 @@ events, then the loop's wait.
 """
 
 from functools import partial
-from sys import intern
 
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
-from forbear.core.report import Attempt, Details, Report, RequestIds, attach, reports_made, text_of
+from forbear.core.report import Attempt, Details, Report, attach, reports_made, text_of
+from forbear.core.service import why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.budget import PendingDelay
 from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
 from forbear.run.endings import refusal_of
+from forbear.run.judge_slot import judged, slot
 from forbear.run.judges import delayed, why_stopped
+from forbear.run.kept import attempts_of, short, with_failure
 from forbear.run.nesting import RunOrigin, ended_within, gave_up, harm_within, inherit
 from forbear.run.runtime import AttemptTimeout, Runtime
 from forbear.run.spending import REFUSED, Spending
@@ -23,24 +25,16 @@ from forbear.run.switch import ever_off, ever_stopping, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from forbear.protocols import RetryPlan, Subject
+    from forbear.run.kept import KeptFailure
 
     Failure = tuple[Verdict, Exception | None, str, str, float, Details]
     """A failed attempt: its verdict, its error if there is one, its name and text, the seconds elapsed, its details."""
 
-    KeptFailure = (
-        Attempt
-        | tuple[int, str, str, float, float | None]
-        | tuple[int, str, str, float, float | None, float, int | str | None, RequestIds]
-    )
-
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
-
-_KEPT = 16
-"""Number of failures kept from the beginning of a run, and from its end: a run may never end."""
-_LONGEST_TEXT = 4096
-"""Characters of an error's text that are kept until a listener or a report reads it."""
 
 
 class Run:
@@ -88,11 +82,12 @@ class Run:
         self.refused = False  # `on_result` refused the last value
         self.spending = spending if plan.budget is None or spending is not None else Spending(plan.budget)
 
-    def failed(self, error: Exception) -> float | None:
+    def failed(self, error: Exception, call: "tuple[tuple[Any, ...], dict[str, Any]] | None" = None) -> float | None:
         """Return the seconds to wait after `error` before the next attempt, None to raise the error.
 
-        The policy judges the error; an AttemptTimeout is transient. If the run gives up with a report, the error has it
-        and its note by then.
+        The policy judges the error; an AttemptTimeout is transient. `call` has the arguments of a function that failed,
+        None for other work; a judge in the slot then says what the error shows. If the run gives up
+        with a report, the error has it and its note by then.
         """
         plan = self.plan
         if self.spending is not None and self.spending.refused:
@@ -103,7 +98,12 @@ class Run:
             verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
             name, text = type(error).__qualname__, text_of(error)
             rule: RetryPlan = plan.rule_of(error) if plan.others else plan
-            return self.after(verdict, error, name, text, repeatable=rule.repeats_calls, unsafe=UNSAFE_CALL)
+            repeatable, unsafe = rule.repeats_calls, UNSAFE_CALL
+            if call is not None and slot[0] is not None and rule.repeatable is None:
+                judgement = judged(error, plan, *call)
+                if judgement is not None and not judgement.repeatable:
+                    repeatable, unsafe = False, why_not(judgement, self.operation)
+            return self.after(verdict, error, name, text, repeatable=repeatable, unsafe=unsafe)
         except Exception as broken:
             leave_call_in_doubt(broken, self)
             raise
@@ -306,11 +306,9 @@ class Run:
             failed = Failed(self.operation, number, elapsed, error, kept.text, verdict, name)
             scheduled = Scheduled(self.operation, number + 1, elapsed, delay, kept, self.vouched)
             listeners.notify(self.listeners, failed, scheduled)
-            self._keep(kept)
+            self.failures = with_failure(self.failures, kept)
         else:
-            name = intern(name) if type(name) is str else name  # a built-in class makes its name anew each time
-            short = (number, name, text[:_LONGEST_TEXT], elapsed, delay)
-            self._keep((*short, *details) if details else short)
+            self.failures = with_failure(self.failures, short(number, name, text, elapsed, delay, details))
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True
         self.attempt = number + 1
@@ -344,7 +342,7 @@ class Run:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
         verdict, error, name, text, elapsed, details = failure
         last = Attempt(self.attempt, name, text, elapsed, None, *(details or (self.runtime.now(), None, ())))
-        self._keep(last)
+        self.failures = with_failure(self.failures, last)
         attempts = self._attempts(elapsed)
         subject = self.subject
         self.report = Report(
@@ -368,24 +366,6 @@ class Run:
             news = () if known else (failed,)
             listeners.notify(self.listeners, *news, GaveUp(self.operation, self.report))
 
-    def _keep(self, failure: "KeptFailure") -> None:
-        failures = self.failures
-        if len(failures) == 2 * _KEPT:
-            failures = failures[:_KEPT] + failures[_KEPT + 1 :]
-        self.failures = (*failures, failure)
-
     def _attempts(self, elapsed: float) -> tuple[Attempt, ...]:
-        """Return the kept failures, each as an `Attempt`, which has no secrets in its text; `elapsed` is now.
-
-        Secrets are removed only here or for listeners, because most runs succeed. For the same reason the wall clock is
-        read once, and the times of failures without details follow from the seconds that have passed since.
-        """
-        began = self.runtime.now() - elapsed
-        return tuple(map(partial(_attempt, began), self.failures))
-
-
-def _attempt(began: float, failure: "KeptFailure") -> Attempt:
-    """Return a kept failure as an `Attempt`; `began` is the wall clock at the start of the run, in epoch seconds."""
-    if isinstance(failure, Attempt):
-        return failure
-    return Attempt(*failure) if len(failure) > 5 else Attempt(*failure, began + failure[3])
+        """Return the kept failures as attempts; `elapsed` is now. The wall clock is read once, only here."""
+        return attempts_of(self.failures, self.runtime.now() - elapsed)

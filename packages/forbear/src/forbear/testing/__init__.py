@@ -6,6 +6,6 @@ gets its `VirtualTime`. In a test with the argument `no_retries`, each call make
 """
 
 from forbear.testing.script import AsyncScript, Call, Script, ScriptEnded
-from forbear.testing.virtual_time import VirtualTime, virtual_time
+from forbear.testing.virtual_clock import VirtualTime, virtual_time
 
 __all__ = ["AsyncScript", "Call", "Script", "ScriptEnded", "VirtualTime", "virtual_time"]

@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeGuard
 
 from forbear.core import check
 from forbear.run.runtime import current
-from forbear.testing.virtual_time import clock
+from forbear.testing.virtual_clock import clock
 
 
 class ScriptEnded(BaseException):

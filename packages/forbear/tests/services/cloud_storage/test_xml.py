@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.core.service import Judgement
+from forbear.core.service import Judgement, why_not
 from forbear.core.verdict import Safety
-from forbear.exchange.call import why_not
 from forbear.http.request import Request
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 

@@ -10,11 +10,13 @@ import select
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from forbear.cli.kit.links import leads_out
 from forbear.core.redact import redact
 
 if TYPE_CHECKING:
@@ -47,6 +49,18 @@ class BadInput(Problem):
     """Invalid input; the exit code is 2."""
 
     exit_code = 2
+
+
+def check_links(option: str, file: Path, read: Iterable[Path] = ()) -> None:
+    """Raise BadInput if a link in a folder of others leads the file of an option out of that folder.
+
+    `read` are the files and folders that the command reads. A command calls it before anything that takes long.
+    """
+    led = leads_out(file, read)
+    if led is not None:
+        link, target = led
+        what = f"`--{option}` must not be written through a link in the code of others: {link} leads to {target}"
+        raise BadInput(what, "remove the link, or name the file itself that it leads to")
 
 
 def name_options(text: str) -> str:

@@ -1,19 +1,22 @@
 """The files of plots, for all commands that have `--plot`."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.output import BadInput, check_links
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def check_plot(file: Path) -> None:
+def check_plot(file: Path, read: Iterable[Path] = ()) -> None:
     """Raise BadInput for a file that cannot hold a plot, and ModuleNotFoundError without matplotlib.
 
-    A command calls it before any output, and before anything that takes long.
+    `read` are the files that the command reads, as `check_links` has them. A command calls it before any output, and
+    before anything that takes long.
     """
+    check_links("plot", file, read)
     from matplotlib.figure import Figure
 
     suffix = file.suffix[1:].lower()

@@ -10,7 +10,6 @@ except ImportError as error:
         'forbear.clients.google_storage needs google-cloud-storage; install it with: pip install "forbear[google]"'
     ) from error
 
-from forbear.clients.google_storage.install import install
 from forbear.clients.google_storage.retry import (
     DEFAULT_RETRY,
     DEFAULT_RETRY_IF_ETAG_IN_JSON,
@@ -23,6 +22,7 @@ from forbear.clients.google_storage.retry import (
     is_metageneration_specified,
     is_transient,
 )
+from forbear.clients.google_storage.session import install
 
 del storage  # imported to say how to install it
 

@@ -6,9 +6,9 @@ from types import MappingProxyType
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
 from forbear.core.report import Details, Report, attach, text_of
-from forbear.core.service import Judgement
+from forbear.core.service import Judgement, why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import FORBIDDEN, Start, begun, is_only_of_user, why_not, with_proof, within_rules
+from forbear.exchange.call import FORBIDDEN, Start, begun, is_only_of_user, with_proof, within_rules
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.idempotency import IN_USE, IdempotencyKey

@@ -239,7 +239,7 @@ class CommandRun(Run):
         self._settings = settings
         self._work = work
 
-    def failed(self, error: Exception) -> float | None:
+    def failed(self, error: Exception, call: object = None) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`; its verdict decides."""
         proven = verdict_of(error, self._work)
         verdict = self.policy_verdict(error, proven)

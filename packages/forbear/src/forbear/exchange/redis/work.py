@@ -7,7 +7,8 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from forbear.exchange.call import cure_for, why_not
+from forbear.core.service import why_not
+from forbear.exchange.call import cure_for
 from forbear.run.scope import Scope, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import examine

@@ -8,7 +8,7 @@ import json
 import re
 
 from forbear.core.decide import show
-from forbear.export.cpp import cpp_milliseconds, cpp_window
+from forbear.export.cpp_waits import cpp_milliseconds, cpp_window
 from forbear.export.outline import MANY, Exported, Outline
 from forbear.export.rpcs import camel, code_names, longest_call, milliseconds, outlined
 from forbear.policy import Policy

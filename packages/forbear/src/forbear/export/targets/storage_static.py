@@ -1,7 +1,7 @@
 """Export a policy as source code for the Cloud Storage clients of static languages: Go, Java, C++ and C#."""
 
 from forbear.core.decide import show
-from forbear.export.cpp import cpp_milliseconds, cpp_window
+from forbear.export.cpp_waits import cpp_milliseconds, cpp_window
 from forbear.export.outline import MANY, Exported, Outline
 from forbear.policy import Policy
 

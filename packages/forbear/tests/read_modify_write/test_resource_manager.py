@@ -12,9 +12,9 @@ from google.auth.credentials import AnonymousCredentials
 import forbear
 from forbear.clients.httpx import RetryTransport
 from forbear.core.decide import Reason
+from forbear.read_modify_write import update
 from forbear.services import iam, resource_manager
-from forbear.testing.virtual_time import virtual_time
-from forbear.update import update
+from forbear.testing.virtual_clock import virtual_time
 from forbear_cloud import Cloud, Fault
 
 ROLE = "roles/viewer"

@@ -10,9 +10,9 @@ from forbear.clients.httpx import RetryTransport
 from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.policy import Policy, retry
+from forbear.read_modify_write import update
 from forbear.services import cloud_storage, iam
-from forbear.testing.virtual_time import virtual_time
-from forbear.update import update
+from forbear.testing.virtual_clock import virtual_time
 from forbear_cloud import Cloud, Fault
 
 Resource = dict[str, Any]

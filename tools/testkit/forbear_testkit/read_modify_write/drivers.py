@@ -10,9 +10,9 @@ from forbear.core.decide import Limits
 from forbear.core.report import Report, report
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.policy import Policy
-from forbear.testing.virtual_time import virtual_time
-from forbear.update import aupdate, update
-from forbear_testkit.update.store import Doc, Down, Refused, Store, is_conflict, mine, modify
+from forbear.read_modify_write import aupdate, update
+from forbear.testing.virtual_clock import virtual_time
+from forbear_testkit.read_modify_write.store import Doc, Down, Refused, Store, is_conflict, mine, modify
 
 
 def judge(error: Exception) -> Verdict:

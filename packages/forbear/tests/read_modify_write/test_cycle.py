@@ -8,8 +8,8 @@ import pytest
 from forbear.core.decide import Reason
 from forbear.core.verdict import Kind, Verdict
 from forbear.run.switch import disabled
-from forbear_testkit.update.drivers import DRIVERS, POLICY, Driver
-from forbear_testkit.update.store import (
+from forbear_testkit.read_modify_write.drivers import DRIVERS, POLICY, Driver
+from forbear_testkit.read_modify_write.store import (
     MINE,
     Conflict,
     Denied,

@@ -15,10 +15,10 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.core.report import report
 from forbear.policy import Policy
+from forbear.read_modify_write import update
 from forbear.run.runtime import FastClock, current
 from forbear.testing.proxy import Proxy, at_random
 from forbear.testing.valkey import valkey_server
-from forbear.update import update
 
 FACTOR = 500
 POLICY = Policy(

@@ -13,10 +13,10 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits, Reason
 from forbear.core.report import report
 from forbear.policy import Policy
-from forbear.testing.virtual_time import VirtualTime, virtual_time
-from forbear.update import aupdate
-from forbear_testkit.update.drivers import judge
-from forbear_testkit.update.store import Conflict, Denied, Doc, Down, Refused, is_conflict
+from forbear.read_modify_write import aupdate
+from forbear.testing.virtual_clock import VirtualTime, virtual_time
+from forbear_testkit.read_modify_write.drivers import judge
+from forbear_testkit.read_modify_write.store import Conflict, Denied, Doc, Down, Refused, is_conflict
 
 POLICY = Policy(judge, Limits(attempts=None, timeout=120), Exponential(initial=1, maximum=16))
 HASTY = Policy(judge, Limits(attempts=3, timeout=120), Exponential(initial=0.1))

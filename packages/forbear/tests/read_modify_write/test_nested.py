@@ -7,10 +7,10 @@ from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.core.verdict import CONFLICT
 from forbear.policy import Policy, retry
-from forbear.testing.virtual_time import virtual_time
-from forbear.update import update
-from forbear_testkit.update.drivers import DRIVERS, POLICY, Driver
-from forbear_testkit.update.store import (
+from forbear.read_modify_write import update
+from forbear.testing.virtual_clock import virtual_time
+from forbear_testkit.read_modify_write.drivers import DRIVERS, POLICY, Driver
+from forbear_testkit.read_modify_write.store import (
     Conflict,
     Denied,
     Doc,

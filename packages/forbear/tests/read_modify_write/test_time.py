@@ -7,12 +7,22 @@ from forbear.core.budget import TokenBucket
 from forbear.core.decide import Reason
 from forbear.core.events import Event
 from forbear.core.report import report
+from forbear.read_modify_write import aupdate, update
 from forbear.run.budget import Budget
 from forbear.run.runtime import AttemptTimeout
-from forbear.testing.virtual_time import virtual_time
-from forbear.update import aupdate, update
-from forbear_testkit.update.drivers import DRIVERS, POLICY, Driver
-from forbear_testkit.update.store import Conflict, Doc, Fault, Store, is_conflict, lost, mine, modify, overtaken
+from forbear.testing.virtual_clock import virtual_time
+from forbear_testkit.read_modify_write.drivers import DRIVERS, POLICY, Driver
+from forbear_testkit.read_modify_write.store import (
+    Conflict,
+    Doc,
+    Fault,
+    Store,
+    is_conflict,
+    lost,
+    mine,
+    modify,
+    overtaken,
+)
 
 both_loops = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 

@@ -11,7 +11,7 @@ import pytest
 from forbear.core.backoff import Exponential
 from forbear.policy import retry
 from forbear.run.runtime import Runtime, current
-from forbear.testing.virtual_time import clock, virtual_time
+from forbear.testing.virtual_clock import clock, virtual_time
 
 
 def test_sync_sleep_advances_at_once() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from forbear.policy import retry
-from forbear.testing.virtual_time import virtual_time
-from forbear.update import aupdate, update
-from forbear_testkit.update.store import Doc, Down, Store, is_conflict, lost, mine, modify
+from forbear.read_modify_write import aupdate, update
+from forbear.testing.virtual_clock import virtual_time
+from forbear_testkit.read_modify_write.store import Doc, Down, Store, is_conflict, lost, mine, modify
 
 
 async def nothing(*_: object) -> None:

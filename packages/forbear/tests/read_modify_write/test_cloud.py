@@ -11,9 +11,9 @@ import pytest
 
 from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.policy import Policy
+from forbear.read_modify_write import aupdate, update
 from forbear.run.runtime import FastClock, current
 from forbear.services import cloud_storage, iam
-from forbear.update import aupdate, update
 from forbear_cloud import Cloud, Fault, random_faults
 
 Resource = dict[str, Any]

@@ -1,0 +1,149 @@
+"""The slot for a judge: it gets what is known of a failed call, and what it says only ever stops a run."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import forbear
+from forbear import Reason, Safety
+from forbear.core.service import Judgement
+from forbear.policy import retry
+from forbear.run.judge_slot import RunContext, slot
+
+if TYPE_CHECKING:
+    from forbear.run.judge_slot import Judge
+from forbear.testing import virtual_time
+from forbear_testkit.run.drivers import DRIVERS, Driver
+
+POLICY = retry(on=OSError, attempts=3)
+UNSAFE = Judgement("shop", "orders.create", Safety.NEVER)
+SAFE = Judgement("shop", "orders.get", Safety.ALWAYS, repeatable=True)
+
+
+@contextmanager
+def filled(judge: "Judge") -> Generator[None]:
+    """Fill the slot within the block."""
+    slot[0] = judge
+    try:
+        with virtual_time():
+            yield
+    finally:
+        slot[0] = None
+
+
+@pytest.fixture
+def asked() -> Generator[list[tuple[BaseException, RunContext]]]:
+    """What a judge in the slot is asked; it calls each request unsafe whose error says "order"."""
+    seen = list[tuple[BaseException, RunContext]]()
+
+    def judge(error: BaseException, context: RunContext) -> Judgement | None:
+        seen.append((error, context))
+        return UNSAFE if "order" in str(error) else SAFE if "get" in str(error) else None
+
+    with filled(judge):
+        yield seen
+
+
+def test_the_slot_is_empty() -> None:
+    """Nothing fills it yet, so functions are repeated as the user asks."""
+    assert slot == [None]
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
+def test_a_request_that_must_not_be_repeated_stops_the_run(
+    driver: Driver, asked: list[tuple[BaseException, RunContext]]
+) -> None:
+    """In every form of a run the error is raised at once, and its report names the operation."""
+    failed = driver(POLICY, OSError("order lost"), "done")
+    report = forbear.report(failed.error) if failed.error is not None else None
+    assert report is not None
+    assert (report.reason, len(failed.calls)) == (Reason.UNSAFE, 1)
+    assert report.text.startswith("orders.create may have been executed and must not be executed twice")
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("driver", DRIVERS, ids=lambda driver: driver.name)
+@pytest.mark.parametrize("text", ["get lost", "something else"])
+def test_what_is_safe_or_not_shown_is_repeated(
+    driver: Driver, text: str, asked: list[tuple[BaseException, RunContext]]
+) -> None:
+    """A safe request is repeated, and so is a call whose error shows none, as the user asked."""
+    done = driver(POLICY, OSError(text), OSError(text), "done")
+    assert (done.value, len(done.calls), len(asked)) == ("done", 3, 2)
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_the_word_of_the_user_comes_first(repeatable: bool, asked: list[tuple[BaseException, RunContext]]) -> None:
+    """With `repeatable` set nobody is asked."""
+    policy = POLICY.with_repeatable(repeatable)
+    with pytest.raises(OSError, match="order") as caught:
+        policy.call(_order)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert len(report.attempts) == (3 if repeatable else 1)
+    assert asked == []
+
+
+def _order() -> None:
+    raise OSError("order lost")
+
+
+def test_the_context_has_the_call(asked: list[tuple[BaseException, RunContext]]) -> None:
+    """It has the policy, the arguments, and the exception that was being handled at the call, but no inner one."""
+
+    @POLICY
+    def order(item: str, *, count: int) -> None:
+        try:
+            raise KeyError(item)
+        except KeyError:
+            raise OSError("order lost") from None
+
+    with pytest.raises(OSError, match="order"):
+        order("cat", count=2)
+    handled = ValueError("older")
+    try:
+        raise handled
+    except ValueError:
+        with pytest.raises(OSError, match="order"):
+            order("dog", count=3)
+    contexts = [context for _, context in asked]
+    assert [(context.plan, context.args, dict(context.kwargs)) for context in contexts] == [
+        (POLICY, ("cat",), {"count": 2}),
+        (POLICY, ("dog",), {"count": 3}),
+    ]
+    assert [context.handled for context in contexts] == [None, handled]
+    assert [context.keys for context in contexts] == [(), ()]
+
+
+def test_an_error_of_the_judge_leaves_the_call_in_doubt() -> None:
+    """It is raised, and it stops outer runs, since nobody knows what the call did."""
+
+    def judge(error: BaseException, context: RunContext) -> Judgement | None:
+        raise RuntimeError("broken judge")
+
+    calls = list[int]()
+
+    @retry(on=Exception, attempts=3)
+    @POLICY
+    def order() -> Any:
+        calls.append(1)
+        raise OSError("order lost")
+
+    with filled(judge), pytest.raises(RuntimeError, match="broken judge"):
+        order()
+    assert calls == [1]
+
+
+def test_chains_in_a_circle_end(asked: list[tuple[BaseException, RunContext]]) -> None:
+    """A chain of errors that leads back to itself is followed once."""
+    first, second = OSError("order lost"), KeyError("other")
+    first.__context__, second.__context__ = second, first
+
+    def order() -> None:
+        raise first
+
+    with pytest.raises(OSError, match="order"):
+        POLICY.call(order)
+    assert asked[0][1].handled is None
