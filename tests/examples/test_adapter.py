@@ -15,7 +15,7 @@ import forbear
 from forbear import Reason
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
-from forbear.testing.virtual_time import VirtualTime
+from forbear.testing.virtual_clock import VirtualTime
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.wire import Wire, reply
 from forbear_testkit.examples.load import FOLDER, load
