@@ -1,4 +1,4 @@
-"""The adapter in `examples/adapter`, which is outside of forbear: it retries as forbear's own do, through its doors."""
+"""The adapter in `examples/adapter`, outside of forbear: it retries as forbear's own do, by public names only."""
 
 import ast
 import io
@@ -64,7 +64,7 @@ def made(cloud: Cloud) -> int:
     return cloud.effects.total - 1
 
 
-def test_it_comes_in_by_the_doors() -> None:
+def test_it_imports_public_names_only() -> None:
     """The adapter imports the public names of forbear and `forbear.adapters`, and no name with an underscore."""
     tree = ast.parse((FOLDER / "adapter" / "urllib_retries.py").read_text(encoding="utf-8"))
     imported = [each for each in ast.walk(tree) if isinstance(each, ast.Import | ast.ImportFrom)]
