@@ -13,6 +13,7 @@ import pytest
 from hatchling.builders.sdist import SdistBuilder
 
 import forbear
+from forbear.services import registry
 from tools.lowest import EXTRAS, TESTS
 from tools.pythons import SAMPLE, UNTRIED
 
@@ -76,6 +77,57 @@ def test_the_version_is_said_once() -> None:
     files = [ROOT / "pyproject.toml", *(folder / "pyproject.toml" for folder in PACKAGES)]
     versions = {tomllib.loads(file.read_text(encoding="utf-8"))["project"]["version"] for file in files}
     assert versions == {forbear.__version__}
+
+
+# The modules of forbear that its siblings may import; a service only by its public names.
+DOORS = re.compile(r"forbear|forbear\.adapters|forbear\.(clients|testing|observe|export|cli\.kit|cli\.explain)(\.\w+)*")
+SERVICES = {"find", "find_rpc", "Rfc9110", *registry.names()}
+IMPORT = re.compile(
+    r"^ *(?:import (forbear\.[\w.]+)|from (forbear(?:\.[\w.]+)?) import (\([^)]*\)|[^#\n]*))", re.MULTILINE
+)
+
+
+def by_a_door(module: str, name: str) -> bool:
+    """Whether a sibling may import this name from a module; for a package that is imported as a whole, it is ""."""
+    if module.startswith("forbear.services"):
+        return name in {*SERVICES, *getattr(import_module(module), "__all__", ())}
+    return DOORS.fullmatch(module) is not None and not name.startswith("_")
+
+
+def test_siblings_come_in_by_the_doors() -> None:
+    """No package imports another module of forbear, not even for type checkers only: `make layers` skips those."""
+    wrong = {
+        f"{path.name}: {module}.{name}"
+        for folder in PACKAGES
+        if folder.name != "forbear"
+        for path in (folder / "src").rglob("*.py")
+        for whole, source, names in IMPORT.findall(path.read_text(encoding="utf-8"))
+        for module in [whole or source]
+        for name in re.findall(r"(\w+)(?: as \w+)?", names) or [""]
+        if not by_a_door(module, name)
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "may"),
+    [
+        ("forbear", "retry", True),
+        ("forbear.adapters", "HttpCall", True),
+        ("forbear.cli.kit.output", "tell", True),
+        ("forbear.services", "cloud_storage", True),
+        ("forbear.services.redis", "classify", True),
+        ("forbear.services", "registry", False),
+        ("forbear.services.rfc9110", "responses", False),
+        ("forbear", "_listeners", False),
+        ("forbear.core.redact", "redact", False),
+        ("forbear.cli.schedule", "command", False),
+        ("forbear.adapters_of_mine", "x", False),
+    ],
+)
+def test_doors(module: str, name: str, may: bool) -> None:
+    """The public names are open, the inner modules closed."""
+    assert by_a_door(module, name) is may
 
 
 def test_modules_stay_small() -> None:

@@ -24,6 +24,7 @@ _HTTPX = ("AsyncRetryTransport", "RetryTransport", "install")
 
 MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear": None,
+    "forbear.adapters": None,
     "forbear.clients.aiohttp": ("RetryMiddleware",),
     "forbear.clients.google": ("async_retry_for", "retry_for"),
     "forbear.clients.google_storage": None,
@@ -101,7 +102,7 @@ def index() -> Iterator[str]:
 
 _PARTS = {
     "Retrying": ("forbear",),
-    "Clients": ("forbear.clients",),
+    "Clients": ("forbear.clients", "forbear.adapters"),
     "Services": ("forbear.services",),
     "Testing": ("forbear.testing", "forbear_cloud"),
     "Transfers": ("forbear_transfer",),
@@ -143,7 +144,7 @@ def entry(module: ModuleType, name: str) -> Iterator[str]:
         yield from _docstring(variable_doc(module.__name__, name))
     elif isinstance(value, type):
         yield from _class(name, value)
-    elif callable(value) and hasattr(value, "__name__"):
+    elif callable(value) and hasattr(value, "__name__") and not inspect.isbuiltin(value):
         yield from _signature("async def" if inspect.iscoroutinefunction(value) else "def", name, value)
         yield from _docstring(inspect.getdoc(value))
     elif isinstance(value, ModuleType):

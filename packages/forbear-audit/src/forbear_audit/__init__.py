@@ -10,7 +10,7 @@ for finding in audit(["examples"]).findings:
 
 from typing import TYPE_CHECKING
 
-from forbear.core.lazy import exports
+from forbear.adapters import lazy_exports
 
 if TYPE_CHECKING:
     from forbear_audit.engine import Audit, audit
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "Audit", "AuditRule", "AuditSettings", "Finding", "Remark", "Severity", "Unread", "audit"]
 
-_getattr, _dir = exports(
+_getattr, _dir = lazy_exports(
     __name__,
     {
         "RULES": "rules",

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from forbear.adapters import is_mapping, shown_value
 from forbear.cli.kit.links import real
-from forbear.core.check import is_mapping, shown
 from forbear_audit.findings import Finding
 from forbear_audit.regular import read_regular
 
@@ -33,12 +33,14 @@ class Baseline:
             raise ValueError(f"`baseline` must be a file that --write-baseline has written, got {path}")
         version, findings = document["version"], document["findings"]
         if type(version) is not int or version != _VERSION:
-            raise ValueError(f"`baseline` must be of version {_VERSION}, got {path} of version {shown(version)}")
+            raise ValueError(f"`baseline` must be of version {_VERSION}, got {path} of version {shown_value(version)}")
         if not is_mapping(findings):
-            raise ValueError(f"{path}: `findings` must be a table of numbers, got {shown(findings)}")
+            raise ValueError(f"{path}: `findings` must be a table of numbers, got {shown_value(findings)}")
         for key, count in findings.items():
             if type(count) is not int or count < 1:
-                raise ValueError(f"{path}: `findings.{shown(key)[1:-1]}` must be a number from 1, got {shown(count)}")
+                raise ValueError(
+                    f"{path}: `findings.{shown_value(key)[1:-1]}` must be a number from 1, got {shown_value(count)}"
+                )
         return cls(path, Counter(findings))
 
     @classmethod

@@ -2,9 +2,9 @@
 
 import ast
 
-from forbear.http.request import Request
-from forbear.services import registry
-from forbear.services.redis import service as redis_service
+from forbear import services
+from forbear.adapters import Request
+from forbear.services import redis as redis_service
 from forbear_audit.http import annotation
 from forbear_audit.modules import Module, from_package, keyword
 
@@ -66,7 +66,7 @@ def _storage(module: Module, call: ast.Call) -> tuple[str, str] | None:
         if keyword(call, option) is not None:
             target += f"{'&' if '?' in target else '?'}{parameter}=1"
     host = "storage.googleapis.com"
-    service = registry.find(host, target)
+    service = services.find(host, target)
     judged = service.classify(Request(method, host, target, {})) if service is not None else None
     if judged is None or judged.repeatable or any(item.arg is None for item in call.keywords):
         return None

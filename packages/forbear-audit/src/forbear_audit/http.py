@@ -5,9 +5,8 @@ import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from forbear.core.verdict import Safety
-from forbear.http.request import Request
-from forbear.services import registry
+from forbear import Safety, services
+from forbear.adapters import Request
 from forbear_audit.modules import Module, inside, keyword
 
 LIBRARIES = (
@@ -181,7 +180,7 @@ def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str 
     """
     url = request.url or ""
     split = urlsplit(url) if re.match(r"https?://[\w.-]+/", url) else None
-    service = registry.find(split.netloc, split.path) if split is not None else None
+    service = services.find(split.netloc, split.path) if split is not None else None
     headers = _headers(module, request.call)
     if service is not None and split is not None:
         target = f"{split.path}?{split.query}" if split.query else split.path

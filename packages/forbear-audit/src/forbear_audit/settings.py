@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from forbear.adapters import is_list, shown_value
 from forbear.cli.kit.links import real
-from forbear.core.check import is_list, shown
 from forbear_audit.findings import Severity
 from forbear_audit.regular import read_regular
 from forbear_audit.rules import DEFAULT_RULES, RULES
@@ -123,21 +123,20 @@ def checked_patterns(name: str, patterns: Collection[str]) -> None:
     """Raise ValueError that names the parameter if a pattern names no file or folder."""
     for pattern in patterns:
         if all(part == "**" for part in _parts(pattern)):
-            raise ValueError(
-                f'`{name}` must have patterns that name files or folders, such as "tests/*.py", got {shown(pattern)}'
-            )
+            rule = 'patterns that name files or folders, such as "tests/*.py"'
+            raise ValueError(f"`{name}` must have {rule}, got {shown_value(pattern)}")
 
 
 def _checked_fail_on(name: str, value: object) -> None:
     if value not in ("note", "warning", "error", "never"):
-        raise ValueError(f"`{name}` must be note, warning, error or never, got {shown(value)}")
+        raise ValueError(f"`{name}` must be note, warning, error or never, got {shown_value(value)}")
 
 
 def checked(name: str, rules: Collection[str]) -> tuple[str, ...]:
     """Return ids of rules; raises ValueError that names the parameter if one is unknown."""
     for rule in rules:
         if rule not in RULES:
-            raise ValueError(f"`{name}` must have ids of rules ({', '.join(RULES)}), got {shown(rule)}")
+            raise ValueError(f"`{name}` must have ids of rules ({', '.join(RULES)}), got {shown_value(rule)}")
     return tuple(rules)
 
 
@@ -180,7 +179,7 @@ def _table(document: dict[str, Any]) -> dict[str, Any]:
 
 def _mapping(name: str, value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"`{name}` must be a table, got {shown(value)}")
+        raise ValueError(f"`{name}` must be a table, got {shown_value(value)}")
     return cast("dict[str, Any]", value)
 
 
@@ -188,7 +187,7 @@ def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
     """Return the settings in a table; errors name the whole key, which is no option of a command."""
     unknown = [key for key in options if key not in _KEYS]
     if unknown:
-        raise ValueError(f"the keys of `{_TABLE}` are {', '.join(_KEYS)}, got {shown(unknown[0])}")
+        raise ValueError(f"the keys of `{_TABLE}` are {', '.join(_KEYS)}, got {shown_value(unknown[0])}")
     result = AuditSettings(root=place)
     if "fail-on" in options:
         _checked_fail_on(f"{_TABLE}.fail-on", options["fail-on"])
@@ -211,12 +210,12 @@ def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
         result = replace(result, per_file_ignores=ignored)
     if "baseline" in options:
         if not isinstance(options["baseline"], str) or not options["baseline"]:
-            raise ValueError(f"`{_TABLE}.baseline` must be the name of a file, got {shown(options['baseline'])}")
+            raise ValueError(f"`{_TABLE}.baseline` must be the name of a file, got {shown_value(options['baseline'])}")
         result = replace(result, baseline=str(place / options["baseline"]))
     return result
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
     if not is_list(value) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"`{_TABLE}.{key}` must be a list of texts, got {shown(value)}")
+        raise ValueError(f"`{_TABLE}.{key}` must be a list of texts, got {shown_value(value)}")
     return tuple(value)

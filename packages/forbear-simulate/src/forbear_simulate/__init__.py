@@ -4,7 +4,7 @@
 `read_file`, or from nested mappings by `read_mapping`.
 """
 
-from forbear.core.lazy import exports
+from forbear.adapters import lazy_exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
-    __getattr__, __dir__ = exports(
+    __getattr__, __dir__ = lazy_exports(
         __name__,
         {
             "ClientBudget": "scenario",

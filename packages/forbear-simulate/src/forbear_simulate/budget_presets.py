@@ -3,8 +3,8 @@
 from inspect import signature
 from typing import Any
 
-from forbear.core.check import is_mapping
-from forbear.run.budget import Budget
+from forbear import Budget
+from forbear.adapters import is_mapping
 from forbear_simulate.fields import ScenarioError, duration, plain_number, refuse, rules
 from forbear_simulate.policies import refuse_key
 from forbear_simulate.scenario import ClientBudget

@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from forbear.core.budget import Throttle, TokenBucket
-from forbear.core.verdict import Verdict
+from forbear import Throttle, TokenBucket, Verdict
 from forbear_simulate.scenario import ClientBudget, Scenario
 from forbear_simulate.shared_budgets import SharedBucket, SharedBudgets
 
 if TYPE_CHECKING:
-    from forbear.run.budget_rules import BudgetRule
+    from forbear.adapters import BudgetRule
 
 
 class FleetBudget(Protocol):

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from forbear.core.backoff import JITTERS, Exponential
-from forbear.core.record import Record
+from forbear import Exponential
+from forbear.adapters import JITTERS, Record, field_names
 from forbear_simulate.budget_presets import budget_of
 from forbear_simulate.fields import ScenarioError, Section, refuse, rules
 from forbear_simulate.scenario import ClientBudget, Scenario, Throttling
@@ -102,7 +102,7 @@ def _with_policy(scenario: Scenario, name: str, value: Any) -> Scenario:
 
 def _with_rule(budget: ClientBudget | None, name: str, value: Any) -> ClientBudget:
     """Return a budget whose rule has another parameter; a rule without it is replaced by the preset that has it."""
-    if budget is not None and isinstance(budget.counts, Record) and name in budget.counts._fields():
+    if budget is not None and isinstance(budget.counts, Record) and name in field_names(budget.counts):
         return replace(budget, rule=budget.counts.replace(**{name: value}))
     other = budget_of("budget", {name: value}) or ClientBudget()
     return other if budget is None else replace(budget, rule=other.rule)

@@ -5,10 +5,9 @@ forms only when more arrives than the workers can serve. Calls of one attempt th
 old, and an attempt is not cut at the timeout of its call. It has no memory of a call's last wait.
 """
 
-from math import exp
+from math import exp, inf
 from typing import TYPE_CHECKING
 
-from forbear.core.check import INFINITY
 from forbear_simulate.arrays import np
 from forbear_simulate.course import Course
 from forbear_simulate.fields import refuse
@@ -58,7 +57,7 @@ class _Cohorts:
         self._waits = waits = WaitKernels(policy.limits, policy.backoff, table, self._step, limited)
         self._rows = waits.last + 1 + waits.ends_at_timeout  # the last row is for final attempts at the timeout
         timeout = clients.attempt_timeout
-        self._limit = INFINITY if timeout is None else timeout
+        self._limit = inf if timeout is None else timeout
         patience = self._bins if timeout is None else max(round(timeout / self._step), 1)
         self._delays = np.arange(waits.longest) * self._step
         shape = (self._rows, self._bins + waits.longest + 2)

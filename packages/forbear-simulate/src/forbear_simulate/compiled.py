@@ -1,10 +1,9 @@
 """The compiled engine: the exact engine for large fleets, about twenty times as fast. It needs numba."""
 
-from math import sqrt
+from math import inf, sqrt
 from typing import Any
 
-from forbear.core.budget import TokenBucket
-from forbear.core.check import INFINITY
+from forbear import TokenBucket
 from forbear_simulate import kernel as k
 from forbear_simulate.course import Course
 from forbear_simulate.kernel_calls import run
@@ -74,7 +73,7 @@ def _rules(scenario: Scenario) -> k.Parameters:
         step=float(scenario.step),
         bucket=scenario.duration / int(buckets),
         workers=server.workers,
-        queue=INFINITY if server.queue is None else float(server.queue),
+        queue=inf if server.queue is None else float(server.queue),
         time=float(server.time),
         times=_TIMES[server.times],
         sigma=float(server.sigma),
@@ -82,11 +81,11 @@ def _rules(scenario: Scenario) -> k.Parameters:
         drop_abandoned=server.abandoned == "dropped",
         rate_limit=float(server.rate_limit or 0),
         burst=float(server.burst),
-        attempt_timeout=INFINITY if clients.attempt_timeout is None else float(clients.attempt_timeout),
+        attempt_timeout=inf if clients.attempt_timeout is None else float(clients.attempt_timeout),
         closed=clients.arrivals == "closed",
         think_time=float(clients.think_time),
-        attempts=INFINITY if limits.attempts is None else float(limits.attempts),
-        timeout=INFINITY if limits.timeout is None else float(limits.timeout),
+        attempts=inf if limits.attempts is None else float(limits.attempts),
+        timeout=inf if limits.timeout is None else float(limits.timeout),
         clamp=limits.clamp,
         budget=budget is not None,
         group=1 if budget is None else budget.group(clients.count),
@@ -139,7 +138,7 @@ def _arrivals(scenario: Scenario, random: np.random.Generator) -> "k.Floats":
     with np.errstate(divide="ignore", invalid="ignore"):  # the formula of RateCurve.time_of
         after = 2 * rest / (rate + np.sqrt(np.maximum(rate * rate + 2 * slope * rest, 0.0)))
     when: k.Floats = times[i] + np.where((rest == 0) & ((rate > 0) | (slope != 0)), 0.0, after)
-    when[(rate == 0) & (slope == 0)] = INFINITY
+    when[(rate == 0) & (slope == 0)] = inf
     before: k.Floats = when[when < scenario.duration]
     return before
 

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from forbear.core.decide import Stop, decide
-from forbear.core.verdict import TRANSIENT
-from forbear.policy import Policy
+from forbear import TRANSIENT, Policy, Stop, decide
 from forbear_simulate.fields import Section, count, seconds
 from forbear_simulate.scenario import check_policy
 from forbear_simulate.service_queue import Agenda

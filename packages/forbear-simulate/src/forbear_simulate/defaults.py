@@ -6,19 +6,18 @@ The goals say when a policy is polite enough for a large fleet. `docs/fleet.md` 
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from forbear.core.check import INFINITY
-from forbear.core.decide import Limits
-from forbear.policy import Policy
-from forbear.services.policies import find_policy, policy_names
+from forbear import Limits, Policy
+from forbear.adapters import find_policy, policy_names
 from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.course import Course
 from forbear_simulate.recovery import drain_time, peak_to_mean
 from forbear_simulate.scenario import ClientBudget, Clients, Scenario, Server, Window
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear import Backoff
 
 FLEET = 10_000
 BUDGET = ClientBudget(per="process", clients=200)
@@ -97,12 +96,12 @@ def waits_alone(backoff: "Backoff") -> tuple[float, float]:
     longest = backoff.delay(64, 0.5, None)
     end = LATE + max(2 * longest, 10.0)
     late = peak_to_mean(simulate_cohort(_herd(free, end, Window("refuse", 0, end))), LATE)
-    drained: float | None = INFINITY
+    drained: float | None = inf
     for duration in (_USUAL, _LONG):
-        if drained == INFINITY:
+        if drained == inf:
             outage = _herd(free, duration, OUTAGE)
             drained = drain_time(outage, simulate_cohort(outage))
-    return (INFINITY if late is None else late), (INFINITY if drained is None else drained)
+    return (inf if late is None else late), (inf if drained is None else drained)
 
 
 @cache
@@ -141,4 +140,4 @@ def _amplification(course: Course) -> float:
 def _end(course: Course) -> float:
     """Return when 99 % of the fleet has succeeded or given up, in seconds; infinity if it has not."""
     ended = accumulate(a + b for a, b in zip(course.successes, course.gave_up, strict=True))
-    return next(((i + 1) * course.step for i, calls in enumerate(ended) if calls >= 0.99 * FLEET), INFINITY)
+    return next(((i + 1) * course.step for i, calls in enumerate(ended) if calls >= 0.99 * FLEET), inf)

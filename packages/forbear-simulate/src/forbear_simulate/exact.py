@@ -1,12 +1,11 @@
-"""The exact engine: every call, attempt and request is an event. It decides with `forbear.core.decide` itself."""
+"""The exact engine: every call, attempt and request is an event. It decides with `forbear.decide` itself."""
 
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from random import Random
 
-from forbear.core.check import INFINITY
-from forbear.core.decide import Stop, decide
-from forbear.core.verdict import TRANSIENT, Verdict
+from forbear import TRANSIENT, Stop, Verdict, decide
 from forbear_simulate.budgets import BothBudgets, FleetBudget, RuleBudgets, budgets_of, fleet_budget
 from forbear_simulate.course import Course
 from forbear_simulate.load import RateCurve, expected_calls
@@ -186,15 +185,15 @@ class _Fleet:
                 self._fail(call, verdict)
                 return
         limit = self._attempt_limit(call)
-        if limit < INFINITY and not request.ended:
+        if limit < inf and not request.ended:
             self._agenda.at(self._agenda.now + limit, self._time_out, request)
 
     def _attempt_limit(self, call: FleetCall) -> float:
         """Return the seconds that an attempt may take: at most what is left of the timeout, but for a final attempt."""
         limit, timeout = call.tier.attempt_timeout, call.tier.limits.timeout
         if limit is None:
-            return INFINITY
-        left = INFINITY if timeout is None else timeout - self._elapsed(call)
+            return inf
+        left = inf if timeout is None else timeout - self._elapsed(call)
         return min(limit, left) if left > 0 else limit
 
     def _elapsed(self, call: FleetCall) -> float:

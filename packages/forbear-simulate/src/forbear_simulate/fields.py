@@ -7,10 +7,10 @@ as "50ms" or "100/s", so that a reader cannot mistake it.
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
+from math import inf
 from typing import Any, ClassVar, NoReturn
 
-from forbear.core.check import INFINITY, shown
-from forbear.core.duration import parse_duration
+from forbear.adapters import parse_duration, shown_value
 
 _PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _LARGEST_COUNT = 1_000_000_000
@@ -23,7 +23,7 @@ class ScenarioError(ValueError):
 
 def refuse(key: str, rule: str, value: object, cure: str) -> NoReturn:
     """Raise the ScenarioError for `value` under `key`."""
-    raise ScenarioError(f"`{key}` must be {rule}, got {shown(value)}; {cure}")
+    raise ScenarioError(f"`{key}` must be {rule}, got {shown_value(value)}; {cure}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _field(
     read: Callable[[Any], Any],
     *,
     least: float,
-    most: float = INFINITY,
+    most: float = inf,
     above: bool = False,
     none: str = "",
     whole: bool = False,
@@ -158,7 +158,7 @@ def _field(
 
 def _within(value: Any, least: float, most: float, *, whole: bool) -> bool:
     """Return whether a value is a finite number from `least` to `most`; a bool is none, nor a float if `whole`."""
-    return type(value) in ((int,) if whole else (int, float)) and least <= value <= most and value != INFINITY
+    return type(value) in ((int,) if whole else (int, float)) and least <= value <= most and value != inf
 
 
 def duration(raw: object) -> float | None:

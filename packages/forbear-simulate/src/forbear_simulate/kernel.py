@@ -5,6 +5,7 @@ budget is the code of `forbear.TokenBucket` itself, compiled. Times are in secon
 the number of a row; -1 is none.
 """
 
+import sys
 from collections.abc import Callable
 from hashlib import sha256
 from math import exp
@@ -12,8 +13,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from forbear.core import budget
-from forbear.core.budget import TokenBucket
+from forbear import TokenBucket
 
 try:
     import numba
@@ -112,7 +112,8 @@ class World(NamedTuple):
     clients: "Ints"
 
 
-_SOURCES = (Path(__file__), Path(__file__).with_name("kernel_calls.py"), Path(budget.__file__))
+_FORBEAR = Path(str(sys.modules[TokenBucket.__module__].__file__))
+_SOURCES = (Path(__file__), Path(__file__).with_name("kernel_calls.py"), _FORBEAR)
 _DIGEST = sha256(b"".join(path.read_bytes() for path in _SOURCES)).hexdigest()[:12]
 
 

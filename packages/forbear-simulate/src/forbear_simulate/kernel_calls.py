@@ -1,8 +1,8 @@
 """The compiled core of the exact engine, second part: attempts and their ends, and the loop over the events."""
 
+from math import inf
 from typing import TYPE_CHECKING
 
-from forbear.core.check import INFINITY
 from forbear_simulate import kernel as k
 from forbear_simulate.kernel import Parameters, Refund, Seen, World, compiled
 
@@ -41,7 +41,7 @@ def wait(rules: Parameters, table: "k.Floats", attempt: int, since: float, u: fl
     if left <= 0 or (delay > left and not rules.clamp):
         return -1.0
     delay = min(delay, left)
-    return delay if delay < INFINITY else -1.0
+    return delay if delay < inf else -1.0
 
 
 @compiled
@@ -133,7 +133,7 @@ def send(
         life = w.requests[request, k.LIFE]
         if kind == k.DROP or (not (rules.rate_limit > 0 and limited(w, rules)) and accept(w, rules, service, request)):
             limit = rules.attempt_timeout
-            if limit < INFINITY:
+            if limit < inf:
                 left = rules.timeout - elapsed(w, rules, call)
                 limit = min(limit, left) if left > 0 else limit
                 k.at(w, rules, w.clock[k.NOW] + limit, k.TIME_OUT, request, life)

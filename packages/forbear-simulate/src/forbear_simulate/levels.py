@@ -4,7 +4,7 @@ from functools import reduce
 from math import ceil, gcd
 from typing import TYPE_CHECKING
 
-from forbear.core.budget import micro
+from forbear.adapters import micro_tokens
 from forbear_simulate.arrays import np
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ class TokenLevels:
     """Buckets of `capacity` tokens, all `full` at first or empty. Events meet each of them by chance, independently."""
 
     def __init__(self, capacity: float, amounts: tuple[float, ...], *, full: bool = True) -> None:
-        cell = reduce(gcd, (micro(amount) for amount in amounts), micro(capacity))
-        size = micro(capacity) // cell
+        cell = reduce(gcd, (micro_tokens(amount) for amount in amounts), micro_tokens(capacity))
+        size = micro_tokens(capacity) // cell
         self._top = size if size <= _MOST else _MOST
         self._cell = capacity / self._top
         self._shares = np.zeros(self._top + 1)

@@ -11,10 +11,10 @@ Systems (2025). There, too, a slow eigenvalue shows a metastable mode, and its v
 """
 
 from dataclasses import dataclass
+from math import inf
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
-from forbear.core.check import INFINITY
 from forbear_simulate.arrays import np
 from forbear_simulate.scenario import ClientBudget, Scenario
 from forbear_simulate.service_times import ServiceTimes
@@ -95,18 +95,18 @@ class _Chain:
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         clients, server = scenario.clients, scenario.service
-        self._limit = INFINITY if clients.attempt_timeout is None else clients.attempt_timeout
+        self._limit = inf if clients.attempt_timeout is None else clients.attempt_timeout
         self._capacity = server.capacity
-        self._rate_limit = INFINITY if server.rate_limit is None else server.rate_limit
+        self._rate_limit = inf if server.rate_limit is None else server.rate_limit
         table = wait_table(clients.policy.limits, clients.policy.backoff)
         waits = mean_waits(table)
-        spent = 0.0 if self._limit == INFINITY else self._limit  # by an attempt, in the bad mode
+        spent = 0.0 if self._limit == inf else self._limit  # by an attempt, in the bad mode
         most = min(table.attempts or _MOST_ATTEMPTS, _MOST_ATTEMPTS)
         attempts, elapsed, self._wait = 1.0, spent, 0.0
         while attempts < most:
             wait = waits[min(int(attempts), len(waits)) - 1]
             elapsed += wait + spent
-            if not wait < INFINITY or (table.timeout is not None and elapsed - spent > table.timeout):
+            if not wait < inf or (table.timeout is not None and elapsed - spent > table.timeout):
                 break
             attempts += 1
             self._wait += wait
@@ -130,7 +130,7 @@ class _Chain:
         """Return the most requests in the service that the grid has."""
         server = self._scenario.service
         longest = server.workers * 4.0 + 50.0
-        if self._limit < INFINITY:
+        if self._limit < inf:
             longest = 3 * (server.workers + self._capacity * self._limit)
         return longest if server.queue is None else min(longest, float(server.workers + server.queue))
 
@@ -166,7 +166,7 @@ class _Chain:
 
     def _late(self, queued: float) -> float:
         """Return the share of requests that are not done within the attempt timeout, if they meet so many others."""
-        if self._limit == INFINITY:
+        if self._limit == inf:
             return 0.0
         ahead = max(queued + 1 - self._scenario.service.workers, 0.0)
         spread = 0.0 if self._scenario.service.times == "constant" else ahead**0.5
@@ -229,5 +229,5 @@ def _mode(grid: _Grid, states: "NDArray[np.bool_]") -> ChainMode:
         goodput=float(shares @ grid.goodput[states]),
         in_service=float(shares @ grid.queue[states]),
         waiting=float(shares @ grid.orbit[states]),
-        lasts=1 / outflow if outflow > scale * 1e-12 else INFINITY,
+        lasts=1 / outflow if outflow > scale * 1e-12 else inf,
     )

@@ -9,8 +9,7 @@ single clients are given up more often than this says.
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
-from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear import ActiveShare, ClientThrottle, Ratio, RequestRatio, Throttle, TokenBucket
 from forbear_simulate.fields import refuse
 from forbear_simulate.levels import TokenLevels
 from forbear_simulate.mean_counts import FreeCalls, MeanActive, MeanClientThrottle, MeanRatio
@@ -18,7 +17,7 @@ from forbear_simulate.mean_shared import MeanShared
 from forbear_simulate.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
-    from forbear.run.budget_rules import BudgetRule
+    from forbear.adapters import BudgetRule
     from forbear_simulate.scenario import Scenario
 
 _MANY = 5.0  # calls of one group in a bin, from which on its chance does not matter

@@ -6,8 +6,8 @@ its retries, which follows Erlang's loss formula.
 
 from math import exp
 
-from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
-from forbear.core.budget import SLOTS, Ratio
+from forbear import ActiveShare, ClientThrottle, Ratio, RequestRatio
+from forbear.adapters import WINDOW_SLOTS
 
 _FEW_PLACES = 100  # of which chance leaves some free
 _FULL = 1e9  # a load at which no place is free
@@ -37,16 +37,16 @@ class WindowSums:
     def __init__(self, window: float, rows: int) -> None:
         self._window = window
         self._newest = 0
-        self.sums = [[0.0] * SLOTS for _ in range(rows)]
+        self.sums = [[0.0] * WINDOW_SLOTS for _ in range(rows)]
 
     def add(self, row: int, now: float, amount: float) -> None:
         """Add to a sum at `now`."""
-        newest = int(now / self._window * SLOTS + 1e-9)
-        for number in range(max(self._newest, newest - SLOTS) + 1, newest + 1):
+        newest = int(now / self._window * WINDOW_SLOTS + 1e-9)
+        for number in range(max(self._newest, newest - WINDOW_SLOTS) + 1, newest + 1):
             for slots in self.sums:
-                slots[number % SLOTS] = 0.0
+                slots[number % WINDOW_SLOTS] = 0.0
         self._newest = max(self._newest, newest)
-        self.sums[row][self._newest % SLOTS] += amount
+        self.sums[row][self._newest % WINDOW_SLOTS] += amount
 
     def total(self, row: int, now: float) -> float:
         """Return the sum of a row over the window that ends at `now`."""

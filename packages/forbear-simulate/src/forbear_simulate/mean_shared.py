@@ -2,7 +2,7 @@
 
 from math import ceil, exp
 
-from forbear.shared_budget.process import PAYMENT
+from forbear.adapters import PAYMENT_SECONDS
 from forbear_simulate.levels import TokenLevels
 from forbear_simulate.mean_counts import FreeCalls, WindowSums
 from forbear_simulate.shared_budgets import SharedBucket
@@ -85,7 +85,7 @@ class MeanShared(FreeCalls):
         due = [
             self._first * (min(passed / left, 1.0) if left > 0 else 1.0),
             self._often * min(passed / window, 1.0),
-            self._rarely * min(passed / PAYMENT, 1.0),
+            self._rarely * min(passed / PAYMENT_SECONDS, 1.0),
         ]
         paying = sum(due)
         self._tokens = min(self._tokens + self._surplus.take(_WITH, now, paying), self._rule.capacity)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from math import isinf
 from typing import Any
 
-from forbear.core.record import Record
-from forbear.policy import Policy
+from forbear import Policy
+from forbear.adapters import Record, field_names
 from forbear_simulate.course import Course
 from forbear_simulate.figures import Figures, figure_rules
 from forbear_simulate.recovery import peak_to_mean
@@ -138,7 +138,7 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Record):
-        return {"kind": type(value).__name__, **{name: _plain(getattr(value, name)) for name in value._fields()}}
+        return {"kind": type(value).__name__, **{name: _plain(getattr(value, name)) for name in field_names(value)}}
     if isinstance(value, tuple):
         return list(map(_plain, value))  # pyright: ignore[reportUnknownArgumentType] - of a tuple of anything
     return value if value is None or isinstance(value, str | int) else repr(value)

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
-from forbear.core.backoff import Exponential
-from forbear.core.check import is_mapping
-from forbear.policy import Policy
-from forbear.services.policies import AmbiguousName, find_policy, policy_names
+from forbear import Exponential, Policy
+from forbear.adapters import AmbiguousPolicyName, find_policy, is_mapping, policy_names
 from forbear_simulate.fields import ScenarioError, duration, plain_number, refuse
 
 _TIME = 'a time with a unit, such as "10s"'
@@ -62,7 +60,7 @@ def policy_named(key: str, name: object) -> Policy:
     """
     try:
         policy = find_policy(name) if isinstance(name, str) else None
-    except AmbiguousName as error:
+    except AmbiguousPolicyName as error:
         refuse(key, "the name of one policy", name, f"write one of {', '.join(error.choices)}")
     if policy is None:
         refuse(key, "the name of a policy", name, f"write one of {', '.join(policy_names())}")

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from forbear.core.check import is_list, is_mapping
+from forbear.adapters import is_list, is_mapping
 from forbear_simulate.budget_presets import budget_of
 from forbear_simulate.contention import Contention
 from forbear_simulate.fields import ScenarioError, Section, refuse, rules

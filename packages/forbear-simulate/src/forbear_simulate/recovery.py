@@ -1,9 +1,8 @@
 """The trigger of a scenario, and how long a course takes to recover from it and to drain."""
 
 from itertools import accumulate
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 
-from forbear.core.check import INFINITY
 from forbear_simulate.course import Course
 from forbear_simulate.scenario import Scenario
 
@@ -54,7 +53,7 @@ def recovery_time(scenario: Scenario, course: Course) -> float | None:
             and successes[-1] - successes[i] >= enough * (calls[-1] - calls[i])
         ):
             return max(i * course.step - span[1], 0.0)
-    return INFINITY
+    return inf
 
 
 def drain_time(scenario: Scenario, course: Course) -> float | None:
@@ -78,7 +77,7 @@ def drain_time(scenario: Scenario, course: Course) -> float | None:
     for i in range(max(end, 1), course.bins + 1):  # before the first bin, no call is open
         if open_calls[i] <= enough:
             return max(i * course.step - span[1], 0.0)
-    return INFINITY
+    return inf
 
 
 def peak_to_mean(course: Course, start: float = 0.0, end: float | None = None) -> float | None:

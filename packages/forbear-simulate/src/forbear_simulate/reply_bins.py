@@ -4,9 +4,9 @@ Requests begin anywhere in their bin. So one that needs 2.3 bins is answered in 
 in the third with 30 %.
 """
 
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from forbear.core.check import INFINITY
 from forbear_simulate.arrays import np
 from forbear_simulate.scenario import Server
 from forbear_simulate.service_times import ServiceTimes
@@ -49,7 +49,7 @@ class ReplyTimes:
         key = eighths, factor
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = self._bins(INFINITY if eighths is None else eighths / 8, factor)
+            known = self._known[key] = self._bins(inf if eighths is None else eighths / 8, factor)
         return known
 
     def _bins(self, limit: float, factor: float) -> ReplyBins:

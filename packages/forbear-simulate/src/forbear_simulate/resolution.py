@@ -4,9 +4,8 @@ A time that decides about the course must be longer than a bin: the timeouts, th
 jitter that alone keeps waves of retries apart, the waits of endless retries, a window, or the window of a budget.
 """
 
-from math import ceil
+from math import ceil, inf
 
-from forbear.core.check import INFINITY
 from forbear_simulate.fields import refuse
 from forbear_simulate.scenario import Scenario
 from forbear_simulate.wait_bins import endless_retries
@@ -51,7 +50,7 @@ def _finest(scenario: Scenario, table: WaitTable) -> float:
     if clients.arrivals == "closed":
         limits.append(clients.think_time / 10)
     for row in table.rows:
-        spread = max(row) - min(row) if max(row) < INFINITY else 0.0
+        spread = max(row) - min(row) if max(row) < inf else 0.0
         if _NO_JITTER * max(row) < spread <= _WAVES * max(row):
             limits.append(spread / 10)
     longest = max(mean_waits(table))
@@ -64,7 +63,7 @@ def _finest(scenario: Scenario, table: WaitTable) -> float:
         if _rounded(window.start, step) > 0 or _rounded(window.length, step) > 0
     ]
     budgets = [gate.counts for gate in (scenario.budget, scenario.throttle and scenario.throttle.budget) if gate]
-    limits += [getattr(rule, "window", INFINITY) / 10 for rule in budgets]
+    limits += [getattr(rule, "window", inf) / 10 for rule in budgets]
     return min(limits)
 
 

@@ -6,16 +6,12 @@ Times are in seconds and rates in calls per second. `forbear_simulate.reading` m
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from forbear.core.admission import ClientThrottle
-from forbear.core.budget import TokenBucket
-from forbear.core.decide import Limits
-from forbear.policy import Policy
-from forbear.run.budget import Budget
+from forbear import Budget, ClientThrottle, Limits, Policy, TokenBucket
 from forbear_simulate.fields import ScenarioError, Section, count, flag, number, rate, refuse, seconds, share, word
 from forbear_simulate.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
-    from forbear.run.budget_rules import BudgetRule
+    from forbear.adapters import BudgetRule
 
 _DEFAULT = Policy(OSError, name="default")
 _MOST_BINS = 1_000_000
@@ -176,10 +172,10 @@ class ClientBudget(Section):
                 refuse("budget.per", "fleet or process for a SharedBudget", self.per, 'pass per="fleet"')
             object.__setattr__(self, "rule", rule)
             return
-        if isinstance(rule, Budget) and rule._is_custom and not rule.by_host:
+        if isinstance(rule, Budget) and rule.is_custom and not rule.by_host:
             refuse("budget.rule", "a rule or a Budget that counts by one, not by methods of its own", rule, _RULE_CURE)
         try:
-            counts = (rule if isinstance(rule, Budget) else Budget(rule))._counts
+            counts = (rule if isinstance(rule, Budget) else Budget(rule)).rule
         except TypeError:
             refuse("budget.rule", "a rule of a forbear.Budget", rule, _RULE_CURE)
         object.__setattr__(self, "rule", counts)
@@ -210,7 +206,7 @@ class Throttling(Section):
 
     @property
     def budget(self) -> ClientBudget:
-        """The throttle as budgets, which count by `forbear.core.admission.ClientThrottle`."""
+        """The throttle as budgets, which count by `forbear.ClientThrottle`."""
         return ClientBudget(ClientThrottle(self.k, self.window, self.least), self.per, self.clients)
 
 

@@ -4,12 +4,11 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from heapq import heappop, heappush
-from math import exp
+from math import exp, inf
 from random import Random
 from typing import Any
 
-from forbear.core.check import INFINITY
-from forbear.core.verdict import Kind, Verdict
+from forbear import Kind, Verdict
 from forbear_simulate.course import Course
 from forbear_simulate.scenario import Scenario, Window
 
@@ -31,7 +30,7 @@ class Agenda:
 
     def at(self, time: float, action: Callable[[Any], None], subject: Any) -> None:
         """Enter an event: `action(subject)` at `time`, in seconds. Infinity is never."""
-        if time < INFINITY:
+        if time < inf:
             self._number += 1
             heappush(self._events, (time, self._number, action, subject))
 

@@ -3,14 +3,16 @@
 from random import Random
 from typing import Any
 
-from forbear.core import check
-from forbear.core.budget import MICRO, TokenBucket, micro
-from forbear.core.events import Event
-from forbear.core.record import Record
-from forbear.core.verdict import Verdict
-from forbear.shared_budget.asking import Ask
-from forbear.shared_budget.process import ProcessShare
-from forbear.shared_budget.script import Command, LocalBucket
+from forbear import Event, TokenBucket, Verdict
+from forbear.adapters import (
+    MICRO_PER_TOKEN,
+    LocalBucket,
+    PendingGrant,
+    ProcessShare,
+    Record,
+    check_positive_seconds,
+    micro_tokens,
+)
 
 _KEY = b"bucket"
 
@@ -26,14 +28,13 @@ class SharedBucket(Record):
 
     def __init__(self, capacity: float = 100, deposit: float = 0.1, window: float = 5) -> None:
         TokenBucket(capacity, deposit)
-        check.positive_seconds("window", window)
+        check_positive_seconds("window", window)
         self._set(capacity=capacity, deposit=deposit, window=window)
 
     @classmethod
     def of(cls, budget: Any) -> "SharedBucket":
         """Return the numbers of a SharedBudget."""
-        _, _, capacity, deposit, window, _ = budget._arguments
-        return cls(capacity, deposit, window)
+        return cls(budget.rule.capacity, budget.rule.deposit, budget.window)
 
 
 class _Link:
@@ -43,7 +44,7 @@ class _Link:
         self._bucket = bucket
         self._responses: list[object] = []
 
-    def send(self, command: Command, now: float) -> None:
+    def send(self, command: tuple[bytes, ...], now: float) -> None:
         """Execute a command."""
         self._responses.append(self._bucket.run((*command, b"%d" % round(1000 * now))))
 
@@ -65,16 +66,17 @@ class _Share(ProcessShare):
     __slots__ = ("_clock", "_dice")
 
     def __init__(self, rule: SharedBucket, bucket: LocalBucket, clock: list[float], dice: Random) -> None:
-        super().__init__(
-            _Link(bucket), "simulated", _KEY, micro(rule.capacity), micro(rule.deposit), rule.window, _unheard
-        )
+        capacity, deposit = micro_tokens(rule.capacity), micro_tokens(rule.deposit)
+        super().__init__(_Link(bucket), "simulated", _KEY, capacity, deposit, rule.window, _unheard)
         self._clock = clock
         self._dice = dice
 
-    def _now(self) -> float:
+    def now(self) -> float:
+        """Return the virtual time in seconds."""
         return self._clock[0]
 
-    def _random(self) -> float:
+    def random(self) -> float:
+        """Return the next random number of the simulation."""
         return self._dice.random()
 
 
@@ -104,8 +106,8 @@ class SharedBudgets:
         """Return the cost of a retry if the process or the bucket grants it, otherwise None."""
         share = self._share(client, now)
         answer = share.ask()
-        granted = answer.end() if isinstance(answer, Ask) else answer
-        return MICRO if granted else None
+        granted = answer.end() if isinstance(answer, PendingGrant) else answer
+        return MICRO_PER_TOKEN if granted else None
 
     def wait(self, client: int, now: float, delay: float) -> None:
         """Count nothing: a granted retry that waits is paid for."""
@@ -119,7 +121,7 @@ class SharedBudgets:
 
     def level(self, clients: int) -> float:
         """Return the share of tokens left in the bucket, without those of the processes."""
-        capacity = micro(self._rule.capacity)
+        capacity = micro_tokens(self._rule.capacity)
         return self._bucket.tokens(capacity) / capacity
 
     def _share(self, client: int, now: float) -> _Share:

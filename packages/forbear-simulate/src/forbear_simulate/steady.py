@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
-from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear import ActiveShare, ClientThrottle, Ratio, RequestRatio, Throttle, TokenBucket
 from forbear_simulate.fields import refuse
 from forbear_simulate.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
-    from forbear.run.budget_rules import BudgetRule
+    from forbear.adapters import BudgetRule
 
 
 @dataclass(frozen=True, slots=True)

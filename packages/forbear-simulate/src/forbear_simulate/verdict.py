@@ -18,10 +18,9 @@ A recovery is long if it takes more than ten times the trigger and the time to d
 """
 
 from dataclasses import dataclass, replace
-from math import isinf
+from math import inf, isinf
 from typing import Literal
 
-from forbear.core.check import INFINITY
 from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.course import Course
 from forbear_simulate.fields import refuse
@@ -123,7 +122,7 @@ def before_trigger(scenario: Scenario) -> Scenario:
     Its step is fine enough for the attempt timeout, and not finer than a verdict needs.
     """
     timeout = scenario.clients.attempt_timeout
-    step = min(max(scenario.step, 0.1), INFINITY if timeout is None else timeout / 5)
+    step = min(max(scenario.step, 0.1), inf if timeout is None else timeout / 5)
     clients = replace(scenario.clients, changes=())
     return replace(scenario, windows=(), clients=clients, step=step, duration=START)
 
@@ -149,7 +148,7 @@ def _empty_after(course: Course, middle: float) -> float:
     width = (end - middle) / 10
     before, now = course.mean("in_system", middle, middle + width), course.mean("in_system", end - width)
     rate = (before - now) / (end - middle - width)
-    return now / rate if rate > 1e-4 * before else INFINITY
+    return now / rate if rate > 1e-4 * before else inf
 
 
 def load_and_capacity(scenario: Scenario) -> tuple[float, float]:

@@ -1,18 +1,16 @@
 """The waits of a policy for the cohort engine: the share of retries that come so many bins after a failure."""
 
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
-from forbear.core.check import INFINITY
-from forbear.core.decide import Limits, Wait, decide
-from forbear.core.verdict import Kind, Verdict
+from forbear import Kind, Limits, Verdict, Wait, decide
 from forbear_simulate.arrays import np
 from forbear_simulate.waits import KNOTS, MOST_ROWS, WaitTable, mean_waits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from forbear.protocols import Backoff
+    from forbear import Backoff
 
     Counts = NDArray[np.float64]
 
@@ -45,7 +43,7 @@ class WaitKernels:
         self.advance = 1.0
         """The share of the retries from the row `grown` on that go on to the next row."""
         wait = mean_waits(table)[-1]
-        if self.endless and table.timeout is not None and 0 < wait < INFINITY:
+        if self.endless and table.timeout is not None and 0 < wait < inf:
             # A row has one mean age. So calls that go on until their timeout need rows from young to old.
             more = ceil(table.timeout / wait)
             self.last += min(more, MOST_ROWS)
@@ -96,7 +94,7 @@ def _rows_after(limits: Limits, backoff: "Backoff", retry_after: float, count: i
             decide(endless, backoff, verdict, attempt=n + 1, elapsed=0.0, u=min(k / KNOTS, 1 - 1e-12), repeatable=True)
             for k in range(KNOTS + 1)
         ]
-        rows.append(tuple(step.delay if isinstance(step, Wait) else INFINITY for step in steps))
+        rows.append(tuple(step.delay if isinstance(step, Wait) else inf for step in steps))
     return rows
 
 

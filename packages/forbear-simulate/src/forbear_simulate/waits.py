@@ -2,16 +2,13 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from math import nextafter
+from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from forbear.core.backoff import Constant, Exponential, Sequence
-from forbear.core.check import INFINITY
-from forbear.core.decide import Limits, Wait, decide
-from forbear.core.verdict import TRANSIENT, Verdict
+from forbear import TRANSIENT, Constant, Exponential, Limits, Sequence, Verdict, Wait, decide
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear import Backoff
 
 KNOTS = 256
 """The number of intervals of `u` in a table; between their ends, a wait is a straight line in `u`.
@@ -60,7 +57,7 @@ class WaitTable:
             if left <= 0 or (delay > left and not self.clamp):
                 return None
             delay = min(delay, left)
-        return delay if delay < INFINITY else None
+        return delay if delay < inf else None
 
 
 def wait_table(limits: Limits, backoff: "Backoff", verdict: Verdict = TRANSIENT) -> WaitTable:
@@ -75,7 +72,7 @@ def wait_table(limits: Limits, backoff: "Backoff", verdict: Verdict = TRANSIENT)
 
     def probe(n: int, u: float, previous: float | None) -> float:
         step = decide(endless, backoff, verdict, attempt=n + 1, elapsed=0.0, u=u, repeatable=True, previous=previous)
-        return step.delay if isinstance(step, Wait) else INFINITY
+        return step.delay if isinstance(step, Wait) else inf
 
     most = MOST_ROWS if limits.attempts is None else max(min(limits.attempts - 1, MOST_ROWS), 1)
     points = [k / KNOTS for k in range(KNOTS)] + [_LAST]

@@ -6,7 +6,7 @@ concurrent.futures. `ls`, `du`, `stat`, `cat`, `hashes`, `check`, `mv` and `rm` 
 `als`, `adu` and so on take an open `Storage`.
 """
 
-from forbear.core.lazy import exports
+from forbear.adapters import lazy_exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
-    __getattr__, __dir__ = exports(
+    __getattr__, __dir__ = lazy_exports(
         __name__,
         {
             "ANONYMOUS": "storage.credentials",

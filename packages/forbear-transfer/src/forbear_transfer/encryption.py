@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
-from forbear.core.redact import HiddenText
+from forbear.adapters import HiddenText
 from forbear_transfer.errors import NoEncryptionKey, StrPath, TransferError, unreadable
 from forbear_transfer.metadata import MetadataOptions
 from forbear_transfer.objects import Object

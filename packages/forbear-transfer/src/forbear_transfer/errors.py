@@ -8,9 +8,8 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 
-from forbear.core.redact import redact
-from forbear.core.report import report, text_of
-from forbear.http.status import reason
+from forbear import report
+from forbear.adapters import error_text, redact, status_phrase
 
 StrPath = str | os.PathLike[str]
 """A path as users give it."""
@@ -70,7 +69,7 @@ class HttpError(TransferError):
         self.message = redact(message)
         self.cause = cause
         why = f": {self.message}" if message else ""
-        super().__init__(f"{what}: {reason(status)}{why}", _HINTS.get(status) or _HINTS_BY_REASON.get(cause))
+        super().__init__(f"{what}: {status_phrase(status)}{why}", _HINTS.get(status) or _HINTS_BY_REASON.get(cause))
         self.what = what
         self.status = status
         self.headers = headers or {}
@@ -138,7 +137,7 @@ def describe(error: BaseException) -> str:
 
     For an error without a text, of any type, return the name of the type alone.
     """
-    text = redact(text_of(error))
+    text = redact(error_text(error))
     if isinstance(error, TransferError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

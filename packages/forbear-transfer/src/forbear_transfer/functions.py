@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
-from forbear.run.runtime import current
+from forbear.adapters import current_runtime
 from forbear_transfer.errors import StrPath, TargetChanged, TransferError
 from forbear_transfer.items import Action, Item, Outcome, Status, Summary
 from forbear_transfer.metadata import check_keywords, with_keywords
@@ -117,7 +117,7 @@ async def decided_target(
         return target, None
     names = [_absolute(arguments.sources[0]), _absolute(arguments.target)]
     kept = stack.enter_context(State(arguments.state, "cp", storage.endpoint, *names, warn=progress.warned))
-    now = current.get().now()
+    now = current_runtime().now()
     if now - kept.load().get("absent", float("-inf")) < _WEEK:
         return replace(target, folder=False), kept
     if arguments.dry_run:

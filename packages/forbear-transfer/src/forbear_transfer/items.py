@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Self
 
-from forbear.core.report import Report
+from forbear import Report
 from forbear_transfer.encryption import ObjectEncryption
 from forbear_transfer.errors import describe, hint_of
 from forbear_transfer.metadata import ObjectMetadata

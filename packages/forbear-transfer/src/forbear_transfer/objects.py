@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 from urllib.parse import quote
 
-from forbear.core.report import text_of
+from forbear.adapters import error_text
 from forbear_transfer.errors import UnsafeName, WrongResponse
 
 SCHEME = "gs://"
@@ -187,7 +187,7 @@ class Object:
                 kms_key=_optional(resource.get("kmsKeyName")),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
-            raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error
+            raise WrongResponse(f"the server's response does not describe an object: {error_text(error)}") from error
 
     @property
     def url(self) -> Url:

@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from forbear.core.verdict import TRANSIENT
+from forbear import TRANSIENT
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import (
     ChecksumMismatch,

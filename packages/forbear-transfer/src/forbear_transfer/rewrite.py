@@ -8,8 +8,8 @@ import json
 from contextlib import nullcontext
 from typing import Any, Unpack
 
-from forbear.core.report import text_of
-from forbear.core.verdict import TRANSIENT
+from forbear import TRANSIENT
+from forbear.adapters import error_text
 from forbear_transfer.encryption import Keys, NewObjectOptions, ObjectEncryption, key_of
 from forbear_transfer.errors import (
     ChecksumMismatch,
@@ -194,7 +194,7 @@ class _Rewrite:
             raise error
         self._in_doubt = True
         operation = f"copy {self._source.url} to {self._condition.target}"
-        await self._retries.after(WrongResponse(f"{operation}: the response broke off: {text_of(error)}"), TRANSIENT)
+        await self._retries.after(WrongResponse(f"{operation}: the response broke off: {error_text(error)}"), TRANSIENT)
 
     async def _find_replacement(self, error: HttpError) -> None:
         """Set the source to its live version, after a wait as the policy says.

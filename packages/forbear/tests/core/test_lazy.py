@@ -21,6 +21,15 @@ def test_a_call_returns_a_value() -> None:
     assert getattribute("Record") == Record()
 
 
+def test_a_name_may_be_another_one_there() -> None:
+    """A module exports names of another package, and under other names."""
+    getattribute, names = exports("forbear.http", {"Ruling": "verdict:Verdict"}, below="forbear.core")
+    assert getattribute("Ruling") is verdict.Verdict
+    assert {"Ruling", "__path__"} <= set(names())
+    with pytest.raises(AttributeError, match=r"module 'forbear\.http' has no attribute 'Verdict'"):
+        getattribute("Verdict")
+
+
 @pytest.mark.parametrize("calls", [None, {}, {"other": "verdict"}])
 def test_unknown_names(calls: dict[str, str] | None) -> None:
     """The error is that of any module."""

@@ -12,7 +12,7 @@ from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason
 from forbear.core.events import BudgetDegraded, BudgetRestored, Failed, GaveUp, Recovered, Scheduled
-from forbear.core.record import Record
+from forbear.core.record import Record, field_names
 from forbear.core.report import Attempt, Report
 from forbear.core.verdict import TRANSIENT, Verdict
 
@@ -84,6 +84,12 @@ def test_copied(record: Record) -> None:
 def test_equal_records_hash_alike(record: Record) -> None:
     """So that they can be keys."""
     assert len({record, record.replace()}) == 1
+
+
+@every_record
+def test_field_names(record: Record) -> None:
+    """They are the parameters of the constructor."""
+    assert type(record)(**{name: getattr(record, name) for name in field_names(record)}) == record
 
 
 @every_record

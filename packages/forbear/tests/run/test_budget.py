@@ -18,10 +18,11 @@ from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.core.verdict import Verdict
 from forbear.policy import retry
-from forbear.run.budget import Budget
+from forbear.run.budget import Budget, HostBudgets
 from forbear.testing.script import Script
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.cases import BUSY, JUDGING, Broken, Busy
+from forbear_testkit.run.remote_budget import Remote
 
 THREADS = 8
 
@@ -33,6 +34,15 @@ def _switching() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
+
+
+def test_what_a_budget_counts_by() -> None:
+    """Its rule is public, and whether it counts by methods of its own."""
+    rule = Throttle()
+    assert Budget(rule).rule is rule
+    assert Budget.per_host(rule).of("a.example").rule is rule
+    assert Budget().rule == TokenBucket()
+    assert [kind.is_custom for kind in (Budget, HostBudgets, Remote)] == [False, True, True]
 
 
 @pytest.mark.parametrize(

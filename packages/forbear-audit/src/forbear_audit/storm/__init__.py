@@ -3,7 +3,7 @@
 With pytest: `pytest --forbear-storm`. Without: `storm(function)`.
 """
 
-from forbear.core.lazy import exports
+from forbear.adapters import lazy_exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["FAULTS", "StormFinding", "StormReport", "effects", "storm"]
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
-    __getattr__, __dir__ = exports(
+    __getattr__, __dir__ = lazy_exports(
         __name__,
         {
             "FAULTS": "faults",

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from types import ModuleType
 from typing import Any
 
-from forbear.run.runtime import Runtime, current
+from forbear.adapters import Runtime, runtime_context
 from forbear_audit.storm.dates import shift_dates
 from forbear_audit.storm.patching import replace, sweep
 from forbear_audit.storm.shifted_time import KEEP, REAL, ShiftedTime, caller
@@ -108,9 +108,9 @@ def _shift_functions(undo: ExitStack) -> None:
             replace(undo, module, attribute, FAKES[name])
     for attribute, fake in _runtime_fakes.items():
         replace(undo, Runtime, attribute, fake)
-    undo.callback(setattr, current, "clock", current.clock)
-    if current.clock is REAL["monotonic"]:
-        current.clock = FAKES["monotonic"]
+    undo.callback(setattr, runtime_context, "clock", runtime_context.clock)
+    if runtime_context.clock is REAL["monotonic"]:
+        runtime_context.clock = FAKES["monotonic"]
 
 
 def _restore_imported(before: dict[str, ModuleType]) -> None:

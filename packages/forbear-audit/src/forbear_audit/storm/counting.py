@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any, cast
 
-from forbear.core import check
+from forbear.adapters import is_mapping
 from forbear_audit.storm.tape import SentCall, Tape, unrecorded
 
 Effects = Callable[[], int | Mapping[str, int] | Iterable[str]]
@@ -97,7 +97,7 @@ def _counted(source: Effects) -> Counter[str]:
     value: Any = source()
     if isinstance(value, int):
         return Counter({_name(source): int(value)})
-    if check.is_mapping(value) and all(isinstance(number, int) for number in value.values()):
+    if is_mapping(value) and all(isinstance(number, int) for number in value.values()):
         return Counter({str(name): number for name, number in value.items()})
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         names = cast("Iterable[object]", value)

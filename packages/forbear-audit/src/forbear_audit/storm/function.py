@@ -6,7 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
-from forbear.core import check
+from forbear.adapters import check_at_least
 from forbear_audit.storm.counting import Effects
 from forbear_audit.storm.faults import FAULTS, PlannedFault, parse_fault
 from forbear_audit.storm.judge import StormFinding, judge, plan, unstable
@@ -109,7 +109,7 @@ def chosen(
     planned = [fault for fault in (plan(clean) if faults is None else faults) if fault.name in allowed]
     if sample is None:
         return planned
-    check.at_least("sample", sample, 1, what="a number of runs")
+    check_at_least("sample", sample, 1, what="a number of runs")
     return planned if sample >= len(planned) else random.Random(seed).sample(planned, sample)
 
 

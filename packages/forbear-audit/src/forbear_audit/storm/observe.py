@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
 
-from forbear.core import check
+from forbear.adapters import check_at_least, check_positive_seconds
 from forbear_audit.storm.clocks import restore_lost, shifted
 from forbear_audit.storm.counting import EffectCount, Effects
 from forbear_audit.storm.faults import PlannedFault
@@ -26,8 +26,8 @@ class StormLimits:
     minutes: float = 10
 
     def __post_init__(self) -> None:
-        check.at_least("attempts", self.attempts, 1, what="the most attempts of one call")
-        check.positive_seconds("minutes", self.minutes)
+        check_at_least("attempts", self.attempts, 1, what="the most attempts of one call")
+        check_positive_seconds("minutes", self.minutes)
 
 
 @dataclass(slots=True)

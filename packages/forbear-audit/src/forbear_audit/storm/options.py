@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from forbear.adapters import check_at_least
 from forbear.cli.kit.links import leads_out
-from forbear.core import check
 from forbear_audit.storm.counting import Effects
 from forbear_audit.storm.faults import FAULTS
 from forbear_audit.storm.function import known_faults
@@ -47,7 +47,7 @@ class StormOptions:
             limits = StormLimits(options.get("attempts", 10), options.get("minutes", 10))
             size = options.get("sample", sample)
             if size is not None:
-                check.at_least("sample", size, 1, what="a number of runs")
+                check_at_least("sample", size, 1, what="a number of runs")
             return cls(
                 known_faults(cast("Collection[str]", faults)), limits, size, _sources(item, options.get("effects"))
             )

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from forbear.core.check import is_list, is_mapping, shown
+from forbear.adapters import is_list, is_mapping, shown_value
 from forbear_audit.storm.faults import FAULTS, PlannedFault
 from forbear_audit.storm.kinds import KINDS, PROVABLE
 from forbear_audit.storm.tape import SentCall
@@ -71,7 +71,11 @@ class StormPlan:
             raise ValueError(f"cannot read {path}: {error.strerror}; {_CURE}") from None
         except (ValueError, RecursionError):
             document = None
-        if not is_mapping(document) or shown(document.get("version")) != "1" or not is_list(document.get("places")):
+        if (
+            not is_mapping(document)
+            or shown_value(document.get("version")) != "1"
+            or not is_list(document.get("places"))
+        ):
             raise ValueError(f"{path} is no plan of version 1; {_CURE}")
         try:
             places = tuple(_place(f"places[{number}]", item) for number, item in enumerate(document["places"]))
@@ -134,14 +138,14 @@ def _real(path: str | Path) -> str:
 def _place(name: str, item: Any) -> StormPlace:
     """Return a place of a file; ValueError that names its key if it is none."""
     if not is_mapping(item):
-        raise ValueError(f"`{name}` must be a table, got {shown(item)}")
+        raise ValueError(f"`{name}` must be a table, got {shown_value(item)}")
     values: dict[str, Any] = {}
     for key, (rule, fits) in _KEYS.items():
         if key not in item:
             raise ValueError(f"`{name}.{key}` must be {rule}, and it is missing")
         value: Any = item[key]
         if not fits(value):
-            raise ValueError(f"`{name}.{key}` must be {rule}, got {shown(value)}")
+            raise ValueError(f"`{name}.{key}` must be {rule}, got {shown_value(value)}")
         values[key] = tuple(value) if is_list(value) else value
     return StormPlace(**values)
 

@@ -10,9 +10,9 @@ from threading import Lock, get_ident
 from types import CodeType
 from typing import TYPE_CHECKING, TypeVar
 
-from forbear.http.request import Request
-from forbear.services import registry
-from forbear.services.rfc9110 import RFC9110
+from forbear import services
+from forbear.adapters import Request
+from forbear.services.rfc9110 import Rfc9110
 from forbear_audit.storm.ending import SwallowedEnds
 from forbear_audit.storm.faults import FAULTS, PlannedFault
 from forbear_audit.storm.shifted_time import ShiftedTime
@@ -196,7 +196,7 @@ def http_call(
 ) -> SentCall:
     """Record an HTTP request on `tape`, and return the call."""
     path = target.partition("?")[0] or "/"
-    service = registry.find(host, path) or RFC9110
+    service = services.find(host, path) or Rfc9110()
     judgement = service.classify(Request(method, host, target, headers, None))
     key = next((headers[name] for name in _KEYS if name in headers), None)
     return tape.begin(f"{method} {steady(path)}", unsafe=not judgement.repeatable, key=key, timeout=timeout)

@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from forbear.core.backoff import Constant, Exponential
-from forbear.core.decide import Limits
-from forbear.policy import Policy
+from forbear import Constant, Exponential, Limits, Policy
 from forbear_simulate.contention import Contention, simulate_contention
 from forbear_simulate.gallery.studies import Comparison, Study
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear import Backoff
 
 _ENDLESS = Limits(attempts=None, timeout=None, unlimited=True)
 _TWICE, _CAP = 0.010, 2.0

@@ -3,16 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from forbear.core.backoff import Constant, Exponential
-from forbear.core.budget import TokenBucket
-from forbear.core.decide import Limits
-from forbear.policy import Policy
+from forbear import Constant, Exponential, Limits, Policy, TokenBucket
 from forbear_simulate.exact import simulate_exact
 from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario import ClientBudget, Clients, Scenario, Server
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear import Backoff
 
 _AMPLE = 200  # workers: nothing ever waits for one
 _THREE = Limits(attempts=4, timeout=None)

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from forbear.core.backoff import Constant
-from forbear.core.decide import Limits
-from forbear.policy import Policy
+from forbear import Constant, Limits, Policy
 from forbear_simulate.exact import simulate_exact
 from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario import Clients, Layer, Scenario, Server, Throttling, Window

@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 
-from forbear.core.backoff import Constant
-from forbear.core.decide import Limits
-from forbear.policy import Policy
+from forbear import Constant, Limits, Policy
 from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.course import Course
 from forbear_simulate.gallery.studies import Comparison, Study

@@ -1,19 +1,18 @@
 """Our own study: the documented formula loses its jitter at the maximum wait, and a fleet stays in step."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
-from forbear.policy import Policy
+from forbear import Exponential, Limits, Policy
 from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.recovery import drain_time, peak_to_mean
 from forbear_simulate.scenario import Clients, Scenario, Server, Window
 
 if TYPE_CHECKING:
-    from forbear.core.backoff import Jitter
-    from forbear.protocols import Backoff
+    from forbear import Backoff
+
+_Jitter = Literal["documented", "equal", "full"]
 
 FLEET = 10_000
 """The number of clients; each one calls once, and all fail at the same time."""
@@ -32,10 +31,10 @@ def herd(backoff: "Backoff", outage: float, duration: float) -> Scenario:
 
 
 def _compare() -> Iterator[Comparison]:
-    drains: tuple[tuple[Jitter, float, float], ...] = (
+    drains: tuple[tuple[_Jitter, float, float], ...] = (
         ("documented", 932, 1080), ("equal", 68, 180), ("full", 64, 180),
     )  # fmt: skip
-    peaks: tuple[tuple[Jitter, float], ...] = (("documented", 17.6), ("equal", 1.01), ("full", 1.01))
+    peaks: tuple[tuple[_Jitter, float], ...] = (("documented", 17.6), ("equal", 1.01), ("full", 1.01))
     for jitter, published, duration in drains:
         scenario = herd(_waits(jitter), OUTAGE, duration)
         ours = drain_time(scenario, simulate_cohort(scenario))
@@ -45,7 +44,7 @@ def _compare() -> Iterator[Comparison]:
         yield Comparison(f"peak-to-mean from ten minutes on, {jitter}", peak, ours or 0.0, 0.02)
 
 
-def _waits(jitter: "Jitter") -> Exponential:
+def _waits(jitter: _Jitter) -> Exponential:
     return Exponential(1, 2, 32, jitter)
 
 

@@ -30,7 +30,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, 
     JSON object, which has the number of objects, too.
     """
     complete = completed(options)
-    from forbear.core.redact import printable
+    from forbear.adapters import printable
     from forbear_transfer.cli.shared.records import size, usage_record
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
     from forbear_transfer.commands.listing import adu

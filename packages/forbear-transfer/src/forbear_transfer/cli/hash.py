@@ -30,7 +30,7 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     """
     complete = completed(options)
     keys = decryption_keys_of(complete)
-    from forbear.core.redact import printable
+    from forbear.adapters import printable
     from forbear_transfer.cli.shared.local import check_names
     from forbear_transfer.cli.shared.records import hashes_record
     from forbear_transfer.cli.shared.session import run_command  # needs httptools

@@ -34,7 +34,7 @@ def command(
     JSON object.
     """
     complete = completed(options)
-    from forbear.core.redact import printable
+    from forbear.adapters import printable
     from forbear_transfer.cli.shared.records import object_line, object_record
     from forbear_transfer.cli.shared.reporter import of_bytes, of_count
     from forbear_transfer.cli.shared.session import run_command  # needs httptools

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from forbear.core.report import text_of
+from forbear.adapters import error_text
 from forbear_transfer.commands.selection import checked_addresses, objects_at
 from forbear_transfer.encryption import Keys, checked_keys, matching
 from forbear_transfer.errors import HttpError, TransferError, WrongResponse
@@ -48,7 +48,7 @@ class ObjectDetails:
                 retention_expires=_time(resource, "retentionExpirationTime"),
             )
         except (ValueError, TypeError, OverflowError) as error:
-            raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error
+            raise WrongResponse(f"the server's response does not describe an object: {error_text(error)}") from error
 
 
 def stat(

@@ -6,7 +6,7 @@ Functions without I/O. `describe_body` raises WrongResponse for a response whose
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from forbear.http import ranges
+from forbear.adapters import parse_content_range, parse_size
 from forbear_transfer.downloads.sinks import GZIP_MAGIC
 from forbear_transfer.errors import WrongResponse
 from forbear_transfer.objects import MTIME, Object, Url
@@ -70,12 +70,12 @@ def object_from(url: Url, headers: Mapping[str, str]) -> Object | None:
     Of the custom metadata it has the modification time only. Return None if the headers lack generation, size or
     CRC32C.
     """
-    generation = ranges.number(headers.get("x-goog-generation", ""))
+    generation = parse_size(headers.get("x-goog-generation", ""))
     crc32c = _crc32c(headers)
     encoding = headers.get(_STORED_ENCODING) or headers.get("content-encoding", _IDENTITY)
-    size = ranges.number(headers.get("x-goog-stored-content-length", ""))
+    size = parse_size(headers.get("x-goog-stored-content-length", ""))
     if size is None and encoding != GZIP:
-        size = ranges.number(headers.get("content-length", ""))
+        size = parse_size(headers.get("content-length", ""))
     if generation is None or size is None or crc32c is None:
         return None
     mtime = headers.get(f"x-goog-meta-{MTIME}")
@@ -85,7 +85,7 @@ def object_from(url: Url, headers: Mapping[str, str]) -> Object | None:
         generation=generation,
         size=size,
         crc32c=crc32c,
-        metageneration=ranges.number(headers.get("x-goog-metageneration", "")) or 1,
+        metageneration=parse_size(headers.get("x-goog-metageneration", "")) or 1,
         content_type=headers.get("content-type"),
         content_encoding=None if encoding == _IDENTITY else encoding,
         metadata={} if mtime is None else {MTIME: mtime},
@@ -108,7 +108,7 @@ def describe_body(version: Object, first: int, end: int, status: int, headers: M
         raise WrongEncoding(f"the response is encoded as {encoding}, and {version.url} is stored as {stored}")
     if status == 206:
         return _describe_range(version, first, end, headers.get("content-range"), unlabelled=unlabelled)
-    size = ranges.number(headers.get("content-length", ""))
+    size = parse_size(headers.get("content-length", ""))
     if unlabelled:
         return _describe_decoded(version, size, headers)
     if size not in (None, version.size):
@@ -147,7 +147,7 @@ def _describe_range(
     The range must begin at `first`, end before `end` or at it, and state the stored size of `version` as the total. A
     total that is unknown (*) is accepted unless the response is `unlabelled`: gzip without its Content-Encoding.
     """
-    part = ranges.parse(content_range or "")
+    part = parse_content_range(content_range or "")
     totals = (version.size,) if unlabelled else (None, version.size)
     if part is None or part.first != first or part.last is None or part.total not in totals:
         raise WrongResponse(

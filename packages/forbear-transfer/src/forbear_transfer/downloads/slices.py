@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import Protocol
 
-from forbear.run.runtime import current
+from forbear.adapters import current_runtime
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear_transfer.downloads.sinks import FileSink
@@ -165,7 +165,7 @@ class Slices(AbstractContextManager["Slices", None]):
     async def _is_slow(self) -> bool:
         """Wait half a second; return whether the rest would take over two more seconds at the speed of that time."""
         before = self.position
-        await current.get().asleep(_ALONE)
+        await current_runtime().asleep(_ALONE)
         left = self._sinks[-1].end - self.position
         return left > (self.position - before) * _WORTHWHILE
 

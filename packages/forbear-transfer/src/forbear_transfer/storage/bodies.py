@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, cast
 
-from forbear.policy import Policy
+from forbear import Policy
 from forbear_transfer.errors import HttpError, Stalled, WrongResponse
 from forbear_transfer.wire.response import Response, WireError
 

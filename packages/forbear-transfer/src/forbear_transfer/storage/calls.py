@@ -3,20 +3,25 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from forbear.core.report import RequestIds, text_of
-from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
-from forbear.exchange.http.adrive import drive
-from forbear.exchange.http.call import HttpCall
-from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.send import Body as HttpBody
-from forbear.exchange.http.send import Fixed, Send
-from forbear.http.request_ids import request_ids
-from forbear.policy import Policy
-from forbear.run.budget import granted
-from forbear.run.runtime import current
-from forbear.run.spending import Spending, admit, succeeded
-from forbear.run.state import Run
-from forbear.run.switch import is_off
+from forbear import PERMANENT, TRANSIENT, Policy, Verdict
+from forbear.adapters import (
+    FixedBody,
+    HttpBody,
+    HttpCall,
+    HttpOptions,
+    RequestIds,
+    Run,
+    Send,
+    Spending,
+    admit,
+    adrive,
+    count_success,
+    current_runtime,
+    error_text,
+    granted,
+    request_ids,
+    retries_are_off,
+)
 from forbear_transfer.errors import HttpError, Stalled
 from forbear_transfer.storage.bodies import Deadline, RequestBody, read_whole
 from forbear_transfer.wire.pool import split
@@ -66,15 +71,15 @@ class StorageCall(HttpCall):
         return self._names
 
     def _read_body(self) -> HttpBody:
-        return Fixed(self._content) if isinstance(self._content, bytes) else self._content
+        return FixedBody(self._content) if isinstance(self._content, bytes) else self._content
 
     async def run(self) -> Response:
         """Send the request as often as its safety and the policy allow, and return the last response.
 
         If retries are turned off, send it once.
         """
-        if not is_off():
-            return await drive(self)
+        if not retries_are_off():
+            return await adrive(self)
         response = await self.first()
         if self.is_read_at_once(response):
             await self.settle(response)
@@ -151,23 +156,23 @@ class Retries:
         """
         if self._spending is not None and not self._is_counted:
             self._is_counted = True
-            admit(self._spending, current.get(), self._begun)
+            admit(self._spending, current_runtime(), self._begun)
 
     def progressed(self) -> None:
         """Reset the retries: the next failure counts as the first one. The policy's budget gets its deposit."""
         run, self._run = self._run, None
         self._is_counted = False
-        succeeded(run, self._policy, self._spending)
+        count_success(run, self._policy, self._spending)
 
     async def after(self, error: Exception, verdict: Verdict) -> None:
         """Wait before the next attempt as the policy says; raise `error`, with a report, if no retry is left."""
-        runtime = current.get()
+        runtime = current_runtime()
         self._run = run = self._run or self._begun()
         status: int | None = None
         ids: RequestIds = ()
         if isinstance(error, HttpError):
             status, ids = error.status, request_ids(error.headers, resumable=self._sent.method == "PUT")
-        name, text, details = type(error).__qualname__, text_of(error), (runtime.now(), status, ids)
+        name, text, details = type(error).__qualname__, error_text(error), (runtime.now(), status, ids)
         delay = await granted(run.after(verdict, error, name, text, repeatable=True, details=details))
         if delay is None:
             raise error
@@ -175,6 +180,6 @@ class Retries:
         await runtime.asleep(delay)
 
     def _begun(self) -> Run:
-        runtime, spending = current.get(), self._spending
+        runtime, spending = current_runtime(), self._spending
         started = runtime.monotonic()
         return Run(self._policy, self._operation, runtime, started, awaits=True, subject=self._sent, spending=spending)

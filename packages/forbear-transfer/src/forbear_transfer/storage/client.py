@@ -6,18 +6,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import urljoin, urlsplit
 
-from forbear.core.events import Event
-from forbear.core.redact import HiddenText
-from forbear.core.report import attach
-from forbear.core.verdict import PERMANENT, Verdict
-from forbear.exchange.call import refuse_for_clients
-from forbear.exchange.http.options import HttpOptions
-from forbear.http.request import Request
-from forbear.policy import Policy
-from forbear.run.budget import HostBudgets
+from forbear import PERMANENT, Event, Policy, Verdict
+from forbear.adapters import HiddenText, HostBudgets, HttpOptions, Request, attach_report, refuse_for_clients
 from forbear.services import cloud_storage
 from forbear_transfer.encryption import EncryptionKey, matching
 from forbear_transfer.errors import HttpError, WrongResponse
@@ -49,10 +42,6 @@ from forbear_transfer.storage.listing import list_objects, parse_page
 from forbear_transfer.wire.pool import Pool
 from forbear_transfer.wire.rate import RateLimit
 from forbear_transfer.wire.response import Response
-
-if TYPE_CHECKING:
-    from forbear.http.request import HttpService
-
 
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 CONNECTIONS = 64
@@ -89,7 +78,11 @@ class Storage:
         self.endpoint = checked(emulator or ENDPOINT)
         self.connections = connections
         self.policy = _at(self.endpoint, _forwarding(policy or cloud_storage.policy))
-        self._service = _service(self.policy)
+        refuse_for_clients(self.policy, "leave it out: transfers know which of their requests may be executed twice")
+        if (service := self.policy.service) is None or service.name != "cloud_storage":
+            example = "cloud_storage.policy.with_timeout(60)"
+            raise ValueError(f"`policy` must be one of Cloud Storage, such as {example}, got {self.policy!r}")
+        self._service = service
         self._credentials = credentials or (ANONYMOUS if emulator else Credentials())
         if not self._credentials.anonymous and not is_private(self.endpoint):
             raise ValueError(
@@ -148,7 +141,7 @@ class Storage:
             return WholeResponse(response.status, response.headers, call.body)
         error = await self.error_for(what, response)  # a server that redirects has done nothing
         if call.report is not None:
-            attach(error, call.report)
+            attach_report(error, call.report)
         raise error
 
     @asynccontextmanager
@@ -378,12 +371,3 @@ def _at(endpoint: str, policy: Policy) -> Policy:
     if not isinstance(policy.budget, HostBudgets):
         return policy
     return policy.with_budget(policy.budget.of(urlsplit(endpoint).netloc, "cloud_storage"))
-
-
-def _service(policy: Policy) -> "HttpService":
-    refuse_for_clients(policy, "leave it out: transfers know which of their requests may be executed twice")
-    if policy.service is None or policy.service.name != "cloud_storage":
-        raise ValueError(
-            f"`policy` must be one of Cloud Storage, such as cloud_storage.policy.with_timeout(60), got {policy!r}"
-        )
-    return policy.service

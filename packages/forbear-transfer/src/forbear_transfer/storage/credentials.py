@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from forbear.core.redact import HiddenText
-from forbear.core.report import attach, report
-from forbear.policy import Policy
+from forbear import Policy, report
+from forbear.adapters import HiddenText, attach_report
 from forbear_transfer.errors import NoCredentials
 from forbear_transfer.storage.bodies import ANSWER, seconds_of
 from forbear_transfer.storage.endpoint import is_loopback
@@ -127,7 +126,7 @@ class GoogleTokens(Tokens):
             failure = NoCredentials(f"no token can be obtained for the credentials: {_text(error)}", _LOG_IN)
             tried = report(error)
             if tried is not None:
-                attach(failure, tried)
+                attach_report(failure, tried)
             raise failure from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
 
-from forbear.core.redact import HiddenText, conceal, without_user
+from forbear.adapters import HiddenText, conceal, redact_address
 from forbear_transfer.errors import TransferError
 from forbear_transfer.wire.pool import PORTS, Origin
 
@@ -37,7 +37,7 @@ def checked(endpoint: str) -> str:
     if _origin(url) is None or "?" in url or "#" in url:
         raise ValueError(
             "`endpoint` must be an http or https URL without user, query and fragment, "
-            f"got {without_user(endpoint)!r}; such as {ENDPOINT}"
+            f"got {redact_address(endpoint)!r}; such as {ENDPOINT}"
         )
     return url.rstrip("/")
 

@@ -3,8 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from forbear.core.report import text_of
-from forbear.http.status import reason
+from forbear.adapters import error_text, status_phrase
 from forbear_transfer.errors import WrongResponse
 from forbear_transfer.objects import FIELDS, Object, Url
 from forbear_transfer.storage.bodies import LONGEST_TOKEN, WholeResponse
@@ -58,8 +57,8 @@ def parse_page(what: str, response: WholeResponse) -> dict[str, Any]:
     """
     page = response.json()
     if response.status != 200 or page.get("kind") != "storage#objects":
-        kind = text_of(ValueError(page.get("error", page.get("kind"))))[:80]
-        raise WrongResponse(f"{what}: the response is not a listing: {reason(response.status)}, {kind}")
+        kind = error_text(ValueError(page.get("error", page.get("kind"))))[:80]
+        raise WrongResponse(f"{what}: the response is not a listing: {status_phrase(response.status)}, {kind}")
     return page
 
 

@@ -11,7 +11,7 @@ except ModuleNotFoundError as error:
     text = 'forbear_transfer needs httptools; install it with: pip install "forbear[transfer]"'
     raise ModuleNotFoundError(text, name="httptools") from error
 
-from forbear.run.runtime import current
+from forbear.adapters import current_runtime
 from forbear_transfer.errors import Stalled
 from forbear_transfer.wire.rate import RateLimit
 from forbear_transfer.wire.response import BadResponse, Broken, Response
@@ -159,7 +159,7 @@ class Connection(asyncio.Protocol):
         delay = 0.0 if self._rate is None else self._rate.delay(count, received=received)
         if delay > 0:
             self._deadline = max(self._deadline, self._loop.time() + delay + self._stall_timeout)
-            await current.get().asleep(delay)
+            await current_runtime().asleep(delay)
 
     def expect(self, otherwise: str) -> None:
         """Start the stall timeout anew; if the peer moves no byte in it, the request fails with Stalled.

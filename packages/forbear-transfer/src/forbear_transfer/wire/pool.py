@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from forbear.core.redact import HiddenBytes, HiddenText, without_user
-from forbear.core.verdict import PERMANENT
+from forbear import PERMANENT
+from forbear.adapters import HiddenBytes, HiddenText, redact_address
 from forbear_transfer.errors import Stalled
 from forbear_transfer.wire.connection import Connection, Payload
 from forbear_transfer.wire.rate import RateLimit
@@ -243,7 +243,7 @@ def _proxy(url: str) -> Origin:
         return split(url)[0]
     except ValueError:
         raise ValueError(
-            f"`proxy` must be an http:// or https:// URL with a host and a valid port, got {without_user(url)}; "
+            f"`proxy` must be an http:// or https:// URL with a host and a valid port, got {redact_address(url)}; "
             "look at HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment"
         ) from None
 

@@ -1,6 +1,6 @@
 """The limit of bytes per second that all connections of a pool share, sent and received together."""
 
-from forbear.run.runtime import current
+from forbear.adapters import current_runtime
 
 _STEPS = 4
 _SMALLEST = 4096
@@ -20,7 +20,7 @@ class RateLimit:
 
     def delay(self, count: int, *, received: bool = False) -> float:
         """Take `count` bytes, and return the seconds to wait: before they are sent, or after they were `received`."""
-        now = current.get().monotonic()
+        now = current_runtime().monotonic()
         start = max(self._free_at, now)
         self._free_at = start + count / self._most
         return (self._free_at if received else start) - now

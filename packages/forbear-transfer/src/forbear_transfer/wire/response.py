@@ -11,9 +11,8 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from forbear.core.report import Report
-from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
-from forbear.http.status import TRANSIENT_STATUSES, reason
+from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Report, Verdict
+from forbear.adapters import TRANSIENT_STATUSES, status_phrase
 from forbear_transfer.errors import TransferError
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class ProxyRefused(ProxyFailed):
     """The proxy opened no tunnel, but responded with `status`. Only a transient status, such as 503, allows a retry."""
 
     def __init__(self, proxy: str, status: int) -> None:
-        super().__init__(f"the proxy {proxy} opened no tunnel: {reason(status)}")
+        super().__init__(f"the proxy {proxy} opened no tunnel: {status_phrase(status)}")
         self.verdict = NOT_EXECUTED if status in TRANSIENT_STATUSES else PERMANENT
 
     def __reduce__(self) -> tuple[object, ...]:

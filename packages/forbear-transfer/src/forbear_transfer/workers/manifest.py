@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from forbear.core.redact import redact
+from forbear.adapters import redact
 from forbear_transfer.errors import StrPath, TransferError, unwritable
 from forbear_transfer.items import Item, Outcome, Status
 

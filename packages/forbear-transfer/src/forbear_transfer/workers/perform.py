@@ -7,8 +7,8 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
-from forbear.core.report import report
-from forbear.run.runtime import current
+from forbear import report
+from forbear.adapters import current_runtime
 from forbear_transfer.downloads.download import download
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, NewObjectOptions
 from forbear_transfer.errors import (
@@ -78,7 +78,7 @@ async def perform(
     if item.action is Action.REFUSE:
         return Outcome(item, Status.FAILED, error=item.note, hint=item.hint)
     progress.start(item)
-    runtime = current.get()
+    runtime = current_runtime()
     began, start = runtime.now(), runtime.monotonic()
     try:
         made = await _do(storage, item, folders, state)

@@ -1,6 +1,7 @@
 """Delete or move one known version of an object, and never a newer one that another client wrote meanwhile."""
 
-from forbear.core.report import attach, report
+from forbear import report
+from forbear.adapters import attach_report
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION
 from forbear_transfer.errors import HttpError, SourceChanged, StrPath, TargetChanged, TransferError, maybe_done
 from forbear_transfer.items import Item
@@ -83,6 +84,6 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
         kind = TargetChanged if isinstance(error, TargetChanged) else TransferError
         failure = kind(f"{error}; version {version.generation} was copied to {target}", error.hint)
         if (tried := report(error)) is not None:
-            attach(failure, tried)
+            attach_report(failure, tried)
         raise failure from error
     return made

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from forbear.run.runtime import current
+from forbear.adapters import current_runtime
 from forbear_transfer.errors import StrPath
 from forbear_transfer.items import Item, Outcome, Status, Summary
 from forbear_transfer.progress import Finished, Planned, Progress, current_progress
@@ -57,7 +57,7 @@ class WorkerPool:
         With `complete=False`, another call will follow, and the last Planned event is left to that one. Failed items
         raise nothing. An error of the plan, the manifest or the listener ends the run and is raised.
         """
-        runtime = current.get()
+        runtime = current_runtime()
         start = runtime.monotonic()
         self._limiter.lifted = False
         queue: asyncio.Queue[Item | None] = asyncio.Queue(_QUEUED)

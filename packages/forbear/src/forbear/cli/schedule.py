@@ -18,7 +18,7 @@ from forbear.cli.kit.plots import check_plot, save
 from forbear.cli.kit.profiles import DEFAULT_PROFILE, named_policy
 from forbear.core.decide import Limits
 from forbear.core.presets import PRESETS
-from forbear.core.record import Record
+from forbear.core.record import Record, field_names
 
 if TYPE_CHECKING:
     from forbear.protocols import Backoff
@@ -106,7 +106,7 @@ def _bars(waits: Sequence[tuple[float, float]], room: int, signs: tuple[str, str
 
 
 def _print_json(profile: str, limits: Limits, backoff: "Backoff", predicted: Forecast) -> None:
-    fields = {name: getattr(backoff, name) for name in backoff._fields()} if isinstance(backoff, Record) else {}
+    fields = {name: getattr(backoff, name) for name in field_names(backoff)} if isinstance(backoff, Record) else {}
     document: dict[str, object] = {
         "profile": profile,
         "backoff": {"kind": type(backoff).__name__, **fields},

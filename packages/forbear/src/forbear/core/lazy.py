@@ -4,23 +4,30 @@ from collections.abc import Callable, Mapping
 
 
 def exports(
-    package: str, modules: "Mapping[str, str]", calls: "Mapping[str, str] | None" = None
+    package: str,
+    modules: "Mapping[str, str]",
+    calls: "Mapping[str, str] | None" = None,
+    *,
+    below: str | None = None,
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
-    """Return the functions `__getattr__` and `__dir__` for the package whose dotted name is `package`.
+    """Return the functions `__getattr__` and `__dir__` for the package or module whose dotted name is `package`.
 
-    `modules` maps each public name to the module of the package that defines it. `calls` maps names to modules, too,
-    but there the value of the name is the result of the module's function of that name: `policy` is then
-    `module.policy()`. Other names raise AttributeError. `__dir__` lists all these names, and what the package has.
+    `modules` maps each public name to the module that defines it, or to "module:name" if it has another name there. The
+    modules are those of the package `below`, by default of `package` itself. `calls` maps names to modules, too, but
+    there the value of the name is the result of the module's function of that name: `policy` is then `module.policy()`.
+    Other names raise AttributeError. `__dir__` lists all these names, and what the package has.
     """
+    home = package if below is None else below
 
     def getattribute(name: str) -> object:
+        source = {**modules, **(calls or {})}.get(name)
+        if source is None:  # an import statement asks each module for `__path__`
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module
 
-        if name in modules:
-            return getattr(import_module(f"{package}.{modules[name]}"), name)
-        if calls and name in calls:
-            return getattr(import_module(f"{package}.{calls[name]}"), name)()
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, _, original = source.partition(":")
+        value = getattr(import_module(f"{home}.{module}"), original or name)
+        return value() if name in (calls or ()) else value
 
     def names() -> list[str]:
         from sys import modules as loaded

@@ -52,5 +52,10 @@ class Record:
         return _rebuild, (type(self), {name: getattr(self, name) for name in self._fields()})
 
 
+def field_names(record: Record) -> tuple[str, ...]:
+    """Return the names of a record's fields, in the order of its constructor's parameters."""
+    return record._fields()
+
+
 def _rebuild(cls: type[Record], fields: "dict[str, object]") -> Record:
     return cls(**fields)

@@ -22,6 +22,8 @@ Details = tuple[()] | tuple[float, int | str | None, RequestIds]
 """The time, status and request ids of a failed attempt, as `Attempt` has them; () if they are not known."""
 
 ATTRIBUTE = "__forbear_report__"
+"""The name of the attribute by which a response or an error carries its report."""
+
 EXTENSION = "forbear_report"
 """The key of the report in the `extensions` of an httpx response."""
 

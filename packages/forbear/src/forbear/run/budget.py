@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
     from forbear.core.verdict import Verdict
-    from forbear.run.budget_rules import BudgetRule, EarlierRule
+    from forbear.protocols import BudgetRule, EarlierRule
 
     T = TypeVar("T")
 
@@ -55,13 +55,13 @@ class Budget:
     answers_late: "ClassVar[bool]" = False
     """True for a subclass whose `ask` may answer after the decision; see `forbear.run.late`."""
 
-    _is_custom: "ClassVar[bool]" = False
+    is_custom: "ClassVar[bool]" = False
     """True for a subclass with a `take`, `atake` or `put` of its own, which runs then call."""
 
     def __init_subclass__(cls, **options: "Any") -> None:
         super().__init_subclass__(**options)
         own = cls.take is not Budget.take or cls.atake is not Budget.atake or cls.put is not Budget.put
-        cls._is_custom = own
+        cls.is_custom = own
 
     def __init__(self, rule: "BudgetRule | EarlierRule | None" = None) -> None:
         from forbear.run.budget_rules import adapted  # when a budget is made, not before
@@ -162,6 +162,11 @@ class Budget:
         budget of one host.
         """
         return HostBudgets(make_or_rule, most)
+
+    @property
+    def rule(self) -> "BudgetRule":
+        """The rule by which the budget counts, such as a `TokenBucket`."""
+        return self._counts
 
     @property
     def counts_first_attempts(self) -> bool:

@@ -1,51 +1,13 @@
-"""The contract of the rules of budgets, and the check that a rule keeps it."""
+"""The check that a rule of a budget keeps its contract, `forbear.protocols.BudgetRule`."""
 
 from forbear.core.budget import MICRO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Protocol
+    from typing import Any
 
     from forbear.core.verdict import Verdict
-
-    class BudgetRule(Protocol):
-        """The protocol of the rule by which a budget counts: TokenBucket, Throttle, Ratio or one of the user's.
-
-        The counters are a list of ints, `state`, which the methods change in place. `now` is monotonic time in seconds,
-        `cost` a number of micro-tokens. A rule may have four more methods. `admit(state, now, u) -> bool` counts a
-        first attempt and returns whether it may be sent; `u` is a random number, uniform in [0, 1). `release(state,
-        now, cost)` counts the end of an attempt, which took `cost` (0 for a first one). `failed(state, now, verdict)`
-        counts a failure, after `release` and whether or not a retry follows. `wait(state, now, delay)` counts a granted
-        retry, right after `take`: it is sent in `delay` seconds.
-        """
-
-        def start(self) -> list[int]:
-            """Return the counters of a new budget, a list of ints."""
-            ...
-
-        def take(self, state: list[int], now: float, verdict: Verdict) -> int | None:
-            """Count a request to retry after `verdict` in `state`: return the retry's cost, None to refuse it."""
-            ...
-
-        def succeeded(self, state: list[int], now: float, cost: int) -> None:
-            """Count a success in `state`; `cost` is what its last retry took, 0 for a success at the first attempt."""
-            ...
-
-    class EarlierRule(Protocol):
-        """The protocol of a rule before rules knew verdicts and costs; a budget still takes one."""
-
-        def start(self) -> list[int]:
-            """Return the counters of a new budget, a list of ints."""
-            ...
-
-        def put(self, state: list[int], now: float, *, retried: bool) -> None:
-            """Count a success in the counters `state`; `retried` says whether it took more than one attempt."""
-            ...
-
-        def take(self, state: list[int], now: float) -> bool:
-            """Count a request to retry in the counters `state` and return whether the retry is granted."""
-            ...
-
+    from forbear.protocols import BudgetRule, EarlierRule
 
 _VARARGS = 0x04  # CO_VARARGS
 

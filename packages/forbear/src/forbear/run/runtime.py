@@ -217,4 +217,7 @@ class _Current:
 
 
 current = _Current()
+"""The caller's runtime: `get` returns it, `set` and `reset` change it, and `clock` is its monotonic clock."""
+
 current_runtime = current.get
+"""Return the caller's runtime: the real one, or the one that virtual time has set."""

@@ -74,7 +74,7 @@ class Spending:
 
     def take(self, verdict: "Verdict", delay: float = 0.0) -> bool:
         """Count a request to retry after `verdict` and `delay` seconds; return whether the budget grants the retry."""
-        if self.budget._is_custom:
+        if self.budget.is_custom:
             return self.budget.take()
         cost = self.budget._take(verdict)
         if cost is None:
@@ -87,7 +87,7 @@ class Spending:
     def succeeded(self, *, retried: bool) -> None:
         """Count the end of an attempt and its success; `retried` says whether it took more than one attempt."""
         self.end()
-        if self.budget._is_custom:
+        if self.budget.is_custom:
             self.budget.put(retried=retried)
         else:
             self.budget._succeeded(self._cost)

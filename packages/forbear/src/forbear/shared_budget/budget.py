@@ -58,7 +58,7 @@ class SharedBudget(local.Budget):
     Raises ValueError or TypeError for wrong arguments. `check()` finds out whether the server can be used.
     """
 
-    __slots__ = ("_address", "_arguments", "_client", "_forks", "_on_event", "_share", "name")
+    __slots__ = ("_address", "_arguments", "_client", "_forks", "_on_event", "_share", "name", "window")
 
     blocks: ClassVar[bool] = True
     answers_late: ClassVar[bool] = True
@@ -84,6 +84,7 @@ class SharedBudget(local.Budget):
         if on_event is not None:
             listeners.check("`on_event`", on_event)
         self.name = name
+        self.window: float = window
         self._on_event = on_event
         self._arguments = url_or_client, name, capacity, deposit, window, on_event
         self._client: Any = None

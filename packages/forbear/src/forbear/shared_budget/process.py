@@ -91,7 +91,7 @@ class ProcessShare:
     """The part of one process in the bucket at `key`: `capacity` and `deposit` are in micro-tokens, `window` seconds.
 
     `name` is the name of the budget for events, which `notify` gets. It is safe to share between threads. No method
-    but `wait` waits, and none raises an error.
+    but `wait` waits, and none raises an error. A subclass may have its own clock (`now`) and randomness (`random`).
     """
 
     __slots__ = ("_busy", "_lock", "_news", "_notify", "_payment", "_refused_until", "_tickets", "capacity",
@@ -122,12 +122,12 @@ class ProcessShare:
             if credit.own + deposit <= MICRO and not self._tickets:  # nearly always; needs no clock
                 credit.own += deposit
                 return
-            now = self._now()
+            now = self.now()
             if self._tickets:
                 self._collect(now)
             credit.earn(deposit, now, holds=bool(self._tickets))
             if now >= self._payment:
-                u, first = self._random(), self._payment < 0
+                u, first = self.random(), self._payment < 0
                 self._payment = now + (u * credit.window if first else PAYMENT * (0.5 + u))
                 if not (first or self._tickets):
                     self._send(now, 0, credit.hand_over_surplus(now))
@@ -137,7 +137,7 @@ class ProcessShare:
     def ask(self) -> bool | Ask:
         """Take the own token and return True, or ask the shared bucket; False if it must not be asked now."""
         with self._lock:
-            now = self._now()
+            now = self.now()
             if self._tickets:
                 self._collect(now)
             result = self.credit.spend() or self._send(now, MICRO)
@@ -147,7 +147,7 @@ class ProcessShare:
     def is_owed(self) -> bool:
         """Return whether an answer is still to come; False in a signal handler that has interrupted this object."""
         with self._lock:
-            self._collect(self._now())
+            self._collect(self.now())
             owed = bool(self._tickets) and not self._busy
         self._publish()
         return owed
@@ -159,7 +159,7 @@ class ProcessShare:
         """
         sent: Ticket | bool = False
         with self._lock:
-            now = self._now()
+            now = self.now()
             if self._tickets:
                 self._collect(now)
             if self.credit.total(now) and not self._is_closed(now, last=last):
@@ -171,7 +171,7 @@ class ProcessShare:
         """Return the answer to `ticket`, None if it has not arrived."""
         if ticket.answer is None:
             with self._lock:
-                self._collect(self._now())
+                self._collect(self.now())
             self._publish()
         return ticket.answer
 
@@ -201,11 +201,11 @@ class ProcessShare:
         with self._lock:
             self.link.close()
 
-    def _now(self) -> float:
+    def now(self) -> float:
         """Return the monotonic time in seconds."""
         return current.clock()
 
-    def _random(self) -> float:
+    def random(self) -> float:
         """Return a random number, uniform in [0, 1)."""
         return current.get().random()
 
@@ -270,9 +270,9 @@ class ProcessShare:
         if ticket.left and state.granted:
             self.credit.refill()
         if ticket.pays and state.tokens < 0.9 * self.capacity:
-            self._payment = now + self.credit.window * (0.5 + self._random())
+            self._payment = now + self.credit.window * (0.5 + self.random())
         if not ticket.pays:
-            memory = _REMEMBERED * (0.5 + self._random())
+            memory = _REMEMBERED * (0.5 + self.random())
             self._refused_until = float("-inf") if state.granted else now + memory
 
     def _degrade(self, now: float, text: str) -> None:
@@ -281,7 +281,7 @@ class ProcessShare:
         for ticket in self._tickets:
             ticket.answer = False
         self._tickets.clear()
-        is_new = self.health.failed(now, self._random())
+        is_new = self.health.failed(now, self.random())
         if self._payment > 0:
             self._payment = min(self._payment, self.health.until)  # a server that has lost its bucket needs it soon
         if is_new:

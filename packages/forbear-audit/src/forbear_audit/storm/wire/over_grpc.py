@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from forbear.grpc.call import GrpcCall
-from forbear.services import registry
+from forbear import services
+from forbear.adapters import GrpcCall
 from forbear_audit.storm.faults import FAULTS
 from forbear_audit.storm.patching import replace
 from forbear_audit.storm.stack import user_stack
@@ -134,7 +134,7 @@ _OPTIONS = ("timeout", "metadata", "credentials", "wait_for_ready", "compression
 
 def _origin(tape: Tape, method: str | bytes, kind: str, message: object, options: dict[str, Any]) -> "RpcOrigin":
     name = method.decode() if isinstance(method, bytes) else method
-    service = registry.find_rpc(name)
+    service = services.find_rpc(name)
     is_safe = name.startswith(_READS) or (
         service is not None and service.classify_call(GrpcCall(name, message)).repeatable
     )

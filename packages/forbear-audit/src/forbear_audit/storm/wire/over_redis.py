@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from forbear.exchange.redis.work import single
+from forbear.adapters import describe_command
 from forbear_audit.storm.counting import watch_redis
 from forbear_audit.storm.faults import REDIS_FAULTS
 from forbear_audit.storm.patching import replace
@@ -45,7 +45,9 @@ def _begin(tape: Tape, connection: Any, commands: list[tuple[bytes, ...]]) -> Se
         watch_redis(tape, connection.path)
     elif hasattr(connection, "host"):
         watch_redis(tape, (connection.host, connection.port))
-    unsafe = any(not single(command).repeatable for command in commands if command[0].upper() not in _BRACKETS)
+    unsafe = any(
+        not describe_command(command).repeatable for command in commands if command[0].upper() not in _BRACKETS
+    )
     label = "+".join(_name(command) for command in commands)
     timeout = getattr(connection, "socket_timeout", None)
     limit = float(timeout) if isinstance(timeout, int | float) else None

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from forbear import enable
+from forbear.adapters import Request, Vouch
 from forbear.cli.explain.curl import CurlLine, is_curl, takes_next
 from forbear.cli.kit.completion import complete_service
 from forbear.cli.kit.options import PolicyOptions, policy_options
 from forbear.cli.kit.output import BadInput, tell, warn
 from forbear.cli.kit.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
-from forbear.http.request import Request
-from forbear.http.vouch import Vouch
-from forbear.run import switch
 
 if TYPE_CHECKING:
     from forbear_transfer.cli.curl.send import Rules
@@ -214,7 +213,7 @@ def _refusals(text: str) -> tuple[str, frozenset[int]]:
 
 
 def _explain(request: Request, rules: "Rules") -> None:
-    switch.enable()  # the answer is about the rules, even if retries are off in this environment
+    enable()  # the answer is about the rules, even if retries are off in this environment
     answer = rules.answer(request)
     answer.show()
     for text in answer.warnings:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from forbear import Policy
 from forbear.cli.kit.output import BadInput, Problem
-from forbear.policy import Policy
 from forbear_transfer.cli.curl.hop import Hop
 from forbear_transfer.cli.curl.settings import CurlSettings
 

@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
+from forbear.adapters import Request
 from forbear.cli.explain.curl import CurlLine
 from forbear.cli.kit.output import BadInput
-from forbear.http.request import Request
 from forbear_transfer.cli.curl.content import RequestContent
 from forbear_transfer.cli.curl.settings import CurlSettings
 

@@ -6,14 +6,11 @@ from dataclasses import dataclass
 
 import click
 
+from forbear import Attempt, Event, GaveUp, Reason, Recovered, Report, Scheduled
+from forbear.adapters import Judgement, suggested_patterns
 from forbear.cli.explain.http import shown_path
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.output import advise
-from forbear.core.decide import Reason
-from forbear.core.events import Event, GaveUp, Recovered, Scheduled
-from forbear.core.report import Attempt, Report
-from forbear.core.service import Judgement
-from forbear.http.patterns import suggested
 from forbear_transfer.cli.curl.hop import Hop
 
 
@@ -78,7 +75,7 @@ class HopReport:
         judgement, request = self.judgement, self.hop.request
         if report.reason is not Reason.UNSAFE or judgement.refused is not None or judgement.session:
             return
-        options = " ".join(f"--safe '{pattern}'" for pattern in suggested(request))
+        options = " ".join(f"--safe '{pattern}'" for pattern in suggested_patterns(request))
         if options:
             advise(f"if a second execution does no harm, vouch for it: {options}")
 

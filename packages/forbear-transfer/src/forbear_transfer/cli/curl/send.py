@@ -11,6 +11,8 @@ from types import FrameType
 import click
 import httpx
 
+from forbear import IdempotencyKey, Policy, services
+from forbear.adapters import Judgement, Request, Vouch, current_runtime, redact, vouched
 from forbear.cli.explain.answer import Answer
 from forbear.cli.explain.http import Overrides, answer, policy_for
 from forbear.cli.kit.events import EventPrinter
@@ -18,14 +20,6 @@ from forbear.cli.kit.options import PolicyOptions, apply_options
 from forbear.cli.kit.output import Problem, tell
 from forbear.cli.kit.profiles import ProfileChoice
 from forbear.clients.httpx import RetryTransport
-from forbear.core.redact import redact
-from forbear.core.service import Judgement
-from forbear.http.idempotency import IdempotencyKey
-from forbear.http.request import Request
-from forbear.http.vouch import Vouch, vouched
-from forbear.policy import Policy
-from forbear.run.runtime import current
-from forbear.services import registry
 from forbear_transfer.cli.curl.connect import CurlTransport
 from forbear_transfer.cli.curl.errors import (
     HTTP_ERROR,
@@ -73,7 +67,7 @@ class Rules:
 
         A service that forbear knows gets none.
         """
-        if self.idempotency_header is None or registry.find(request.origin[1], request.target) is not None:
+        if self.idempotency_header is None or services.find(request.origin[1], request.target) is not None:
             return None
         scheme, host, port = request.origin
         origin = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -93,7 +87,7 @@ class CurlRun:
         self._rules = rules
         self._reports: list[HopReport] = []
         self._transport = CurlTransport(settings, self._sent)
-        self._started = current.get().monotonic()
+        self._started = current_runtime().monotonic()
 
     def run(self, hop: Hop, typed_url: str) -> None:
         """Send `hop` and what it redirects to, and write the last response; CurlFailed if that fails.
@@ -133,7 +127,7 @@ class CurlRun:
             raise
         finally:
             if self._rules.report == "json":
-                print_json(self._reports, code, current.get().monotonic() - self._started)
+                print_json(self._reports, code, current_runtime().monotonic() - self._started)
 
     def _follow(self, transport: httpx.BaseTransport, hop: Hop, dump: Sink | None, sink: Sink) -> None:
         settings, heads = self._settings, b""
@@ -217,7 +211,7 @@ class CurlRun:
             "response_code": f"{status:03}",
             "scheme": hop.url.scheme,
             "size_download": size,
-            "time_total": f"{current.get().monotonic() - self._started:.6f}",
+            "time_total": f"{current_runtime().monotonic() - self._started:.6f}",
             "url_effective": str(hop.url),
         }
         click.echo(formatted(template, variables), nl=False)

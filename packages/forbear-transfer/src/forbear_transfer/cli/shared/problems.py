@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import click
 
+from forbear import report
 from forbear.cli.kit.output import BadInput, Problem
-from forbear.core.report import report
 from forbear_transfer.cli.shared.reporter import UNREACHABLE, in_options, reader_is_gone
 from forbear_transfer.errors import NoCredentials, TransferError
 from forbear_transfer.wire.response import NotConnected

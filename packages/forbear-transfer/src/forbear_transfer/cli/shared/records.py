@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from forbear.core.redact import printable
+from forbear.adapters import printable
 from forbear_transfer.cli.shared.reporter import Record, of_bytes
 from forbear_transfer.commands.comparison import CheckResult, CheckStatus
 from forbear_transfer.commands.hashing import FileHashes

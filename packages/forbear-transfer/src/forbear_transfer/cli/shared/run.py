@@ -13,13 +13,13 @@ from typing import NoReturn, TextIO, TypeVar
 
 import click
 
+from forbear import Policy
+from forbear.adapters import current_runtime
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.options import apply_options
 from forbear.cli.kit.output import BadInput, leave_full_pipes, redirect_to_nowhere, tell
 from forbear.cli.kit.profiles import named_policy
 from forbear.cli.kit.shared_budget import shared_budget
-from forbear.policy import Policy
-from forbear.run.runtime import current
 from forbear.services import cloud_storage
 from forbear_transfer.cli.shared.local import check_manifest
 from forbear_transfer.cli.shared.options import TransferOptions, headers_of
@@ -69,7 +69,7 @@ def run_transfers(
         rule, _, cure = str(error).partition("; ")
         raise BadInput(rule, cure or None) from None
     streams = options["as_json"] or dry_run or STREAM in names
-    statistics = Statistics(current.get().monotonic)  # the clock that waits use
+    statistics = Statistics(current_runtime().monotonic)  # the clock that waits use
     reporter = Reporter(
         statistics,
         as_json=options["as_json"],

@@ -4,7 +4,7 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from forbear.core.redact import printable
+from forbear.adapters import printable
 from forbear_transfer.cli.shared.reporter import of_bytes, of_clock, of_count
 from forbear_transfer.cli.shared.statistics import LastRetry, RunningItem, Statistics
 from forbear_transfer.items import Item

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import click
 
+from forbear.adapters import current_runtime
 from forbear.cli.kit.output import tell
-from forbear.run.runtime import current
 from forbear_transfer.cli.shared.options import TransferOptions
 from forbear_transfer.cli.shared.problems import expected_errors
 from forbear_transfer.cli.shared.reporter import Reporter
@@ -38,7 +38,7 @@ def run_command(
         if check is not None:
             check()
     settings = settings_of(options, options["endpoint"])
-    reporter = Reporter(Statistics(current.get().monotonic), as_json=False, quiet=options["quiet"])
+    reporter = Reporter(Statistics(current_runtime().monotonic), as_json=False, quiet=options["quiet"])
     reporter.reports_standstill = not options["quiet"]
     cancelled = [signal.SIGINT]
     try:

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 
 class HttpCall(ABC):
-    """The base of all ports; a subclass sends the request with its client, as `forbear.exchange.http.port` says.
+    """The base of all ports; a subclass sends the request with its client, as the protocol of its port says.
 
     `plain` is True for a body in memory, which every attempt can send as it is. `start` is the moment before the first
     attempt, None for now. Set what `_target` reads before calling this constructor.
+
+    A subclass has `_target`, `_scheme_and_port`, `_headers` and `_read_body`, and may use `_options`, `_method`,
+    `_body`, `_token` and `_adjust`. These names are part of the contract, too.
     """
 
     __slots__ = ("is_plain", "start", "_body", "_exchange", "_method", "_options", "_token")
@@ -32,6 +35,7 @@ class HttpCall(ABC):
     """True for ports of `adrive`, which awaits the retry budget."""
 
     _body: Any
+    """The result of `_read_body`, once an attempt has failed or the request is not plain."""
     _token: tuple[str, str] | None
     """A header and its value, for all attempts of a mutation."""
 

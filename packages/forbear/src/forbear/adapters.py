@@ -1,0 +1,249 @@
+"""The names that an adapter, or a program close to forbear, needs beyond the public names of `forbear`.
+
+forbear's own siblings (transfers, the audit, the simulator) import nothing deeper, and you need not either. A name here
+changes only with a line in the CHANGELOG, but that may be in any release: the siblings pin the exact version. A name is
+loaded when it is first used. docs/http.md has the steps for an adapter, and examples/adapter is one.
+
+- **The exchange of an HTTP request.** A port is a subclass of `HttpCall` with the members of `HttpPort` or
+  `AsyncHttpPort`; `drive` or `adrive` sends its request. `HttpOptions` are the options of an adapter; for a policy
+  taken elsewhere, `refuse_for_clients` checks what a client cannot do. `Send` is what an attempt sends, and `HttpBody`
+  its body: a `FixedBody`, `SeekableBody`, `RenderedBody`, `OnceBody` or `AsyncOnceBody`. `streamed_body` makes the one
+  that fits. A `BodyReader` or `AsyncBodyReader` continues the body of a response that breaks. `on_result` sees bodies
+  of up to `MOST_SHOWN` bytes.
+- **A run without an exchange.** `Run` is the state of one run, and `Spending` its part of a budget. `admit` counts the
+  first attempt, `count_success` a success, and an async loop passes each delay through `granted`. `HostBudgets` are
+  those of `Budget.per_host`. `retries_are_off` says whether to retry at all. `current_runtime` returns the `Runtime`,
+  which has clock, sleep and randomness; `runtime_context` replaces it.
+- **What the wire says.** The service of a `Request` (`forbear.services.find`) returns its `Judgement`, and `vouched`
+  adds the user's `Vouch`. `suggested_patterns` says how to vouch for a request. RPCs are judged as a `GrpcCall`,
+  commands of Redis by `describe_command`. `TRANSIENT_STATUSES`, `status_phrase`, `parse_content_range`, `parse_size`
+  and `request_ids` (as `RequestIds`) read responses.
+- **Reports.** `attach_report` puts a report on an error. A response carries it as its attribute `REPORT_ATTRIBUTE`.
+  `error_text` is the text of an error, whatever its class does.
+- **Redaction.** `redact` hides secrets by their shape, `redact_address` those of an address, and `conceal` makes one
+  without a shape known. `HiddenText` and `HiddenBytes` do not show themselves in tracebacks. `printable` escapes
+  control characters.
+- **Records and arguments.** `Record` is the base of frozen values, and `field_names` lists their fields.
+  `check_at_least`, `check_positive_seconds`, `is_mapping`, `is_list`, `shown_value` and `parse_duration` check what
+  users pass. `find_policy` (or `AmbiguousPolicyName`) and `policy_names` know policies by name. `lazy_exports` makes a
+  package load its names when they are first used.
+- **Budgets for simulations.** A `BudgetRule` counts in micro-tokens (`micro_tokens`, `MICRO_PER_TOKEN`), over a window
+  of `WINDOW_SLOTS`. A `ProcessShare` is the part of a process in a shared budget, which may be a `LocalBucket`. It
+  answers with a bool or a `PendingGrant`, and pays in every `PAYMENT_SECONDS`. `JITTERS` names the kinds of jitter.
+"""
+
+from forbear.core.lazy import exports as lazy_exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.core.backoff import JITTERS
+    from forbear.core.budget import MICRO as MICRO_PER_TOKEN
+    from forbear.core.budget import SLOTS as WINDOW_SLOTS
+    from forbear.core.budget import micro as micro_tokens
+    from forbear.core.check import at_least as check_at_least
+    from forbear.core.check import is_list, is_mapping
+    from forbear.core.check import positive_seconds as check_positive_seconds
+    from forbear.core.check import shown as shown_value
+    from forbear.core.duration import parse_duration
+    from forbear.core.record import Record, field_names
+    from forbear.core.redact import HiddenBytes, HiddenText, conceal, printable, redact
+    from forbear.core.redact import without_user as redact_address
+    from forbear.core.report import ATTRIBUTE as REPORT_ATTRIBUTE
+    from forbear.core.report import RequestIds
+    from forbear.core.report import attach as attach_report
+    from forbear.core.report import text_of as error_text
+    from forbear.core.service import Judgement
+    from forbear.exchange.call import refuse_for_clients
+    from forbear.exchange.http.adrive import AsyncReader as AsyncBodyReader
+    from forbear.exchange.http.adrive import drive as adrive
+    from forbear.exchange.http.call import HttpCall
+    from forbear.exchange.http.drive import Reader as BodyReader
+    from forbear.exchange.http.drive import drive
+    from forbear.exchange.http.options import HttpOptions
+    from forbear.exchange.http.port import AsyncPort as AsyncHttpPort
+    from forbear.exchange.http.port import Port as HttpPort
+    from forbear.exchange.http.responses import SHOWN as MOST_SHOWN
+    from forbear.exchange.http.send import AsyncOnce as AsyncOnceBody
+    from forbear.exchange.http.send import Body as HttpBody
+    from forbear.exchange.http.send import Fixed as FixedBody
+    from forbear.exchange.http.send import Once as OnceBody
+    from forbear.exchange.http.send import Rendered as RenderedBody
+    from forbear.exchange.http.send import Seekable as SeekableBody
+    from forbear.exchange.http.send import Send
+    from forbear.exchange.http.send import streamed as streamed_body
+    from forbear.exchange.redis.work import single as describe_command
+    from forbear.grpc.call import GrpcCall
+    from forbear.http.patterns import suggested as suggested_patterns
+    from forbear.http.ranges import number as parse_size
+    from forbear.http.ranges import parse as parse_content_range
+    from forbear.http.request import Request
+    from forbear.http.request_ids import request_ids
+    from forbear.http.status import TRANSIENT_STATUSES
+    from forbear.http.status import reason as status_phrase
+    from forbear.http.vouch import Vouch, vouched
+    from forbear.protocols import BudgetRule
+    from forbear.run.budget import HostBudgets, granted
+    from forbear.run.runtime import Runtime, current_runtime
+    from forbear.run.runtime import current as runtime_context
+    from forbear.run.spending import Spending, admit
+    from forbear.run.spending import succeeded as count_success
+    from forbear.run.state import Run
+    from forbear.run.switch import is_off as retries_are_off
+    from forbear.services.policies import AmbiguousName as AmbiguousPolicyName
+    from forbear.services.policies import find_policy, policy_names
+    from forbear.shared_budget.asking import Ask as PendingGrant
+    from forbear.shared_budget.process import PAYMENT as PAYMENT_SECONDS
+    from forbear.shared_budget.process import ProcessShare
+    from forbear.shared_budget.script import LocalBucket
+
+__all__ = [
+    "JITTERS",
+    "MICRO_PER_TOKEN",
+    "MOST_SHOWN",
+    "PAYMENT_SECONDS",
+    "REPORT_ATTRIBUTE",
+    "TRANSIENT_STATUSES",
+    "WINDOW_SLOTS",
+    "AmbiguousPolicyName",
+    "AsyncBodyReader",
+    "AsyncHttpPort",
+    "AsyncOnceBody",
+    "BodyReader",
+    "BudgetRule",
+    "FixedBody",
+    "GrpcCall",
+    "HiddenBytes",
+    "HiddenText",
+    "HostBudgets",
+    "HttpBody",
+    "HttpCall",
+    "HttpOptions",
+    "HttpPort",
+    "Judgement",
+    "LocalBucket",
+    "OnceBody",
+    "PendingGrant",
+    "ProcessShare",
+    "Record",
+    "RenderedBody",
+    "Request",
+    "RequestIds",
+    "Run",
+    "Runtime",
+    "SeekableBody",
+    "Send",
+    "Spending",
+    "Vouch",
+    "admit",
+    "adrive",
+    "attach_report",
+    "check_at_least",
+    "check_positive_seconds",
+    "conceal",
+    "count_success",
+    "current_runtime",
+    "describe_command",
+    "drive",
+    "error_text",
+    "field_names",
+    "find_policy",
+    "granted",
+    "is_list",
+    "is_mapping",
+    "lazy_exports",
+    "micro_tokens",
+    "parse_content_range",
+    "parse_duration",
+    "parse_size",
+    "policy_names",
+    "printable",
+    "redact",
+    "redact_address",
+    "refuse_for_clients",
+    "request_ids",
+    "retries_are_off",
+    "runtime_context",
+    "shown_value",
+    "status_phrase",
+    "streamed_body",
+    "suggested_patterns",
+    "vouched",
+]
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            "JITTERS": "core.backoff",
+            "MICRO_PER_TOKEN": "core.budget:MICRO",
+            "MOST_SHOWN": "exchange.http.responses:SHOWN",
+            "PAYMENT_SECONDS": "shared_budget.process:PAYMENT",
+            "REPORT_ATTRIBUTE": "core.report:ATTRIBUTE",
+            "TRANSIENT_STATUSES": "http.status",
+            "WINDOW_SLOTS": "core.budget:SLOTS",
+            "AmbiguousPolicyName": "services.policies:AmbiguousName",
+            "AsyncBodyReader": "exchange.http.adrive:AsyncReader",
+            "AsyncHttpPort": "exchange.http.port:AsyncPort",
+            "AsyncOnceBody": "exchange.http.send:AsyncOnce",
+            "BodyReader": "exchange.http.drive:Reader",
+            "BudgetRule": "protocols",
+            "FixedBody": "exchange.http.send:Fixed",
+            "GrpcCall": "grpc.call",
+            "HiddenBytes": "core.redact",
+            "HiddenText": "core.redact",
+            "HostBudgets": "run.budget",
+            "HttpBody": "exchange.http.send:Body",
+            "HttpCall": "exchange.http.call",
+            "HttpOptions": "exchange.http.options",
+            "HttpPort": "exchange.http.port:Port",
+            "Judgement": "core.service",
+            "LocalBucket": "shared_budget.script",
+            "OnceBody": "exchange.http.send:Once",
+            "PendingGrant": "shared_budget.asking:Ask",
+            "ProcessShare": "shared_budget.process",
+            "Record": "core.record",
+            "RenderedBody": "exchange.http.send:Rendered",
+            "Request": "http.request",
+            "RequestIds": "core.report",
+            "Run": "run.state",
+            "Runtime": "run.runtime",
+            "SeekableBody": "exchange.http.send:Seekable",
+            "Send": "exchange.http.send",
+            "Spending": "run.spending",
+            "Vouch": "http.vouch",
+            "admit": "run.spending",
+            "adrive": "exchange.http.adrive:drive",
+            "attach_report": "core.report:attach",
+            "check_at_least": "core.check:at_least",
+            "check_positive_seconds": "core.check:positive_seconds",
+            "conceal": "core.redact",
+            "count_success": "run.spending:succeeded",
+            "current_runtime": "run.runtime",
+            "describe_command": "exchange.redis.work:single",
+            "drive": "exchange.http.drive",
+            "error_text": "core.report:text_of",
+            "field_names": "core.record",
+            "find_policy": "services.policies",
+            "granted": "run.budget",
+            "is_list": "core.check",
+            "is_mapping": "core.check",
+            "micro_tokens": "core.budget:micro",
+            "parse_content_range": "http.ranges:parse",
+            "parse_duration": "core.duration",
+            "parse_size": "http.ranges:number",
+            "policy_names": "services.policies",
+            "printable": "core.redact",
+            "redact": "core.redact",
+            "redact_address": "core.redact:without_user",
+            "refuse_for_clients": "exchange.call",
+            "request_ids": "http.request_ids",
+            "retries_are_off": "run.switch:is_off",
+            "runtime_context": "run.runtime:current",
+            "shown_value": "core.check:shown",
+            "status_phrase": "http.status:reason",
+            "streamed_body": "exchange.http.send:streamed",
+            "suggested_patterns": "http.patterns:suggested",
+            "vouched": "http.vouch",
+        },
+        below="forbear",
+    )
