@@ -154,6 +154,12 @@ def test_where_no_more_files_can_be_opened_it_is_an_error(tmp_path: Path, monkey
         pass
 
 
+@pytest.fixture(autouse=True)
+def nothing_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder was looked at before: the number of one that an earlier test had may come again."""
+    monkeypatch.setattr(states, "_collected", set())
+
+
 def old(folder: Path, name: str, suffix: str, days: float) -> Path:
     """A file of a state that was written so many days ago."""
     path = folder / f"{name * 32}{suffix}"

@@ -24,6 +24,11 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
+
+def _go_on(number: int, frame: object) -> None:
+    """Do nothing about a signal."""
+
+
 # A shell that starts this in the background has Ctrl-C and Ctrl-\ ignored, nohup the end of the terminal. Tests send
 # these signals to their children, which inherit what is ignored, but no handler.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -31,7 +36,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
-    signal.signal(signal.SIGHUP, lambda *_: None)
+    signal.signal(signal.SIGHUP, _go_on)
 
 # google-cloud-storage asks for buckets in threads that outlive a test: they would call what the next test serves.
 os.environ["DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA"] = "1"
