@@ -42,6 +42,43 @@ def test_an_sdk_with_retries_of_its_own(
     assert forbear.report(caught.value) is not None
 
 
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+BROKEN = {
+    "chunked": Answer(HEAD + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"id"\r\n', "close"),
+    "chunked, nothing": Answer(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", "close"),
+    "long": Answer(HEAD + b'Content-Length: 70000\r\n\r\n{"id"', "close"),
+    "short": Answer(HEAD + b'Content-Length: 100\r\n\r\n{"id"', "close"),
+}
+"""Responses to a POST that was executed; their bodies break."""
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_body_that_breaks_is_no_reason_to_repeat(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The SDK reads the body after the transport returned it; the POST is executed once all the same."""
+    monkeypatch.setattr(openai.OpenAI, "_sleep_for_retry", _no_wait)
+    with Wire(BROKEN[name]) as wire, virtual_time():
+        made = openai.OpenAI(api_key="k", base_url=f"{wire.url}/v1", max_retries=0)
+        with install(made, POLICY) as client, pytest.raises(openai.APIConnectionError):
+            client.with_options(max_retries=3).chat.completions.create(**CHAT)
+        assert len(wire.seen) == 1
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_an_async_body_that_breaks_is_no_reason_to_repeat(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The same for the async SDK."""
+
+    async def no_wait(self: object, **details: object) -> None:
+        """Wait for nothing."""
+
+    monkeypatch.setattr(openai.AsyncOpenAI, "_sleep_for_retry", no_wait)
+    with Wire(BROKEN[name]) as wire, virtual_time():
+        made = openai.AsyncOpenAI(api_key="k", base_url=f"{wire.url}/v1", max_retries=0)
+        async with install(made, POLICY) as client:
+            with pytest.raises(openai.APIConnectionError):
+                await client.with_options(max_retries=3).chat.completions.create(**CHAT)
+        assert len(wire.seen) == 1
+
+
 def _sent(handle: Callable[[httpx.Request], httpx.Response]) -> Callable[..., Any]:
     client = httpx.Client(transport=RetryTransport(POLICY, transport=httpx.MockTransport(handle)))
 

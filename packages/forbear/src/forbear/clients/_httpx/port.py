@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from forbear.clients._httpx.errors import HttpxLibrary
+from forbear.clients._httpx.numbered import remember
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
@@ -48,6 +49,10 @@ class _Port(HttpCall):
     def verdict(self, error: Exception) -> Verdict:
         """Return the verdict of `HttpxLibrary.verdict` on an error that an attempt raised."""
         return self._library.verdict(error)
+
+    def left_broken(self) -> None:
+        """Remember the request that was given up, so that an SDK does not repeat it."""
+        remember(self._request, self.report)
 
     def broken(self, text: str) -> Exception:
         """Return the library's RemoteProtocolError with `text`, for a body of the wrong length."""

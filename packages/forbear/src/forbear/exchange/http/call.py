@@ -79,6 +79,9 @@ class HttpCall(ABC):
         """The report on the attempts once the request was given up, None before that and without a failure."""
         return None if self._exchange is None else self._exchange.report
 
+    def left_broken(self) -> None:  # noqa: B027 - few clients need it
+        """Take notice that the body of a response broke, and that the request was given up then; do nothing here."""
+
     def is_read_at_once(self, response: Any) -> bool:
         """Return whether to read the body of a response before the next decision: a short success of a write."""
         return is_read_at_once(self._method, self.status(response), response.headers)

@@ -55,6 +55,10 @@ class _Request(Protocol[R_contra]):
         """Change `seen`, the headers that the caller has, into those of the response whose body the caller gets."""
         ...
 
+    def left_broken(self) -> None:
+        """Take notice that the body of a response broke, and that the request was given up then."""
+        ...
+
     def is_read_at_once(self, response: R_contra) -> bool:
         """Return whether to read the body of a response before the next decision: a short success of a write."""
         ...
