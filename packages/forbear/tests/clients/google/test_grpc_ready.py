@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -175,3 +176,32 @@ def test_what_is_no_channel_is_refused() -> None:
         RetryInterceptor(channel="localhost:1")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="`channel` must be a function"):
         aio_interceptors(channel=3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+
+
+LATE = 0.3  # seconds until the server listens
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "aio"])
+def test_the_wait_for_a_connection_counts(is_async: bool) -> None:
+    """The call gets what the wait has left of its timeout, so both together take no longer than the timeout."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    server = grpc.server(ThreadPoolExecutor(1))
+    left = list[float]()
+
+    def say(request: bytes, context: grpc.ServicerContext) -> bytes:
+        left.append(context.time_remaining())
+        return request
+
+    handler = grpc.unary_unary_rpc_method_handler(say)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("t.T", {"Say": handler}),))
+    server.add_insecure_port(f"127.0.0.1:{port}")
+    timer = threading.Timer(LATE, server.start)
+    timer.start()
+    try:
+        way = acall if is_async else call
+        assert way(f"127.0.0.1:{port}", "Say", b"x", timeout=20, wait_for_ready=True) == [b"x"]
+    finally:
+        timer.join()
+        server.stop(None).wait()
+    assert left[0] <= 20 - LATE / 2

@@ -25,6 +25,24 @@ _LONGEST = 30.0
 Continuation = Callable[[Any, Any], Any]
 
 
+class Details(grpc.ClientCallDetails):
+    """A copy of a call's details with another timeout, in seconds."""
+
+    def __init__(self, details: Any, timeout: float) -> None:
+        self.method = details.method
+        self.timeout = timeout
+        self.metadata = details.metadata
+        self.credentials = details.credentials
+        self.wait_for_ready = details.wait_for_ready
+        self.compression = getattr(details, "compression", None)
+
+
+def _with_rest(details: Any, began: float) -> Any:
+    """Return the details with what is left of the timeout since the monotonic time `began`, unchanged without one."""
+    timeout = details.timeout
+    return details if timeout is None else Details(details, max(timeout - (time.monotonic() - began), 0.0))
+
+
 def _code(state: grpc.ChannelConnectivity | None) -> grpc.StatusCode:
     return grpc.StatusCode.DEADLINE_EXCEEDED if state is None else grpc.StatusCode.UNAVAILABLE
 
@@ -135,11 +153,12 @@ class Readiness:
             return continuation
 
         def checked(details: Any, requests: Any) -> Any:
+            began = time.monotonic()
             try:
                 state = self._wait(details.timeout, patient=bool(details.wait_for_ready))
             except ValueError:  # the channel is closed
                 state = grpc.ChannelConnectivity.SHUTDOWN
-            return continuation(details, requests) if state in _OPEN else Unsent(state)
+            return continuation(_with_rest(details, began), requests) if state in _OPEN else Unsent(state)
 
         return checked
 
@@ -176,10 +195,11 @@ class AioReadiness:
             return continuation
 
         async def checked(details: Any, requests: Any) -> Any:
+            began = time.monotonic()
             state = await self._wait(details.timeout, patient=bool(details.wait_for_ready))
             if state not in _OPEN:
                 raise AioUnsent(state)
-            return await continuation(details, requests)
+            return await continuation(_with_rest(details, began), requests)
 
         return checked
 

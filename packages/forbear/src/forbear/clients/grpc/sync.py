@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from forbear.clients.grpc.ready import Continuation, Readiness, Unsent
+from forbear.clients.grpc.ready import Continuation, Details, Readiness, Unsent
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.grpc.vouch import RpcVouch
@@ -19,18 +19,6 @@ from forbear.policy import Policy
 
 if TYPE_CHECKING:
     from forbear.grpc.vouch import SafeRpcs
-
-
-class Details(grpc.ClientCallDetails):
-    """A copy of a call's details with another timeout, in seconds."""
-
-    def __init__(self, details: Any, timeout: float) -> None:
-        self.method = details.method
-        self.timeout = timeout
-        self.metadata = details.metadata
-        self.credentials = details.credentials
-        self.wait_for_ready = details.wait_for_ready
-        self.compression = getattr(details, "compression", None)
 
 
 def name_of(details: Any) -> str:
