@@ -1,4 +1,4 @@
-"""What holds for every test is in the plugin of the testkit."""
+"""Rules for every test are in the plugin of the testkit."""
 
 import pytest
 

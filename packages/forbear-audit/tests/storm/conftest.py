@@ -1,4 +1,4 @@
-"""What holds for every test of the storm: a run looks at the modules of these tests, not at those of all others."""
+"""Rules for every test of the storm: a run looks at the modules of these tests, not at those of all others."""
 
 import sys
 

@@ -54,7 +54,7 @@ def test_a_command_of_another_package(invoke: Invoke) -> None:
 
 @pytest.mark.usefixtures("others")
 def test_the_help_has_the_commands_of_others(invoke: Invoke) -> None:
-    """They come after ours with the first line of their own help; one that cannot be loaded says so."""
+    """They come after ours with the first line of their own help; one that cannot be loaded is marked."""
     shown = invoke("--help")
     assert shown.exit_code == 0
     lines = [line.split() for line in shown.stdout.splitlines()]

@@ -35,7 +35,7 @@ def filled(judge: "Judge") -> Generator[None]:
 
 @pytest.fixture
 def asked() -> Generator[list[tuple[BaseException, RunContext]]]:
-    """What a judge in the slot is asked; it calls each request unsafe whose error says "order"."""
+    """The questions to a judge in the slot, who calls each request unsafe whose error has the word "order"."""
     seen = list[tuple[BaseException, RunContext]]()
 
     def judge(error: BaseException, context: RunContext) -> Judgement | None:
