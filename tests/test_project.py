@@ -88,7 +88,7 @@ IMPORT = re.compile(
 
 
 def by_a_door(module: str, name: str) -> bool:
-    """Whether a sibling may import this name from a module; for a package that is imported as a whole, it is ""."""
+    """Return whether a sibling may import this name of a module; "" stands for a package imported as a whole."""
     if module.startswith("forbear.services"):
         return name in {*SERVICES, *getattr(import_module(module), "__all__", ())}
     return DOORS.fullmatch(module) is not None and not name.startswith("_")

@@ -44,7 +44,7 @@ def test_without_safe_processes_all_runs_are_made_in_this_one(monkeypatch: pytes
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
 def test_a_process_that_is_killed_costs_no_run(lost: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left is run in this process: another one would start without the safe path, or die alike."""
+    """The rest runs in this process: another one would start without the safe path, or die alike."""
     made: list[object] = []
 
     def submit(pool: object, run: object, seed: int) -> Future[object]:

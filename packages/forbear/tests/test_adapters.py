@@ -47,7 +47,7 @@ def test_unknown_names() -> None:
 
 
 def test_importing_it_loads_one_more_module() -> None:
-    """What it exports is loaded when it is used: `import forbear_transfer` and the commands begin with it."""
+    """Its names are loaded when they are used: `import forbear_transfer` and the commands begin with it."""
     script = "import sys, forbear, forbear.core.lazy; before = set(sys.modules)\n"
     script += "from forbear.adapters import lazy_exports\n"
     script += "print(*sorted(set(sys.modules) - before))"

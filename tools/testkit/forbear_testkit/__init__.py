@@ -1,4 +1,4 @@
-"""What the tests of several packages share: servers, labs, cases and fixtures. It is never published."""
+"""The parts that tests of several packages share: servers, labs, cases and fixtures. It is never published."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the tests of Google's clients share."""
+"""The credentials for tests of Google's clients."""
 
 from collections.abc import Callable
 from typing import cast
