@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from docs.generate.markdown import bullets, code, codes, table, text
-from forbear.cli.explain.redis import ERROR_RESPONSES
+from forbear.answers.redis import ERROR_RESPONSES
 from forbear.core.service import TableEntry
 from forbear.core.verdict import Kind, Safety
 from forbear.services.redis.errors import needs_reconnect, verdict_of_response

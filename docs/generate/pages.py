@@ -6,7 +6,7 @@ from importlib import import_module
 
 from docs.generate import api, audit, commands, fleet, operations, profiles, scenarios
 from docs.generate.markdown import bullets, text
-from forbear.cli.explain import tables
+from forbear.answers import tables
 from forbear.core.verdict import Safety
 from forbear.services import registry
 from forbear.services.cloud_storage import profiles as cloud_storage_profiles

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from docs.generate.markdown import bullets, table, text
-from forbear.cli.forecast import backoff_text, end_text, forecast, limits_text, range_text
+from forbear.cli.kit.forecast import backoff_text, end_text, forecast, limits_text, range_text
 from forbear.grpc import codes
 from forbear.policy import Policy
 

@@ -12,7 +12,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 from forbear import export
 from forbear.cli.app import app
 from forbear.cli.commands import COMMANDS
-from forbear.cli.explain import tables
+from forbear.answers import tables
 from forbear.services import registry
 from forbear.services.policies import policy_names
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forbear import export
-from forbear.cli.forecast import forecast, range_text
+from forbear.cli.kit.forecast import forecast, range_text
 from forbear.cli.kit.profiles import ProfileChoice, named_policy
 from forbear.cli.run import repeat
 from forbear.core.presets import PRESETS

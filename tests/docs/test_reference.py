@@ -9,7 +9,7 @@ import pytest
 from docs.generate import comparison, demo
 from docs.generate.__main__ import COMPARISON, EXPORTS, FLEET, FOLDER, WHY, main, page
 from docs.generate.pages import PAGES
-from forbear.cli.explain import tables
+from forbear.answers import tables
 
 
 def test_every_page_is_made() -> None:

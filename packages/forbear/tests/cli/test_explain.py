@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.cli.explain.http import answer
+from forbear.answers.http import answer
 from forbear.cli.kit.profiles import ProfileChoice
 from forbear.core.decide import Wait, decide
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT

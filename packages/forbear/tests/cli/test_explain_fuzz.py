@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forbear.cli.app import app
-from forbear.cli.explain import tables
+from forbear.answers import tables
 from forbear.core.verdict import Safety
 from forbear.http.request import READS
 

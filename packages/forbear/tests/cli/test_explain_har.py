@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from forbear.cli.app import app
-from forbear.cli.explain import har
+from forbear.answers import har
 from forbear_testkit.cli.running import Invoke
 
 STORAGE = "https://storage.googleapis.com"

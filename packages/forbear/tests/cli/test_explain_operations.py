@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear.cli.explain import tables
+from forbear.answers import tables
 from forbear.services import iam, memorystore, resource_manager
 from forbear.services.cloud_storage import json_api, xml_api
 from forbear.services.cloud_storage.service import rpc_operations

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear.cli.explain.unreadable import of_request
+from forbear.answers.unreadable import of_request
 from forbear.http.request import Request
 from forbear.services import cloud_storage
 from forbear_testkit.cli.running import Invoke, explained

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.cli.forecast import MOST, forecast
+from forbear.cli.kit.forecast import MOST, forecast
 from forbear.core.backoff import JITTERS, Constant, Exponential
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import TRANSIENT

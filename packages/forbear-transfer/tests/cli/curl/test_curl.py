@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forbear.cli.explain import curl
+from forbear.answers import curl
 from forbear.cli.kit.output import BadInput
 from forbear.http.request import Request
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.cli.explain import draft
-from forbear.cli.explain.curl import _IGNORED, _IGNORED_FLAGS, CurlLine
+from forbear.answers import draft
+from forbear.answers.curl import _IGNORED, _IGNORED_FLAGS, CurlLine
 from forbear.cli.kit.output import BadInput
 from forbear_testkit.cli.running import Invoke
 from forbear_testkit.clients.listen import listening

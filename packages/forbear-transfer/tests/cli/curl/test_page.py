@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from forbear.cli.explain import curl
+from forbear.answers import curl
 from forbear_testkit import ROOT
 from forbear_transfer.cli.curl import errors, settings
 from forbear_transfer.cli.curl.output import VARIABLES

@@ -9,7 +9,7 @@ import click
 
 from forbear import enable
 from forbear.adapters import Request, Vouch
-from forbear.cli.explain.curl import CurlLine, is_curl, takes_next
+from forbear.answers.curl import CurlLine, is_curl, takes_next
 from forbear.cli.kit.completion import complete_service
 from forbear.cli.kit.options import PolicyOptions, policy_options
 from forbear.cli.kit.output import BadInput, tell, warn

@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO
 
-from forbear.cli.explain.curl import CurlLine
-from forbear.cli.explain.draft import MAX_CONTENT
+from forbear.answers.curl import CurlLine
+from forbear.answers.draft import MAX_CONTENT
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.values import file_content
 

@@ -13,8 +13,8 @@ import httpx
 
 from forbear import IdempotencyKey, Policy, services
 from forbear.adapters import Judgement, Request, Vouch, current_runtime, redact, vouched
-from forbear.cli.explain.answer import Answer
-from forbear.cli.explain.http import Overrides, answer, policy_for
+from forbear.answers.answer import Answer
+from forbear.answers.http import Overrides, answer, policy_for
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.options import PolicyOptions, apply_options
 from forbear.cli.kit.output import Problem, tell

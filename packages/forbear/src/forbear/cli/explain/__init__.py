@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from forbear.cli.explain import curl
-from forbear.cli.explain.draft import Draft
+from forbear.answers import curl
+from forbear.answers.draft import Draft
 from forbear.cli.kit.completion import complete_service, offering
 from forbear.cli.kit.output import EXIT_CODES, BadInput, tell, warn
 from forbear.cli.kit.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
@@ -15,7 +15,7 @@ from forbear.http.request import Request
 from forbear.run import switch
 
 if TYPE_CHECKING:
-    from forbear.cli.explain.answer import Answer
+    from forbear.answers.answer import Answer
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -77,7 +77,7 @@ class _ExplainOptions(TypedDict):
 
 
 def _tables() -> tuple[str, ...]:
-    from forbear.cli.explain import tables
+    from forbear.answers import tables
 
     return tables.names()
 
@@ -194,7 +194,7 @@ def _answer_curl(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
 
 
 def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
-    from forbear.cli.explain import http
+    from forbear.answers import http
 
     answer = http.answer(request, options["service"], _chosen(options))
     if not options["as_json"] and options["service"] is None and answer.judgement.service == http.UNKNOWN_SERVICE:
@@ -203,7 +203,7 @@ def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
 
 
 def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
-    from forbear.cli.explain import grpc
+    from forbear.answers import grpc
 
     call = grpc.parse_call(words[1:], options["json_fields"])
     answer = grpc.answer(call, options["service"], _chosen(options))
@@ -213,7 +213,7 @@ def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
 
 
 def _answer_redis(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
-    from forbear.cli.explain import redis
+    from forbear.answers import redis
 
     return redis.answer(redis.parse_command(words[1:]), _chosen(options))
 
@@ -227,7 +227,7 @@ _ANSWERS = {
 
 
 def _judge_recorded(words: tuple[str, ...], options: _ExplainOptions) -> None:
-    from forbear.cli.explain import har
+    from forbear.answers import har
 
     names = [*words, *([] if options["har"] is None else [options["har"]])]
     if len(names) != 1:
@@ -243,7 +243,7 @@ def _judge_recorded(words: tuple[str, ...], options: _ExplainOptions) -> None:
 
 
 def _list_operations(name: str, words: tuple[str, ...], options: _ExplainOptions) -> None:
-    from forbear.cli.explain import tables
+    from forbear.answers import tables
 
     if words:
         raise BadInput("`--operations` lists a whole table", "leave the request out")

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from forbear.cli.explain import http
-from forbear.cli.explain.draft import Draft
-from forbear.cli.explain.tables import either
+from forbear.answers import http
+from forbear.answers.draft import Draft
+from forbear.answers.tables import either
 from forbear.cli.kit.output import BadInput, console
 from forbear.cli.kit.profiles import ProfileChoice
 from forbear.cli.kit.values import file_content

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any
 
-from forbear.cli.explain import tables
-from forbear.cli.explain.tables import either
-from forbear.cli.forecast import end_text, forecast, limits_text, range_text
+from forbear.answers import tables
+from forbear.answers.tables import either
+from forbear.cli.kit.forecast import end_text, forecast, limits_text, range_text
 from forbear.cli.kit.output import columns, console, show_table, wrapped
 from forbear.core.decide import Reason, Wait, decide
 from forbear.core.redact import printable

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from forbear.cli.explain import unreadable
-from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, wait_text, why_retried
+from forbear.answers import unreadable
+from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, wait_text, why_retried
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.profiles import ProfileChoice
 from forbear.core.decide import Reason

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import quote
 
-from forbear.cli.explain.draft import Draft, encoded
+from forbear.answers.draft import Draft, encoded
 from forbear.cli.kit.output import BadInput
 from forbear.http.request import Request
 

@@ -4,8 +4,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from forbear.cli.explain import tables
-from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of
+from forbear.answers import tables
+from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.profiles import ProfileChoice
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind

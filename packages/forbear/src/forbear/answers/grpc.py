@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from forbear.cli.explain import unreadable
-from forbear.cli.explain.answer import Answer, FailureOutcome, outcome_of
+from forbear.answers import unreadable
+from forbear.answers.answer import Answer, FailureOutcome, outcome_of
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.profiles import DEFAULT_PROFILE, ProfileChoice, named_policy
 from forbear.core.service import Judgement
