@@ -80,7 +80,7 @@ def test_the_version_is_said_once() -> None:
 
 
 # The modules of forbear that its siblings may import; a service only by its public names.
-DOORS = re.compile(r"forbear|forbear\.adapters|forbear\.(clients|testing|observe|export|cli\.kit|cli\.explain)(\.\w+)*")
+DOORS = re.compile(r"forbear|forbear\.adapters|forbear\.(clients|testing|observe|export|cli\.kit)(\.\w+)*")
 SERVICES = {"find", "find_rpc", "Rfc9110", *registry.names()}
 IMPORT = re.compile(
     r"^ *(?:import (forbear\.[\w.]+)|from (forbear(?:\.[\w.]+)?) import (\([^)]*\)|[^#\n]*))", re.MULTILINE
@@ -122,6 +122,8 @@ def test_siblings_come_in_by_the_doors() -> None:
         ("forbear", "_listeners", False),
         ("forbear.core.redact", "redact", False),
         ("forbear.cli.schedule", "command", False),
+        ("forbear.cli.explain", "command", False),
+        ("forbear.answers.curl", "CurlLine", False),
         ("forbear.adapters_of_mine", "x", False),
     ],
 )

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from forbear import export
+from forbear.answers.profile import ProfileChoice
 from forbear.cli.kit.forecast import forecast, range_text
-from forbear.cli.kit.profiles import ProfileChoice, named_policy
+from forbear.cli.kit.profiles import named_policy
 from forbear.cli.run import repeat
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy

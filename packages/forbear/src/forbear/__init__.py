@@ -29,6 +29,9 @@ from forbear.run.switch import disable, disabled, enable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.answers.answer import Answer, FailureOutcome
+    from forbear.answers.errors import NoAnswer
+    from forbear.answers.subject import explain
     from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
     from forbear.http.idempotency import IdempotencyKey
     from forbear.judges.transient import transient
@@ -41,13 +44,17 @@ if TYPE_CHECKING:
 else:
     _LAZY = {
         "ActiveShare": "core.admission",
+        "Answer": "answers.answer",
         "Backoff": "protocols",
         "BudgetUnavailable": "shared_budget.trial",
         "ClientThrottle": "core.admission",
+        "FailureOutcome": "answers.answer",
         "IdempotencyKey": "http.idempotency",
+        "NoAnswer": "answers.errors",
         "On": "protocols",
         "RequestRatio": "core.admission",
         "SharedBudget": "shared_budget.budget",
+        "explain": "answers.subject",
         "policy_of": "run.decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
@@ -75,6 +82,7 @@ __all__ = [
     "RAISE",
     "TRANSIENT",
     "ActiveShare",
+    "Answer",
     "AsyncAttempts",
     "Attempt",
     "AttemptTimeout",
@@ -90,10 +98,12 @@ __all__ = [
     "Event",
     "Exponential",
     "Failed",
+    "FailureOutcome",
     "GaveUp",
     "IdempotencyKey",
     "Kind",
     "Limits",
+    "NoAnswer",
     "On",
     "Policy",
     "Preset",
@@ -120,6 +130,7 @@ __all__ = [
     "disable",
     "disabled",
     "enable",
+    "explain",
     "policy_of",
     "report",
     "retry",

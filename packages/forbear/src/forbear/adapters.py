@@ -18,6 +18,9 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
   adds the user's `Vouch`. `suggested_patterns` says how to vouch for a request. RPCs are judged as a `GrpcCall`,
   commands of Redis by `describe_command`. `TRANSIENT_STATUSES`, `status_phrase`, `parse_content_range`, `parse_size`
   and `request_ids` (as `RequestIds`) read responses.
+- **Answers.** A `CurlLine` reads a curl line, which begins as `is_curl` says; `takes_next` tells options with a value.
+  `explain_request` answers about a `Request` as `forbear.explain` does, for a `ProfileChoice` and with the `Overrides`
+  of a user; `policy_for_request` finds its policy and service. `shown_path` is its path without secrets.
 - **Reports.** `attach_report` puts a report on an error. A response carries it as its attribute `REPORT_ATTRIBUTE`.
   `error_text` is the text of an error, whatever its class does.
 - **Redaction.** `redact` hides secrets by their shape, `redact_address` those of an address, and `conceal` makes one
@@ -36,6 +39,11 @@ from forbear.core.lazy import exports as lazy_exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.answers.curl import CurlLine, is_curl, takes_next
+    from forbear.answers.http import Overrides, shown_path
+    from forbear.answers.http import answer as explain_request
+    from forbear.answers.http import policy_for as policy_for_request
+    from forbear.answers.profile import ProfileChoice
     from forbear.core.backoff import JITTERS
     from forbear.core.budget import MICRO as MICRO_PER_TOKEN
     from forbear.core.budget import SLOTS as WINDOW_SLOTS
@@ -110,6 +118,7 @@ __all__ = [
     "AsyncOnceBody",
     "BodyReader",
     "BudgetRule",
+    "CurlLine",
     "FixedBody",
     "GrpcCall",
     "HiddenBytes",
@@ -122,8 +131,10 @@ __all__ = [
     "Judgement",
     "LocalBucket",
     "OnceBody",
+    "Overrides",
     "PendingGrant",
     "ProcessShare",
+    "ProfileChoice",
     "Record",
     "RenderedBody",
     "Request",
@@ -145,9 +156,11 @@ __all__ = [
     "describe_command",
     "drive",
     "error_text",
+    "explain_request",
     "field_names",
     "find_policy",
     "granted",
+    "is_curl",
     "is_list",
     "is_mapping",
     "lazy_exports",
@@ -155,6 +168,7 @@ __all__ = [
     "parse_content_range",
     "parse_duration",
     "parse_size",
+    "policy_for_request",
     "policy_names",
     "printable",
     "redact",
@@ -163,10 +177,12 @@ __all__ = [
     "request_ids",
     "retries_are_off",
     "runtime_context",
+    "shown_path",
     "shown_value",
     "status_phrase",
     "streamed_body",
     "suggested_patterns",
+    "takes_next",
     "vouched",
 ]
 
@@ -187,6 +203,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "AsyncOnceBody": "exchange.http.send:AsyncOnce",
             "BodyReader": "exchange.http.drive:Reader",
             "BudgetRule": "protocols",
+            "CurlLine": "answers.curl",
             "FixedBody": "exchange.http.send:Fixed",
             "GrpcCall": "grpc.call",
             "HiddenBytes": "core.redact",
@@ -199,8 +216,10 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "Judgement": "core.service",
             "LocalBucket": "shared_budget.script",
             "OnceBody": "exchange.http.send:Once",
+            "Overrides": "answers.http",
             "PendingGrant": "shared_budget.asking:Ask",
             "ProcessShare": "shared_budget.process",
+            "ProfileChoice": "answers.profile",
             "Record": "core.record",
             "RenderedBody": "exchange.http.send:Rendered",
             "Request": "http.request",
@@ -222,15 +241,18 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "describe_command": "exchange.redis.work:single",
             "drive": "exchange.http.drive",
             "error_text": "core.report:text_of",
+            "explain_request": "answers.http:answer",
             "field_names": "core.record",
             "find_policy": "services.policies",
             "granted": "run.budget",
+            "is_curl": "answers.curl",
             "is_list": "core.check",
             "is_mapping": "core.check",
             "micro_tokens": "core.budget:micro",
             "parse_content_range": "http.ranges:parse",
             "parse_duration": "core.duration",
             "parse_size": "http.ranges:number",
+            "policy_for_request": "answers.http:policy_for",
             "policy_names": "services.policies",
             "printable": "core.redact",
             "redact": "core.redact",
@@ -239,10 +261,12 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "request_ids": "http.request_ids",
             "retries_are_off": "run.switch:is_off",
             "runtime_context": "run.runtime:current",
+            "shown_path": "answers.http",
             "shown_value": "core.check:shown",
             "status_phrase": "http.status:reason",
             "streamed_body": "exchange.http.send:streamed",
             "suggested_patterns": "http.patterns:suggested",
+            "takes_next": "answers.curl",
             "vouched": "http.vouch",
         },
         below="forbear",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.answers.http import answer
-from forbear.cli.kit.profiles import ProfileChoice
+from forbear.answers.profile import ProfileChoice
 from forbear.core.decide import Wait, decide
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.http.request import Request
@@ -160,7 +160,7 @@ def test_no_secret_is_repeated(invoke: Invoke) -> None:
         (("GET", "localhost.example.com/a"), "hint: use https://localhost.example.com/a\n"),
         (("https://host/a?k=SECRET", "GET"), "hint: put it first and the URL after it\n"),
         (("GET", "https://host:x/"), "error: this is not a URL: https://host:x/\n"),
-        (("G T", "https://host/"), "error: `METHOD` must be an HTTP method such as GET or PATCH\n"),
+        (("G T", "https://host/"), "error: the method must be an HTTP method such as GET or PATCH\n"),
         (("GET", "https://host/", "-H", "Bearer SECRET"), "error: header 1 is not a header"),
         (
             ("GET", "https://host/", "-d", "@no/such/file"),

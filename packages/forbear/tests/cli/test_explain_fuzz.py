@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forbear.cli.app import app
 from forbear.answers import tables
+from forbear.cli.app import app
 from forbear.core.verdict import Safety
 from forbear.http.request import READS
 

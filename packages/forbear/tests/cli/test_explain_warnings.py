@@ -52,7 +52,7 @@ CASES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "stdin": (
         ("PUT", POLICY, "-d", "@-"),
-        "the body is not known, so etag in it is not read; pass it with -d '...' or -d @FILE",
+        "the body is not known, so etag in it is not read; pass it as `--data`",
     ),
     "weak": (
         ("PATCH", "https://api.example.com/x", "-H", 'If-Match: W/"1"'),

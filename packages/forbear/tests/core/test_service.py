@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from forbear.core.record import Record
-from forbear.core.service import Judgement, TableEntry, why_not
+from forbear.core.service import Judgement, TableEntry, cure_for, why_not
 from forbear.core.verdict import Safety
 
 
@@ -36,6 +36,22 @@ def test_a_judgement_is_cautious_by_default() -> None:
 def test_the_reason_against_a_repeat(judgement: Judgement, reason: str) -> None:
     """It names the operation and what would allow a repeat."""
     assert why_not(judgement, "the call") == reason
+
+
+@pytest.mark.parametrize(
+    ("judgement", "option", "cure"),
+    [
+        (Judgement("s", "o", Safety.NEVER), 'safe="o"', '; if that does no harm, vouch for it with safe="o"'),
+        (Judgement("s", "o", Safety.NEVER), None, ""),
+        (Judgement("s", "o", Safety.NEVER, repeatable=True), 'safe="o"', ""),
+        (Judgement("s", "o", Safety.NEVER, session=True), 'safe="o"', ""),
+        (Judgement("s", "o", Safety.NEVER, refused="a batch is one unit"), 'safe="o"', ""),
+        (Judgement("s", "o", Safety.CONDITIONAL, ("a=",)), 'safe="o"', ""),
+    ],
+)
+def test_the_cure_is_the_users_word(judgement: Judgement, option: str | None, cure: str) -> None:
+    """It is said only where a vouch helps, and where no condition is the better cure."""
+    assert cure_for(judgement, option) == cure
 
 
 def test_an_entry_has_what_its_row_says() -> None:

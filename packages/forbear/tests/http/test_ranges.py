@@ -49,6 +49,22 @@ def test_content_range(value: str, expected: ContentRange | None) -> None:
     assert ranges.parse(value) == expected
 
 
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"content-range": "bytes 5-9/10", "content-length": "5"}, ContentRange(5, 9, 10)),
+        ({"content-length": "7"}, ContentRange(0, 6, 7)),
+        ({"content-length": "0"}, ContentRange(0, -1, 0)),
+        ({}, ContentRange(0, None, None)),
+        ({"content-range": "bytes */10"}, None),
+        ({"content-range": "items 0-9/10"}, None),
+    ],
+)
+def test_what_an_upload_carries(headers: dict[str, str], expected: ContentRange | None) -> None:
+    """Content-Range says which bytes, and without one they are all of the object."""
+    assert ranges.sent(headers) == expected
+
+
 @given(st.text(max_size=30))
 def test_no_content_range_raises(value: str) -> None:
     """Whatever is read lies within the object."""

@@ -4,11 +4,11 @@ Options that cannot change the answer are ignored. An unknown option is an error
 """
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from forbear.answers.draft import Draft, encoded
-from forbear.cli.kit.output import BadInput
+from forbear.answers.draft import Draft, Reader, encoded
+from forbear.answers.errors import NoAnswer
 from forbear.http.request import Request
 
 _LONG_NAMES = {
@@ -61,12 +61,13 @@ def is_curl(words: Sequence[str]) -> bool:
     return first != [] and first[0].replace("\\", "/").rpartition("/")[2] in ("curl", "curl.exe")
 
 
-def parse(words: Sequence[str]) -> tuple[Request, list[str]]:
+def parse(words: Sequence[str], read: Reader | None = None) -> tuple[Request, list[str]]:
     """Return the request that a curl command line would send, and the ignored options.
 
-    The line comes as words, or as one word that has the whole line. Raises BadInput if it cannot be understood.
+    The line comes as words, or as one word that has the whole line. `read` is as in `Draft`. Raises NoAnswer if the
+    line cannot be understood.
     """
-    line = CurlLine()
+    line = CurlLine(read)
     line.read(words)
     return line.request(), [f"--{name}" for name, _ in line.others]
 
@@ -86,7 +87,7 @@ def takes_next(word: str) -> bool:
 def _shell_words(words: Sequence[str]) -> tuple[list[str], str]:
     """Return the words after "curl", and the pipe, redirection or ";" at which a line in one word ends ("" for none).
 
-    Such a line is split as a shell would; words after it belong to it. Raises BadInput for a quote without its end.
+    Such a line is split as a shell would; words after it belong to it. Raises NoAnswer for a quote without its end.
     """
     first, *others = words
     if others and not any(map(str.isspace, first)):
@@ -94,7 +95,7 @@ def _shell_words(words: Sequence[str]) -> tuple[list[str], str]:
     try:
         split = shlex.split(first.replace("\\\r\n", " ").replace("\\\n", " "))[1:]
     except ValueError as error:
-        raise BadInput(f"the curl line cannot be read: {error}".lower(), "close every quote") from None
+        raise NoAnswer(f"the curl line cannot be read: {error}".lower(), "close every quote") from None
     end = next((index for index, word in enumerate(split) if word in _END_OF_COMMAND), len(split))
     return split[:end] + others, "".join(split[end : end + 1])
 
@@ -102,7 +103,7 @@ def _shell_words(words: Sequence[str]) -> tuple[list[str], str]:
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the options by their long names with their values ("" for flags); a word without a dash counts as `--url`.
 
-    Raises BadInput for an unknown option or a missing value.
+    Raises NoAnswer for an unknown option or a missing value.
     """
     left = iter(words)
     for word in left:
@@ -138,13 +139,12 @@ def _short_options(letters: str, left: Iterator[str]) -> Iterator[tuple[str, str
 def _value(left: Iterator[str], option: str) -> str:
     value = next(left, None)
     if value is None:
-        cure = "put options of forbear before curl" if option == "--json" else "check that nothing was cut off"
-        raise BadInput(f"the curl option {option} needs a value", cure)
+        raise NoAnswer(f"the curl option {option} needs a value", "check that nothing was cut off")
     return value
 
 
-def _unknown(option: str) -> BadInput:
-    return BadInput(f"the curl option {option} is not known here", "leave it out if it does not change the request")
+def _unknown(option: str) -> NoAnswer:
+    return NoAnswer(f"the curl option {option} is not known here", "leave it out if it does not change the request")
 
 
 class CurlLine:
@@ -153,18 +153,17 @@ class CurlLine:
     `urls`, `form` (the parts of `-F` with the options' names), `file` (of `-T`) and `removed` (the headers that the
     line takes away, in lower case) are as in the line. `others` has the options, with their values, that do not change
     the request line, the headers and the body as the tables judge them. `end` is the pipe, redirection or ";" at which
-    the curl command ended, "" for none; what follows is left out. `stdin` returns the bytes of "@-"; without it,
-    such a body is not available.
+    the curl command ended, "" for none; what follows is left out. `read` is as in `Draft`.
     """
 
-    def __init__(self, stdin: Callable[[], bytes] | None = None) -> None:
+    def __init__(self, read: Reader | None = None) -> None:
         self.urls: list[str] = []
         self.others: list[tuple[str, str]] = []
         self.form: list[tuple[str, str]] = []
         self.file: str | None = None
         self.removed: set[str] = set()
         self.end = ""
-        self.draft = Draft(stdin)
+        self.draft = Draft(read)
         self.method: str | None = None
         self.sends_data = self.sends_json = self.wants_head = False
         self._implied = "GET"
@@ -172,7 +171,7 @@ class CurlLine:
         self._query: list[str] = []
 
     def read(self, words: Sequence[str]) -> None:
-        """Add all options and URLs of a line that begins with curl; raise BadInput for an unknown option."""
+        """Add all options and URLs of a line that begins with curl; raise NoAnswer for an unknown option."""
         split, self.end = _shell_words(words)
         for name, value in _options(split):
             self.take(name, value)
@@ -202,10 +201,10 @@ class CurlLine:
             self.others.append((name, value))
 
     def request(self) -> Request:
-        """Return the request of the whole line; raise BadInput unless it has exactly one URL."""
+        """Return the request of the whole line; raise NoAnswer unless it has exactly one URL."""
         if len(self.urls) != 1:
             cure = "put the URL in quotes, and name one" if self.urls else "name the URL of the request"
-            raise BadInput(f"the curl line must name one URL, got {len(self.urls)}", cure)
+            raise NoAnswer(f"the curl line must name one URL, got {len(self.urls)}", cure)
         method, query = self.method or self._implied, self._query
         if self._get:
             method = self.method or ("HEAD" if self._implied == "HEAD" else "GET")
@@ -223,7 +222,7 @@ class CurlLine:
     def _header(self, line: str) -> None:
         name, colon, value = line.partition(":")
         if line.startswith("@"):
-            raise BadInput("headers from a file are not supported", "name them with -H 'Name: value'")
+            raise NoAnswer("headers from a file are not supported", "name them with -H 'Name: value'")
         if colon and not value.strip():  # removes a default header of curl
             self.draft.without_header(name)
             self.removed.add(name.strip().lower())
@@ -244,7 +243,7 @@ class CurlLine:
             self.draft.data(value, files=name != "data-raw", keep_line_ends=keep, joint=joint)
 
     def _encoded_pair(self, value: str) -> str | None:
-        """Encode a value of `--data-urlencode` or `--url-query` as curl does; None if it is stdin, which is not read.
+        """Encode a value of `--data-urlencode` or `--url-query` as curl does; None if it is in a file that is not read.
 
         "NAME=TEXT" encodes TEXT only, and "NAME@FILE" the content of FILE. Everything else is encoded as a whole,
         without a first "=".

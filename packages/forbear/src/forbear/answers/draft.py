@@ -1,15 +1,14 @@
-"""Build a request from its parts on the command line. Errors never repeat text that may be secret."""
+"""Build a request from its parts in words. Errors never repeat text that may be secret."""
 
 import re
 from collections.abc import Callable
 from urllib.parse import SplitResult, quote, urlsplit
 
-from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.values import file_content
+from forbear.answers.errors import NoAnswer
 from forbear.http.request import Request
 
-MAX_CONTENT = 64 * 1024 * 1024
-"""The most bytes of a file, or of stdin, that is kept in memory as a body or a part of one."""
+Reader = Callable[[str], bytes | None]
+"""A function that returns the content of a file, or of stdin for "-"; None for what it does not read."""
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -21,12 +20,12 @@ _CLOUD_STORAGE = "https://storage.googleapis.com/storage/v1/b"
 class Draft:
     """A request under construction; `build` returns it.
 
-    `body` is None if a part of it is not available. `stdin` returns the bytes of "@-"; without it they are not
-    available.
+    `body` is None if a part of it is not known. `read` returns the content of files that the parts name; without it, no
+    file is read, and what is in one is not known.
     """
 
-    def __init__(self, stdin: Callable[[], bytes] | None = None) -> None:
-        self._stdin = stdin
+    def __init__(self, read: Reader | None = None) -> None:
+        self._read = read
         self.headers: dict[str, str] = {}
         self.body: bytes | None = b""
         self._count = 0
@@ -34,12 +33,12 @@ class Draft:
     def header(self, line: str) -> None:
         """Add a header written as "Name: value"; join values of the same name by commas, those of Cookie by semicolons.
 
-        Raises BadInput for any other text.
+        Raises NoAnswer for any other text.
         """
         self._count += 1
         name, colon, value = line.partition(":")
         if not colon or not _TOKEN.fullmatch(name.strip()) or _CONTROL.search(value):
-            raise BadInput(
+            raise NoAnswer(
                 f"header {self._count} is not a header (its text is hidden because it may be secret)",
                 "write it as 'Name: value', in quotes",
             )
@@ -55,7 +54,7 @@ class Draft:
         """Append `text` to the body; `joint` separates it from what the body has already.
 
         With `files`, "@FILE" stands for the content of FILE, without its line ends and NUL bytes unless
-        `keep_line_ends`. "@-" is stdin. Raises BadInput if a file cannot be read.
+        `keep_line_ends`. "@-" is stdin.
         """
         if files and text.startswith("@"):
             part = self.content(text[1:])
@@ -73,18 +72,15 @@ class Draft:
             self.body = self.body + joint + part if self.body else part
 
     def content(self, name: str) -> bytes | None:
-        """Return the content of a file, or of stdin if `name` is "-"; None if stdin is not available.
-
-        Raises BadInput if the file cannot be read.
-        """
-        if name == "-":
-            return None if self._stdin is None else self._stdin()
-        return _content(name)
+        """Return the content of a file, or of stdin if `name` is "-"; None if it is not read."""
+        return None if self._read is None else self._read(name)
 
     def build(self, method: str, url: str, query: str = "") -> Request:
-        """Return the request for `url`, with `query` added to its own query; raise BadInput for a bad method or URL."""
+        """Return the request for `url`, with `query` added to its own query; raise NoAnswer for a bad method or URL."""
         if not _TOKEN.fullmatch(method):
-            raise BadInput("`METHOD` must be an HTTP method such as GET or PATCH", "put it first and the URL after it")
+            raise NoAnswer(
+                "the method must be an HTTP method such as GET or PATCH", "put it first and the URL after it"
+            )
         parts = _split(url)
         target = encoded(parts.path, _SAFE) or "/"
         both = "&".join(filter(None, (parts.query, query)))
@@ -102,19 +98,19 @@ def encoded(text: str, safe: str = "") -> str:
 def _split(url: str) -> SplitResult:
     scheme = url.partition("://")[0].lower() if "://" in url else ""
     if scheme == "gs":
-        raise BadInput("a gs:// URL names an object, not a request", f"use {_json_url(url)}")
+        raise NoAnswer("a gs:// URL names an object, not a request", f"use {_json_url(url)}")
     if not scheme:
         scheme = "http" if _THIS_MACHINE.match(url) else "https"
-        raise BadInput(f"the URL has no scheme: {_shown(url)}", f"use {scheme}://{_shown(url)}")
+        raise NoAnswer(f"the URL has no scheme: {_shown(url)}", f"use {scheme}://{_shown(url)}")
     if scheme not in ("http", "https"):
-        raise BadInput(f"the URL must begin with https:// or http://, got {scheme}://", "name the URL of the HTTP API")
+        raise NoAnswer(f"the URL must begin with https:// or http://, got {scheme}://", "name the URL of the HTTP API")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port  # urlsplit checks the port only on access
     except ValueError:
         host, parts = None, urlsplit("")
     if not host or _CONTROL.search(url) or any(map(str.isspace, parts.netloc)):
-        raise BadInput(f"this is not a URL: {_shown(url)}", "write it as https://host/path, in quotes")
+        raise NoAnswer(f"this is not a URL: {_shown(url)}", "write it as https://host/path, in quotes")
     return parts
 
 
@@ -128,13 +124,3 @@ def _json_url(url: str) -> str:
 def _shown(url: str) -> str:
     """Return a URL without the parts that may be secret: query, fragment, user and password."""
     return url.partition("?")[0].partition("#")[0].rpartition("@")[2]
-
-
-def _content(name: str) -> bytes:
-    try:
-        return file_content(name, MAX_CONTENT, "send a large file with curl's -X METHOD -T FILE")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(
-            f"cannot read the body from {name}: {reason}", "name a file after @, or leave the @ out"
-        ) from None

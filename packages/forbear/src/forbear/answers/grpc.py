@@ -2,20 +2,20 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from forbear.answers import unreadable
-from forbear.answers.answer import Answer, FailureOutcome, outcome_of
-from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.profiles import DEFAULT_PROFILE, ProfileChoice, named_policy
-from forbear.core.service import Judgement
+from forbear.answers.answer import Answer, FailureOutcome, outcome_of, reason
+from forbear.answers.errors import NoAnswer
+from forbear.answers.profile import ProfileChoice
+from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict
-from forbear.exchange.call import cure_for
 from forbear.grpc import codes, status
 from forbear.grpc.call import GrpcCall, Metadata, is_rpc_service
 from forbear.policy import Policy
 from forbear.services import registry
+from forbear.services.policies import DEFAULT_PROFILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _METHOD = re.compile(r"/?((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)/([A-Za-z_]\w*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _PUSHBACK: Metadata = (("grpc-retry-pushback-ms", "30000"),)
-_EXAMPLE = "forbear explain grpc google.storage.v2.Storage/DeleteObject if_generation_match=0"
+_EXAMPLE = "such as google.storage.v2.Storage/DeleteObject"
 
 UNKNOWN_SERVICE = "grpc"
 """The service name in the answer if no service knows the package of a call."""
@@ -32,26 +32,44 @@ UNKNOWN_SERVICE = "grpc"
 _UNKNOWN = Judgement(UNKNOWN_SERVICE, None, Safety.NEVER)
 
 
-def parse_call(words: Sequence[str], json_fields: str | None) -> GrpcCall:
-    """Parse the words after "grpc": a method, then fields as NAME=VALUE; return the call, or raise BadInput.
+def is_method(word: str) -> bool:
+    """Return whether a word is the name of an RPC: "/package.Service/Method", with or without the first slash."""
+    return _METHOD.fullmatch(word) is not None
 
-    `json_fields` is a JSON object with further fields, or None. NAME may have dots for fields of inner messages.
+
+def parse_call(words: Sequence[str], fields: Mapping[str, object] | None = None) -> GrpcCall:
+    """Return the call of a method, its first word, with fields as NAME=VALUE; raise NoAnswer for anything else.
+
+    `fields` are further fields, as `parse_fields` returns them. NAME may have dots for fields of inner messages.
     """
-    if not words:
-        raise BadInput("a call is a method and fields, got no method", f"such as: {_EXAMPLE}")
-    method, *fields = words
-    if not _METHOD.fullmatch(method):
-        raise BadInput("the method of a call is package.Service/Method", f"such as: {_EXAMPLE}")
-    message = _from_json(json_fields) if json_fields is not None else {}
-    for number, text in enumerate(fields, start=1):
+    if not words or not is_method(words[0]):
+        raise NoAnswer("the method of a call is package.Service/Method", _EXAMPLE)
+    message = dict(fields or {})
+    for number, text in enumerate(words[1:], start=1):
         name, equals, value = text.partition("=")
         if not equals or not _NAME.fullmatch(name):
-            raise BadInput(
+            raise NoAnswer(
                 f"field {number} is not a field (its text is hidden because it may be secret)",
-                "write it as name=value or outer.name=value, or use --json-fields",
+                "write it as name=value or outer.name=value, or use `fields`",
             )
         _put(message, _plain(name).split("."), value)
-    return GrpcCall(method, message)
+    return GrpcCall(words[0], message)
+
+
+def parse_fields(text: str) -> dict[str, object]:
+    """Return the fields in a JSON object, by the names of protobuf (`if_generation_match`) at all depths.
+
+    The object may have those names or the names in JSON (`ifGenerationMatch`). Raises NoAnswer for any other text, and
+    if a field is set twice: parsers differ in which value they use.
+    """
+    try:
+        message: object = json.loads(text, object_pairs_hook=_message)
+    except (ValueError, RecursionError) as error:
+        why = str(error) if isinstance(error, _Duplicate) else "it cannot be read"
+        raise NoAnswer(f"`fields` must be a JSON object: {why}", "put it in single quotes") from None
+    if not isinstance(message, dict):
+        raise NoAnswer("`fields` must be a JSON object, got another value", 'such as \'{"bucket": "b"}\'')
+    return cast("dict[str, object]", message)
 
 
 def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answer:
@@ -62,7 +80,6 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
     """
     policy, judge = _policy_for(call, service, profile)
     judgement = _UNKNOWN if judge is None else judge.classify_call(call)
-
     option = f'safe="/{call.name}"'
     cure = cure_for(judgement, option)
 
@@ -75,9 +92,10 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
         profile.name,
         policy,
         judgement,
-        _outcomes(judgement, policy, verdict),
+        reason(judgement),
+        tuple(_outcomes(judgement, policy, verdict, why_not(judgement, "the call") + cure)),
+        option if cure else None,
         tuple(codes.NAMES[number] for number in judgement.maybe_done),
-        (f"if a repeat does no harm, vouch for the RPC in the interceptor with {option}",) if cure else (),
         warnings=unreadable.of_call(call, judgement),
     )
 
@@ -87,55 +105,39 @@ def _policy_for(call: GrpcCall, service: str | None, profile: ProfileChoice) -> 
         known = registry.find_rpc(call.method)
         service = profile.service if known is None else known.name
         if service is None:
-            return named_policy(profile.name if profile.is_plain else DEFAULT_PROFILE), None
+            return ProfileChoice(profile.name if profile.is_plain else DEFAULT_PROFILE).policy(), None
         profile.check_service(service, f"an RPC of {service}")
     else:
-        profile.check_service(service, f"`--service {service}`")
+        profile.check_service(service, f"the service {service}")
     policy = profile.policy(service)
     judge: object = policy.service
     if not is_rpc_service(judge):
-        raise BadInput(f"{service} does not judge gRPC calls", "name a --service or a --profile of a gRPC API")
+        raise NoAnswer(f"{service} does not judge gRPC calls", "name a `service` or a `profile` of a gRPC API")
     return policy, judge
 
 
-def _outcomes(judgement: Judgement, policy: Policy, verdict_of: Callable[..., Verdict | None]) -> list[FailureOutcome]:
-    """Return what follows if the first attempt was not sent, then what follows each status that is a failure.
+def _outcomes(
+    judgement: Judgement, policy: Policy, verdict_of: Callable[..., Verdict | None], unsafe: str
+) -> Iterator[FailureOutcome]:
+    """Yield what follows if the first attempt was not sent, then what follows each status that is a failure.
 
     Transient statuses come first, then conflicts, then permanent ones. `verdict_of` returns the verdict on a code.
     """
     failures = [(name, verdict_of(number)) for name, number in codes.NUMBERS.items() if number != codes.OK]
     failures.append(("UNAVAILABLE with a pushback of 30 s", verdict_of(codes.UNAVAILABLE, _PUSHBACK)))
-    outcomes = [outcome_of("certainly not sent (refused stream)", NOT_EXECUTED, policy, judgement)]
+    yield outcome_of("certainly not sent (refused stream)", NOT_EXECUTED, policy, judgement, unsafe)
     for kind in (Kind.TRANSIENT, Kind.CONFLICT, Kind.PERMANENT):
-        outcomes += [
-            outcome_of(name, verdict, policy, judgement)
-            for name, verdict in failures
-            if verdict is not None and verdict.kind is kind
-        ]
-    return outcomes
-
-
-def _from_json(text: str) -> dict[str, object]:
-    try:
-        message: object = json.loads(text, object_pairs_hook=_message)
-    except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, _Duplicate) else "it cannot be read"
-        raise BadInput(f"`--json-fields` must be a JSON object: {reason}", "put it in single quotes") from None
-    if not isinstance(message, dict):
-        raise BadInput("`--json-fields` must be a JSON object, got another value", 'such as \'{"bucket": "b"}\'')
-    return cast("dict[str, object]", message)
+        for name, verdict in failures:
+            if verdict is not None and verdict.kind is kind:
+                yield outcome_of(name, verdict, policy, judgement, unsafe)
 
 
 class _Duplicate(ValueError):
-    """Raised if a JSON object sets a field twice: parsers differ in which value they use."""
+    """Raised if a JSON object sets a field twice."""
 
 
 def _message(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Make a message of the pairs of a JSON object, with the names of protobuf (`if_generation_match`) as keys.
-
-    The pairs may have those names or the names in JSON (`ifGenerationMatch`). Raises _Duplicate if two pairs set one
-    field.
-    """
+    """Return the pairs of a JSON object as a message; raise _Duplicate if two of them set one field."""
     message = {_plain(name): value for name, value in pairs}
     if len(message) < len(pairs):
         raise _Duplicate("a field is set twice")
@@ -147,7 +149,7 @@ def _plain(name: str) -> str:
 
 
 def _put(message: dict[str, object], path: list[str], value: str) -> None:
-    """Set the field at `path`, through inner messages, to a text; raise BadInput if it is set already."""
+    """Set the field at `path`, through inner messages, to a text; raise NoAnswer if it is set already."""
     *outer, name = path
     for part in outer:
         inner = message.setdefault(part, {})
@@ -159,5 +161,5 @@ def _put(message: dict[str, object], path: list[str], value: str) -> None:
     message[name] = value
 
 
-def _duplicate_field(path: list[str]) -> BadInput:
-    return BadInput(f"the field {'.'.join(path)} is set twice", "leave one of them out")
+def _duplicate_field(path: list[str]) -> NoAnswer:
+    return NoAnswer(f"the field {'.'.join(path)} is set twice", "leave one of them out")

@@ -1,4 +1,4 @@
-"""HAR files (HTTP archive 1.2): read recorded requests with their responses, judge them, and print them worst first.
+"""HAR files (HTTP archive 1.2): parse recorded requests with their responses, and judge them, worst first.
 
 The file may contain anything; parts of the wrong type are errors or count as missing.
 """
@@ -9,22 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import click
-
 from forbear.answers import http
+from forbear.answers.answer import reason
 from forbear.answers.draft import Draft
-from forbear.answers.tables import either
-from forbear.cli.kit.output import BadInput, console
-from forbear.cli.kit.profiles import ProfileChoice
-from forbear.cli.kit.values import file_content
+from forbear.answers.errors import NoAnswer
+from forbear.answers.profile import ProfileChoice
 from forbear.core.check import is_list, is_mapping
-from forbear.core.redact import printable
 from forbear.core.service import Judgement
 from forbear.core.verdict import Effect, Verdict
 from forbear.http.request import Request
-
-MAX_SIZE = 256 * 1024 * 1024
-"""The largest accepted file, in bytes."""
 
 _CURE = "save it again, as HAR with content"
 
@@ -43,41 +36,33 @@ class RecordedRequest:
     body: bytes
 
 
-def read(name: str) -> tuple[list[RecordedRequest], int]:
-    """Return the HTTP requests in a file ("-": stdin), and the number of other entries, such as data: URLs.
+def parse(content: bytes, name: str) -> tuple[list[RecordedRequest], int]:
+    """Return the HTTP requests in a file, and the number of other entries, such as data: URLs.
 
-    Raises BadInput if the file cannot be read, is larger than `MAX_SIZE` or is no HAR file.
+    Raises NoAnswer if it is no HAR file; `name` is what the error calls it.
     """
     try:
-        document: Any = json.loads(_content(name))
+        document: Any = json.loads(content)
     except (ValueError, RecursionError):
-        raise BadInput(f"{name} is not a HAR file: it is not JSON", _CURE) from None
+        raise NoAnswer(f"{name} is not a HAR file: it is not JSON", _CURE) from None
     entries: Any = _get(document, "log", "entries")
     if not is_list(entries):
-        raise BadInput(f"{name} is not a HAR file: it has no list log.entries", _CURE)
+        raise NoAnswer(f"{name} is not a HAR file: it has no list log.entries", _CURE)
     requests: list[RecordedRequest] = []
     for number, entry in enumerate(entries, start=1):
         try:
             recorded = _entry(number, entry)
-        except BadInput as error:
-            raise BadInput(f"{name}, entry {number}: {error.message}", error.hint) from None
+        except NoAnswer as error:
+            raise NoAnswer(f"{name}, entry {number}: {error.message}", error.cure) from None
         if recorded is not None:
             requests.append(recorded)
     return requests, len(entries) - len(requests)
 
 
-def _content(name: str) -> bytes:
-    try:
-        return file_content(name, MAX_SIZE, "save fewer requests, or leave the responses out")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(f"cannot read {name}: {reason}", "name a file that a browser or a proxy saved") from None
-
-
 def _entry(number: int, entry: Any) -> RecordedRequest | None:
     method, url = _get(entry, "request", "method"), _get(entry, "request", "url")
     if not isinstance(method, str) or not isinstance(url, str):
-        raise BadInput("it has no request with a method and a url", _CURE)
+        raise NoAnswer("it has no request with a method and a url", _CURE)
     if not url[:8].lower().startswith(("http://", "https://")):
         return None
     draft = Draft()
@@ -133,15 +118,13 @@ def _bytes(content: Any) -> bytes | None:
         return None
 
 
-_GROUPS = {
-    "failed": ("failed or unknown, and must not be repeated", "yellow"),
-    "unguarded": ("may be repeated only with a condition, which is missing", None),
-    "unrepeatable": ("must not be repeated", None),
-    "repeatable": ("may be repeated", "dim"),
+GROUPS = {
+    "failed": "failed or unknown, and must not be repeated",
+    "unguarded": "may be repeated only with a condition, which is missing",
+    "unrepeatable": "must not be repeated",
+    "repeatable": "may be repeated",
 }
-"""The groups of listed requests, worst first, each with a description and a style for the terminal."""
-
-_WIDE = 70  # longer requests move the next column to the right
+"""The groups of requests, worst first, each with a description."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +137,7 @@ class JudgedRequest:
 
     @property
     def group(self) -> str:
-        """The key in `_GROUPS`: "repeatable", or else "failed" for a write that failed or has no response.
+        """The key in `GROUPS`: "repeatable", or else "failed" for a write that failed or has no response.
 
         For others it is "unguarded" if a condition would make them repeatable, and "unrepeatable" if none would.
         """
@@ -164,6 +147,11 @@ class JudgedRequest:
         if judgement.mutation and (self.recorded.status is None or self.verdict is not None):
             return "failed"
         return "unguarded" if judgement.conditions else "unrepeatable"
+
+    @property
+    def why(self) -> str:
+        """The reason in a few words why it may or must not be repeated."""
+        return reason(self.judgement)
 
     @property
     def in_doubt(self) -> bool:
@@ -177,7 +165,7 @@ def judge(recorded: Iterable[RecordedRequest], service: str | None, profile: Pro
     Otherwise they keep their recorded order. `service` names the service that judges them, None for the one of each
     host.
     """
-    order = list(_GROUPS)
+    order = list(GROUPS)
     items = [_judge(item, service, profile) for item in recorded]
     return sorted(items, key=lambda item: (order.index(item.group), item.group == "failed" and not item.in_doubt))
 
@@ -188,75 +176,3 @@ def _judge(recorded: RecordedRequest, service: str | None, profile: ProfileChoic
     status = recorded.status
     verdict = None if status is None else rules.verdict(judgement, status, recorded.headers, lambda: recorded.body)
     return JudgedRequest(recorded, judgement, verdict)
-
-
-def show(items: list[JudgedRequest]) -> None:
-    """Print each request on one line to stdout, in the style of its group, and the number of requests in each group."""
-    out = console()
-    requests = [_request(item) for item in items]
-    wide = min(max(map(len, requests), default=0), _WIDE)
-    if items:
-        out.print(f"status  repeatable   {'request':<{wide}}   operation and reason", style="bold", markup=False)
-    for item, request in zip(items, requests, strict=True):
-        status = item.recorded.status or "none"
-        repeatable = "yes" if item.judgement.repeatable else "no"
-        why = f"{item.judgement.operation or 'not known'}: {_why(item.judgement)}"
-        line = f"{status!s:<8}{repeatable:<13}{request:<{wide}}   {why}"
-        out.print(line, style=_GROUPS[item.group][1], markup=False)
-    click.echo(f"{chr(10) if items else ''}{len(items)} request{'' if len(items) == 1 else 's'}")
-    for group, (text, _) in _GROUPS.items():
-        click.echo(f"{_count(items, group):>5} {text}")
-
-
-def print_json(items: list[JudgedRequest], profile: str) -> None:
-    """Print the requests and the number of them in each group to stdout, as JSON."""
-    document = {
-        "profile": profile,
-        "counts": {"requests": len(items), **{group: _count(items, group) for group in _GROUPS}},
-        "requests": [_document(item) for item in items],
-    }
-    click.echo(json.dumps(document, indent=2))
-
-
-def _request(item: JudgedRequest) -> str:
-    request = item.recorded.request
-    return printable(f"{request.method} {request.host}{http.shown_path(request)}")
-
-
-def _count(items: list[JudgedRequest], group: str) -> int:
-    return sum(item.group == group for item in items)
-
-
-def _why(judgement: Judgement) -> str:
-    if judgement.refused is not None:
-        return judgement.refused
-    if judgement.session and not judgement.repeatable:
-        return "part of an upload: query the session, and send the rest"
-    if judgement.met is not None:
-        return f"safe with {judgement.met}"
-    if judgement.repeatable:
-        return "a repeat is harmless" if judgement.mutation else "it changes nothing"
-    if judgement.conditions:
-        return f"only with {either(judgement.conditions)}"
-    return "a repeat could do harm"
-
-
-def _document(item: JudgedRequest) -> dict[str, Any]:
-    request, judgement = item.recorded.request, item.judgement
-    return {
-        "entry": item.recorded.number,
-        "group": item.group,
-        "request": {"method": request.method, "host": request.host, "path": http.shown_path(request)},
-        "status": item.recorded.status,
-        "verdict": None if item.verdict is None else item.verdict.kind.value,
-        "service": judgement.service,
-        "operation": judgement.operation,
-        "safety": judgement.safety.value,
-        "conditions": list(judgement.conditions),
-        "met": judgement.met,
-        "repeatable": judgement.repeatable,
-        "mutation": judgement.mutation,
-        "session": judgement.session,
-        "refused": judgement.refused,
-        "why": _why(judgement),
-    }

@@ -1,27 +1,27 @@
-"""HTTP requests: the policy for one, and what follows its failures, by the exchange that every adapter drives."""
+"""HTTP requests: the policy for one, and what follows its failures, as every adapter decides.
+
+A test compares the outcomes with those of `forbear.exchange.http`, which adapters drive.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from forbear.answers import unreadable
-from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, wait_text, why_retried
-from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.profiles import ProfileChoice
-from forbear.core.decide import Reason
+from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, wait_text
+from forbear.answers.errors import NoAnswer
+from forbear.answers.profile import ProfileChoice
 from forbear.core.redact import hide, printable
-from forbear.core.service import Judgement
+from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
-from forbear.exchange.call import Start
-from forbear.exchange.http.exchange import Exchange
-from forbear.exchange.http.send import Fixed
-from forbear.http.idempotency import IdempotencyKey
+from forbear.http import ranges
+from forbear.http.idempotency import IN_USE, IdempotencyKey
 from forbear.http.request import Request
-from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
+from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
 from forbear.policy import Policy
-from forbear.run.listeners import muted
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
 
@@ -36,6 +36,8 @@ _RARE = (501, 505, 508)  # listed only for the profiles that retry them
 _OTHERS = (400, 401, 403, 404, 409, 412)
 _RETRY_AFTER = "30"  # seconds
 _LONGEST_VERB = 24  # characters
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_BY_KEY = "the API drops duplicates by the key"
 _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 
 
@@ -57,24 +59,26 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
     policy, judge = policy_for(request, service, profile)
     if overrides.adjust is not None:
         policy = overrides.adjust(policy)
-    if judge != RFC9110:
-        overrides = replace(overrides, key=None)  # as in the clients
     judgement = vouched(judge.classify(request), request, overrides.vouch)
-    path = shown_path(request)
-    with muted():  # these attempts are not real, so no listener is called
-        outcomes = list(_outcomes(request, judgement, policy, judge, overrides))
-    if overrides.key is not None and judgement.refused is None:
-        judgement = judgement.replace(repeatable=True)
+    if judge != RFC9110 or judgement.refused is not None:
+        overrides = replace(overrides, key=None)  # as in the clients
+    option, path = option_for(request), shown_path(request)
+    has_cure = cure_for(judgement, option) != ""
+    outcomes = tuple(_outcomes(request, judgement, policy, judge, overrides))
+    why = reason(judgement)
+    if overrides.key is not None and not judgement.repeatable:
+        judgement, why, has_cure = judgement.replace(repeatable=True), _BY_KEY, False
     return Answer(
         f"{request.method} {request.host}{path}",
         {"method": request.method, "host": request.host, "path": path},
         profile.name,
         policy,
         judgement,
+        why,
         outcomes,
+        option if has_cure else None,
         judgement.maybe_done,
         warnings=unreadable.of_request(request, judgement),
-        cure=cure(request),
         more={"session": judgement.session},
     )
 
@@ -83,18 +87,18 @@ def policy_for(request: Request, service: str | None, profile: ProfileChoice) ->
     """Return the policy for a request, and the service that judges it.
 
     `service` is its name, None for the one that the profile names, else the one that the host belongs to (unknown: RFC
-    9110). Raises BadInput if there is no such profile, or if the service does not judge HTTP requests.
+    9110). Raises NoAnswer if there is no such profile, or if the service does not judge HTTP requests.
     """
     if service is None:
         service = profile.service
     else:
-        profile.check_service(service, f"`--service {service}`")
+        profile.check_service(service, f"the service {service}")
     if service is None:
         known = registry.find(request.host, path_of(request))
         service = UNKNOWN_SERVICE if known is None else known.name
     policy = _policy(service, profile)
     if policy.service is None:
-        raise BadInput(f"{service} does not judge HTTP requests", "name a --service or a --profile of an HTTP API")
+        raise NoAnswer(f"{service} does not judge HTTP requests", "name a `service` or a `profile` of an HTTP API")
     return policy, policy.service
 
 
@@ -125,54 +129,43 @@ def _outcomes(
     request: Request, judgement: Judgement, policy: Policy, service: "HttpService", overrides: Overrides
 ) -> Iterator[FailureOutcome]:
     """Yield what follows each kind of failure of the first attempt: connection errors, error statuses and conflicts."""
+    unsafe = why_not(judgement, "the request") + cure_for(judgement, option_for(request))
+    why = None  # another reason for retries than the judgement
+    if judgement.session and not judgement.repeatable and ranges.sent(request.headers) is not None:
+        why = "the client queries the session, and sends the rest"
+    elif overrides.key is not None and not judgement.repeatable:
+        why = f"transient, and {_BY_KEY}"
+    decided = judgement if why is None else judgement.replace(repeatable=True)
 
-    def exchange() -> Exchange:
-        key, vouch = overrides.key, overrides.vouch
-        return Exchange(policy, service, lambda: request, Fixed(b""), Start(), key=key, vouch=vouch)
+    def after(failure: str, verdict: Verdict | None, status: int | None = None) -> FailureOutcome:
+        outcome = outcome_of(failure, verdict, policy, decided, unsafe, status=status)
+        if why is None or verdict is None or verdict.kind is not Kind.TRANSIENT or not outcome.retried:
+            return outcome
+        return replace(outcome, why=why + wait_text(verdict))
 
-    def after_error(failure: str, verdict: Verdict, status: int | None = None) -> FailureOutcome:
-        started = exchange()
-        return _outcome(failure, status, verdict, started.failed(ConnectionError(failure), verdict), started)
-
-    def after_response(status: int, headers: Mapping[str, str]) -> FailureOutcome:
-        started = exchange()
+    def after_response(status: int, headers: Mapping[str, str] = _NO_HEADERS) -> FailureOutcome:
         failure = f"{status} with Retry-After: {headers['retry-after']}" if headers else str(status)
         verdict = service.verdict(judgement, status, headers)
         if overrides.vouch.is_refusal(judgement, request, status, headers):
             verdict = NOT_EXECUTED if verdict is None else verdict.replace(kind=Kind.NOT_EXECUTED)
-        return _outcome(failure, status, verdict, started.answered(status, headers, None), started)
+        elif status == IN_USE and overrides.key is not None and overrides.key.header.lower() in request.headers:
+            verdict = TRANSIENT  # a new key is in use only after an attempt whose outcome is unknown
+        return after(failure, verdict, status)
 
-    yield after_error(NOT_SENT, NOT_EXECUTED)
-    yield after_error(LOST, TRANSIENT)
-    yield from (after_response(status, {}) for status in _TRANSIENT)
-    yield from (outcome for status in _RARE if (outcome := after_response(status, {})).retried)
+    yield after(NOT_SENT, NOT_EXECUTED)
+    yield after(LOST, TRANSIENT)
+    yield from map(after_response, _TRANSIENT)
+    yield from (outcome for status in _RARE if (outcome := after_response(status)).retried)
     yield after_response(429, {"retry-after": _RETRY_AFTER})
-    yield from (after_response(status, {}) for status in _OTHERS)
+    yield from map(after_response, _OTHERS)
     if judgement.mutation and not judgement.session:
         verdicts = {name: _conflict_verdict(service, judgement, name) for name in _CONFLICTS}
         if CONFLICT in verdicts.values():
-            yield from (after_error(f"409 {name}", verdict, 409) for name, verdict in verdicts.items() if verdict)
+            yield from (after(f"409 {name}", verdict, 409) for name, verdict in verdicts.items() if verdict)
         else:
-            yield after_error("conflict", CONFLICT)
+            yield after("conflict", CONFLICT)
 
 
 def _conflict_verdict(service: "HttpService", judgement: Judgement, name: str) -> Verdict | None:
     """Return the verdict on a 409 with the error status `name` ("ABORTED") in its JSON body; None for a success."""
     return service.verdict(judgement, 409, {}, lambda: json.dumps({"error": {"status": name}}).encode())
-
-
-def _outcome(
-    failure: str, status: int | None, verdict: Verdict | None, delay: float | None, exchange: Exchange
-) -> FailureOutcome:
-    judgement = exchange.judgement
-    if verdict is None:
-        why = "it means success"
-    elif delay is None:
-        why = Reason.PERMANENT.value if exchange.report is None else exchange.report.text
-    elif judgement.session and not judgement.repeatable and verdict.kind is Kind.TRANSIENT:
-        why = f"the client queries the session, and sends the rest{wait_text(verdict)}"
-    elif verdict.kind is Kind.TRANSIENT and not judgement.repeatable:  # no word, so a key
-        why = f"transient, and the API drops duplicates by the key{wait_text(verdict)}"
-    else:
-        why = why_retried(verdict, judgement)
-    return FailureOutcome(failure, status, delay is not None, why)

@@ -2,17 +2,17 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from forbear.answers import tables
-from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of
-from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.profiles import ProfileChoice
+from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason
+from forbear.answers.errors import NoAnswer
+from forbear.answers.profile import ProfileChoice
+from forbear.core.service import cure_for
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind
-from forbear.exchange.call import cure_for
 from forbear.policy import Policy
 from forbear.services.redis.errors import needs_reconnect, verdict_of_response
-from forbear.services.redis.service import classify
+from forbear.services.redis.service import classify, why_not_again
 from forbear.services.redis.table import NAME, CommandJudgement
 from forbear.services.redis.vouch import option_for
 
@@ -38,16 +38,16 @@ _LATER_RESPONSES = {
 def parse_command(line: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a command; if it is given as one word with spaces, split that as a shell would.
 
-    Raises BadInput if there is no word, or a quote without its end.
+    Raises NoAnswer if there is no word, or a quote without its end.
     """
     words = tuple(line)
     if len(words) == 1 and any(map(str.isspace, words[0])):
         try:
             words = tuple(shlex.split(words[0]))
         except ValueError as error:
-            raise BadInput(f"the command cannot be read: {error}".lower(), "close every quote") from None
+            raise NoAnswer(f"the command cannot be read: {error}".lower(), "close every quote") from None
     if not words or not words[0]:
-        raise BadInput("a command must have a name, got none", "such as: forbear explain redis SET key value NX")
+        raise NoAnswer("a command must have a name, got none", "such as SET key value NX")
     return words
 
 
@@ -57,16 +57,20 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
     policy = profile.policy(NAME)
     judgement = classify(words)
     name, count = _shown(words, judgement)
+    option = option_for(judgement, words)
+    cure = cure_for(judgement, option)
     return Answer(
         f"{name} ({count} argument{'' if count == 1 else 's'})",
         {"command": name, "arguments": count},
         profile.name,
         policy,
         judgement,
-        _outcomes(judgement, policy),
+        reason(judgement),
+        tuple(_outcomes(judgement, policy, why_not_again(judgement) + cure)),
+        option if cure else None,
         judgement.errors,
-        tuple(_remarks(judgement, words)),
-        {"connection": judgement.connection, "response": judgement.response},
+        tuple(_remarks(judgement)),
+        more={"connection": judgement.connection, "response": judgement.response},
     )
 
 
@@ -81,12 +85,13 @@ def _shown(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]
     return words[0].upper() if _WORD.fullmatch(words[0]) else "a command", count
 
 
-def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcome]:
-    """Return what follows an unsent command, a lost response, and each error response that this command may get.
+def _outcomes(judgement: CommandJudgement, policy: Policy, unsafe: str) -> Iterator[FailureOutcome]:
+    """Yield what follows an unsent command, a lost response, and each error response that this command may get.
 
     For EXEC they include the conflict over a watched key. All are about the first attempt.
     """
-    outcomes = [outcome_of(NOT_SENT, NOT_EXECUTED, policy, judgement), outcome_of(LOST, TRANSIENT, policy, judgement)]
+    yield outcome_of(NOT_SENT, NOT_EXECUTED, policy, judgement, unsafe)
+    yield outcome_of(LOST, TRANSIENT, policy, judgement, unsafe)
     for response in ERROR_RESPONSES:
         if judgement.operation in _ONLY_OF.get(response, (judgement.operation,)):
             more = "; on a new connection" if needs_reconnect(response) else ""
@@ -94,24 +99,16 @@ def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcom
             # A script may send any error after it wrote something.
             if judgement.scripted and verdict.kind is Kind.NOT_EXECUTED:
                 verdict, more = TRANSIENT, ""
-            outcomes.append(outcome_of(response, verdict, policy, judgement, more))
+            yield outcome_of(response, verdict, policy, judgement, unsafe, more=more)
     if judgement.operation == "EXEC":
-        outcomes.append(outcome_of(_CONFLICT, CONFLICT, policy, judgement))
-    return outcomes
+        yield outcome_of(_CONFLICT, CONFLICT, policy, judgement, unsafe)
 
 
-def _remarks(judgement: CommandJudgement, words: Sequence[str]) -> list[str]:
-    remarks: list[str] = []
-    option = option_for(judgement, words)
-    if cure_for(judgement, option):
-        remarks.append(f"if a repeat does no harm, vouch for the command in the client with {option}")
+def _remarks(judgement: CommandJudgement) -> Iterator[str]:
     if judgement.repeatable and judgement.response in _LATER_RESPONSES:
-        remarks.append(_LATER_RESPONSES[judgement.response])
+        yield _LATER_RESPONSES[judgement.response]
     if judgement.connection:
-        remarks.append(
-            "its effect ends with the connection: on a new one, send it again before commands that depend on it"
-        )
+        yield "its effect ends with the connection: on a new one, send it again before commands that depend on it"
     entry = tables.entry(NAME, judgement.operation)
     if entry is not None and entry.columns["memorystore"]:
-        remarks.append("Memorystore for Redis does not offer this command")
-    return remarks
+        yield "Memorystore for Redis does not offer this command"

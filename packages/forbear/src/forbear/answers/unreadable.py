@@ -98,7 +98,7 @@ def _of_body(body: bytes | None, name: str) -> Iterator[str]:
     """Yield the reason why the field `name`, or "NAME=VALUE", of a JSON body cannot be read, if there is one."""
     path, equals, _ = name.partition("=")
     if body is None:
-        yield f"the body is not known, so {path} in it is not read; pass it with -d '...' or -d @FILE"
+        yield f"the body is not known, so {path} in it is not read; pass it as `body`"
         return
     if not body:
         return

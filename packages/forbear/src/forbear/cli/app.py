@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from forbear.answers.errors import NoAnswer
 from forbear.cli.commands import load, names, summaries
 from forbear.cli.kit.output import EXIT_CODES, BadInput, Problem, leave_full_pipes, report
 
@@ -57,15 +58,25 @@ class App(click.Group):
             formatter.write_dl(summaries())
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command of a context; its errors get a context, which some of click have not."""
+        """Run the command of a context; its errors get a context, which some of click have not.
+
+        `NoAnswer`, of the library, becomes BadInput, which names the command's options.
+        """
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
-            name = ctx.invoked_subcommand
-            command = None if name is None else self.get_command(ctx, name)
-            if error.ctx is None and command is not None:
-                error.ctx = click.Context(command, parent=ctx, info_name=name)
+            if error.ctx is None:
+                error.ctx = self._context_below(ctx)
             raise
+        except NoAnswer as error:
+            with self._context_below(ctx) or ctx:
+                raise BadInput(error.message, error.cure) from None
+
+    def _context_below(self, ctx: click.Context) -> click.Context | None:
+        """Return a context of the command that is invoked, None if there is none."""
+        name = ctx.invoked_subcommand
+        command = None if name is None else self.get_command(ctx, name)
+        return None if command is None else click.Context(command, parent=ctx, info_name=name)
 
     def main(
         self,

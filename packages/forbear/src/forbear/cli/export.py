@@ -5,10 +5,11 @@ from typing import Unpack
 import click
 
 from forbear import export
+from forbear.answers.profile import ProfileChoice
 from forbear.cli.kit.completion import complete_target
 from forbear.cli.kit.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
-from forbear.cli.kit.profiles import DEFAULT_PROFILE, ProfileChoice, profile_option, retry_not_found_option
+from forbear.cli.kit.profiles import DEFAULT_PROFILE, profile_option, retry_not_found_option
 
 
 class ExportCommand(click.Command):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from forbear.cli.kit.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
 from forbear.cli.kit.completion import complete_profile
+from forbear.cli.kit.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
 from forbear.cli.kit.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.kit.output import EXIT_CODES, BadInput, columns, line_width, show_table, styled, tell, wrapped
 from forbear.cli.kit.plots import check_plot, save

@@ -156,3 +156,14 @@ def why_not(judgement: Judgement, unknown: str) -> str:
 def why_unknown(judgement: Judgement) -> str:
     """Return words that say why a request is none of the service's operations, "" if there is no more to say."""
     return "" if judgement.unknown is None else f" ({judgement.unknown})"
+
+
+def cure_for(judgement: Judgement, option: str | None) -> str:
+    """Return words that say how to vouch for an operation, by an `option` such as `safe="INCR"`.
+
+    They are "" without an option, and where a vouch does not help: for what is refused, belongs to a session or is
+    repeatable already. Conditions that the operation knows are the better cure.
+    """
+    if option is None or judgement.repeatable or judgement.refused is not None or judgement.session:
+        return ""
+    return "" if judgement.conditions else f"; if that does no harm, vouch for it with {option}"

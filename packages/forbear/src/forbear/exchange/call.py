@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import Details, Report, reports_made, text_of
-from forbear.core.service import Judgement, why_not
+from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import Kind, Verdict
 from forbear.grpc import codes
 from forbear.http.request import Request
@@ -222,14 +222,3 @@ def within_rules(verdict: Verdict, judgement: Judgement) -> Verdict:
 def is_only_of_user(verdict: Verdict, proven: Verdict) -> bool:
     """Return whether a verdict is NOT_EXECUTED by the user's word alone; `proven` is the one without that word."""
     return verdict.kind is Kind.NOT_EXECUTED and proven.kind is not Kind.NOT_EXECUTED
-
-
-def cure_for(judgement: Judgement, option: str | None) -> str:
-    """Return words that say how to vouch for an operation, by an `option` such as `safe="INCR"`.
-
-    They are "" without an option, and where a vouch does not help: for what is refused, belongs to a session or is
-    repeatable already. Conditions that the operation knows are the better cure.
-    """
-    if option is None or judgement.repeatable or judgement.refused is not None or judgement.session:
-        return ""
-    return "" if judgement.conditions else f"; if that does no harm, vouch for it with {option}"

@@ -57,6 +57,19 @@ def parse(value: str) -> ContentRange | None:
     return ContentRange(first, last, total)
 
 
+def sent(headers: Mapping[str, str]) -> ContentRange | None:
+    """Return the bytes that an upload with these headers carries; None if its Content-Range does not say which.
+
+    Without Content-Range it carries all of the object, up to the Content-Length. `headers` has lower-case names.
+    """
+    named = headers.get("content-range")
+    if named is None:
+        length = number(headers.get("content-length", ""))
+        return ContentRange(0, None if length is None else length - 1, length)
+    part = parse(named)
+    return None if part is None or part.first is None else part
+
+
 class DownloadRange(Record):
     """The bytes that the first response of a download has: `first` to `last` of an object of `total` bytes.
 

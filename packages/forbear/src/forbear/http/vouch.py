@@ -75,13 +75,13 @@ def vouched(judgement: "Judgement", request: Request, vouch: Vouch) -> "Judgemen
     return judgement.replace(repeatable=True, vouched=True) if covered else judgement
 
 
-def cure(request: Request) -> str:
-    """Return words that say how to vouch for a request, with the patterns for it as they are written in Python."""
+def option_for(request: Request) -> str:
+    """Return the option by which to vouch for a request, with the patterns for it as they are written in Python."""
     listed = [f'"{pattern}"' for pattern in suggested(request)]
     if not listed:
-        return "if that does no harm, vouch for it with a function of the request as `safe`"
+        return "a function of the request as `safe`"
     safe = listed[0] if len(listed) == 1 else f"[{', '.join(listed)}]"
-    return f"if that does no harm, vouch for it with safe={safe}"
+    return f"safe={safe}"
 
 
 def _flag(parameter: str, answer: object) -> bool:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from forbear import enable
-from forbear.adapters import Request, Vouch
-from forbear.answers.curl import CurlLine, is_curl, takes_next
+from forbear.adapters import CurlLine, ProfileChoice, Vouch, is_curl, takes_next
 from forbear.cli.kit.completion import complete_service
 from forbear.cli.kit.options import PolicyOptions, policy_options
-from forbear.cli.kit.output import BadInput, tell, warn
-from forbear.cli.kit.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
+from forbear.cli.kit.output import BadInput, tell
+from forbear.cli.kit.profiles import RECOMMENDED, profile_option, retry_not_found_option
+from forbear.cli.kit.values import body_content
 
 if TYPE_CHECKING:
     from forbear_transfer.cli.curl.send import Rules
@@ -141,6 +140,7 @@ def command(words: tuple[str, ...], **options: Unpack[CurlOptions]) -> None:
 
 def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None:
     # Imported late: httpx takes longer than all the rest, and `--help` does not need it.
+    from forbear.cli.kit.answers import show_answer
     from forbear_transfer.cli.curl.content import content_of, stdin_bytes
     from forbear_transfer.cli.curl.google import GoogleOptions, check_destination, token_headers
     from forbear_transfer.cli.curl.hop import first_hop
@@ -148,7 +148,12 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
     from forbear_transfer.cli.curl.send import CurlRun
     from forbear_transfer.cli.curl.settings import CurlSettings
 
-    line = CurlLine(None if options["dry_run"] else stdin_bytes)
+    def read(name: str) -> bytes | None:
+        if name != "-":
+            return body_content(name)
+        return None if options["dry_run"] else stdin_bytes()
+
+    line = CurlLine(read)
     line.read(words if is_curl(words) else ("curl", *words))
     if len(line.urls) == 2 and line.method is None and _METHOD.fullmatch(line.urls[0]):
         line.method = line.urls.pop(0).upper()
@@ -159,7 +164,7 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
     rules = _rules(settings, options)
     request = line.request()
     if options["dry_run"]:
-        _explain(request, rules)
+        show_answer(rules.answer(request))
         return
     hop = first_hop(line, request, settings, content_of(line, stack))
     run = CurlRun(settings, rules)
@@ -210,11 +215,3 @@ def _refusals(text: str) -> tuple[str, frozenset[int]]:
             "`--not-executed` must be an origin and statuses from 400 to 599", "such as https://api.example.com=429,503"
         )
     return origin, frozenset(map(int, listed.split(",")))
-
-
-def _explain(request: Request, rules: "Rules") -> None:
-    enable()  # the answer is about the rules, even if retries are off in this environment
-    answer = rules.answer(request)
-    answer.show()
-    for text in answer.warnings:
-        warn(text)

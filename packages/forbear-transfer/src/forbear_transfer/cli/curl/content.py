@@ -9,12 +9,11 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO
 
-from forbear.answers.curl import CurlLine
-from forbear.answers.draft import MAX_CONTENT
+from forbear.adapters import CurlLine
 from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.values import file_content
+from forbear.cli.kit.values import MAX_BODY, file_content
 
-STDIN_IN_MEMORY = MAX_CONTENT
+STDIN_IN_MEMORY = MAX_BODY
 """The longest stdin for `-d @-`, in bytes."""
 
 STDIN_UPLOAD = 1024 * 1024 * 1024
@@ -139,7 +138,7 @@ def _part(option: str, value: str, stack: ExitStack) -> tuple[str, tuple[Any, ..
     content: Any = stdin_bytes() if path == "-" else _opened(path, stack)
     if text[0] == "<":
         if not isinstance(content, bytes):
-            content = file_content(path, MAX_CONTENT, "send it as a file: -F 'NAME=@FILE'")
+            content = file_content(path, MAX_BODY, "send it as a file: -F 'NAME=@FILE'")
         return name, (filename, content, *kind)
     return name, (filename or Path(path).name, content, *kind)
 

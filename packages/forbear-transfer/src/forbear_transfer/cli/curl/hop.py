@@ -9,8 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import httpx
 
-from forbear.adapters import Request
-from forbear.answers.curl import CurlLine
+from forbear.adapters import CurlLine, Request
 from forbear.cli.kit.output import BadInput
 from forbear_transfer.cli.curl.content import RequestContent
 from forbear_transfer.cli.curl.settings import CurlSettings

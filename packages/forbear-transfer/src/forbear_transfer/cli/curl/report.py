@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import click
 
 from forbear import Attempt, Event, GaveUp, Reason, Recovered, Report, Scheduled
-from forbear.adapters import Judgement, suggested_patterns
-from forbear.answers.http import shown_path
+from forbear.adapters import Judgement, shown_path, suggested_patterns
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.output import advise
 from forbear_transfer.cli.curl.hop import Hop

@@ -11,14 +11,22 @@ from types import FrameType
 import click
 import httpx
 
-from forbear import IdempotencyKey, Policy, services
-from forbear.adapters import Judgement, Request, Vouch, current_runtime, redact, vouched
-from forbear.answers.answer import Answer
-from forbear.answers.http import Overrides, answer, policy_for
+from forbear import Answer, IdempotencyKey, NoAnswer, Policy, services
+from forbear.adapters import (
+    Judgement,
+    Overrides,
+    ProfileChoice,
+    Request,
+    Vouch,
+    current_runtime,
+    explain_request,
+    policy_for_request,
+    redact,
+    vouched,
+)
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.options import PolicyOptions, apply_options
-from forbear.cli.kit.output import Problem, tell
-from forbear.cli.kit.profiles import ProfileChoice
+from forbear.cli.kit.output import BadInput, Problem, tell
 from forbear.clients.httpx import RetryTransport
 from forbear_transfer.cli.curl.connect import CurlTransport
 from forbear_transfer.cli.curl.errors import (
@@ -53,7 +61,7 @@ class Rules:
     def policy_for(self, hop: Hop) -> "tuple[Policy, Judgement]":
         """Return the policy for a request, and the judgement on it, with what the user vouches for."""
         request = hop.request
-        policy, service = policy_for(request, self.service, self.profile)
+        policy, service = policy_for_request(request, self.service, self.profile)
         judgement = vouched(service.classify(request), request, Vouch(self.safe, self.not_executed))
         return self.adjust(policy), judgement
 
@@ -76,7 +84,7 @@ class Rules:
     def answer(self, request: Request) -> Answer:
         """Return what would be retried of a request, with all options that count for it."""
         overrides = Overrides(Vouch(self.safe, self.not_executed), self.key_for(request), self.adjust)
-        return answer(request, self.service, self.profile, overrides)
+        return explain_request(request, self.service, self.profile, overrides)
 
 
 class CurlRun:
@@ -108,8 +116,8 @@ class CurlRun:
                 )
                 self._follow(stack.enter_context(retrying), hop, dump, sink)
             code = 0
-        except Problem as error:
-            code = error.exit_code
+        except (Problem, NoAnswer) as error:
+            code = error.exit_code if isinstance(error, Problem) else BadInput.exit_code
             self._write_out(None, code, 0)
             raise
         except Exception as error:

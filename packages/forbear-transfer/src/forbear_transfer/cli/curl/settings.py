@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from forbear.answers.curl import CurlLine
+from forbear.adapters import CurlLine
 from forbear.cli.kit.output import BadInput
 
 CONNECT_TIMEOUT = 30.0

@@ -8,11 +8,12 @@ import click
 
 from forbear.answers import curl
 from forbear.answers.draft import Draft
+from forbear.answers.profile import ProfileChoice
 from forbear.cli.kit.completion import complete_service, offering
-from forbear.cli.kit.output import EXIT_CODES, BadInput, tell, warn
-from forbear.cli.kit.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
+from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
+from forbear.cli.kit.profiles import RECOMMENDED, profile_option, retry_not_found_option
+from forbear.cli.kit.values import body_content
 from forbear.http.request import Request
-from forbear.run import switch
 
 if TYPE_CHECKING:
     from forbear.answers.answer import Answer
@@ -29,8 +30,8 @@ Examples:
   forbear explain --operations cloud_storage.json"""
 
 
-_SPELLED = {"headers": "-H", "data": "-d", "as_csv": "--csv"}
-_OF_CURL = ("headers", "data", "data_binary")
+_SPELLED = {"headers": "-H", "body": "-d", "fields": "--json-fields", "as_csv": "--csv"}
+_OF_CURL = ("headers", "body", "data_binary")
 
 
 class _ExplainCommand(click.Command):
@@ -64,9 +65,9 @@ class _ExplainOptions(TypedDict):
     """The values of the command's options. None, False and () stand for unused ones; `profile` has a default."""
 
     headers: tuple[str, ...]
-    data: tuple[str, ...]
+    body: tuple[str, ...]
     data_binary: tuple[str, ...]
-    json_fields: str | None
+    fields: str | None
     har: str | None
     operations: str | None
     service: str | None
@@ -87,9 +88,9 @@ def _tables() -> tuple[str, ...]:
     "words", nargs=-1, type=click.UNPROCESSED, metavar="METHOD URL | curl ... | grpc ... | redis ... | FILE.har"
 )
 @click.option("-H", "--header", "headers", multiple=True, metavar="LINE", help="A header: 'Name: value'.")
-@click.option("-d", "--data", "data", multiple=True, metavar="BODY", help="The body, or @FILE.")
+@click.option("-d", "--data", "body", multiple=True, metavar="BODY", help="The body, or @FILE.")
 @click.option("--data-binary", multiple=True, metavar="BODY", help="The body, or @FILE including its line ends.")
-@click.option("--json-fields", metavar="OBJECT", help="Fields of a gRPC request, as JSON.")
+@click.option("--json-fields", "fields", metavar="OBJECT", help="Fields of a gRPC request, as JSON.")
 @click.option("--har", metavar="FILE", help="Judge all requests that a browser or a proxy recorded; - for stdin.")
 @click.option(
     "--operations",
@@ -124,22 +125,21 @@ def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
     elif kind is _InputKind.HAR:
         _judge_recorded(words, options)
     else:
-        switch.enable()  # the answer is about the rules, even if retries are off in this environment
+        from forbear.cli.kit.answers import document_of, show_answer
+
         answer = _ANSWERS[kind](words, options)
         if options["as_json"]:
-            click.echo(json.dumps(answer.document(), indent=2))
+            click.echo(json.dumps(document_of(answer), indent=2))
         else:
-            answer.show()
-            for text in answer.warnings:
-                warn(text)
+            show_answer(answer)
 
 
 class _InputKind(Enum):
     """A kind of input. Its value describes it, and lists the options that it accepts besides `--json`."""
 
-    REQUEST = "a METHOD and a URL", "headers", "data", "data_binary", "service", "profile", "retry_not_found"
+    REQUEST = "a METHOD and a URL", "headers", "body", "data_binary", "service", "profile", "retry_not_found"
     CURL = "a curl line", "service", "profile", "retry_not_found"
-    GRPC = "a gRPC call", "json_fields", "service", "profile", "retry_not_found"
+    GRPC = "a gRPC call", "fields", "service", "profile", "retry_not_found"
     REDIS = "a Redis command", "profile", "retry_not_found"
     HAR = "a HAR file", "har", "service", "profile", "retry_not_found"
     TABLE = "--operations", "operations", "as_csv"
@@ -176,18 +176,25 @@ def _answer_request(words: tuple[str, ...], options: _ExplainOptions) -> "Answer
             f"a request is a METHOD and a URL, got {len(words)} word{'' if len(words) == 1 else 's'}",
             "such as: forbear explain GET 'https://host/path'; put headers in quotes",
         )
-    draft = Draft()
+    draft = Draft(_read)
     for line in options["headers"]:
         draft.header(line)
-    for text in options["data"]:
+    for text in options["body"]:
         draft.data(text)
     for text in options["data_binary"]:
         draft.data(text, keep_line_ends=True)
     return _answer_http(draft.build(words[0].upper(), words[1]), options)
 
 
+def _read(name: str) -> bytes | None:
+    """Return the content of a file that is named in a body, None for stdin."""
+    return None if name == "-" else body_content(name)
+
+
 def _answer_curl(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
-    request, ignored = curl.parse(words)
+    if len(words) > 1 and words[-1] == "--json":
+        raise BadInput("the curl option --json needs a value", "put options of forbear before curl")
+    request, ignored = curl.parse(words, _read)
     if ignored:
         tell(f"ignored: {', '.join(ignored)}")
     return _answer_http(request, options)
@@ -205,7 +212,11 @@ def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
 def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     from forbear.answers import grpc
 
-    call = grpc.parse_call(words[1:], options["json_fields"])
+    if len(words) == 1:
+        example = "forbear explain grpc google.storage.v2.Storage/DeleteObject if_generation_match=0"
+        raise BadInput("a call is a method and fields, got no method", f"such as: {example}")
+    text = options["fields"]
+    call = grpc.parse_call(words[1:], None if text is None else grpc.parse_fields(text))
     answer = grpc.answer(call, options["service"], _chosen(options))
     if not options["as_json"] and answer.judgement.service == grpc.UNKNOWN_SERVICE:
         tell("the package is not known, so no rule allows a repeat; name its --service if there is one")
@@ -228,24 +239,31 @@ _ANSWERS = {
 
 def _judge_recorded(words: tuple[str, ...], options: _ExplainOptions) -> None:
     from forbear.answers import har
+    from forbear.cli.explain import recorded
 
     names = [*words, *([] if options["har"] is None else [options["har"]])]
     if len(names) != 1:
         raise BadInput(f"a HAR file comes alone, got {len(names)} words", "leave the others out")
-    recorded, others = har.read(names[0])
+    requests, others = har.parse(recorded.content(names[0]), names[0])
     if others:
         tell(f"ignored: {others} entries that are not HTTP requests")
-    judged = har.judge(recorded, options["service"], _chosen(options))
+    judged = har.judge(requests, options["service"], _chosen(options))
     if options["as_json"]:
-        har.print_json(judged, options["profile"])
+        recorded.print_json(judged, options["profile"])
     else:
-        har.show(judged)
+        recorded.show(judged)
 
 
 def _list_operations(name: str, words: tuple[str, ...], options: _ExplainOptions) -> None:
     from forbear.answers import tables
+    from forbear.cli.explain import operations
 
     if words:
         raise BadInput("`--operations` lists a whole table", "leave the request out")
-    show = tables.print_json if options["as_json"] else tables.print_csv if options["as_csv"] else tables.show
-    show(name, tables.find(name))
+    entries = tables.find(name)
+    if options["as_json"]:
+        operations.print_json(name, entries)
+    elif options["as_csv"]:
+        operations.print_csv(entries)
+    else:
+        operations.show(entries)

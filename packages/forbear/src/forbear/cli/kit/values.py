@@ -1,4 +1,7 @@
-"""Parse the values of options: durations, counts and exit codes. Other texts raise click.BadParameter."""
+"""Parse the values of options: durations, counts and exit codes. Other texts raise click.BadParameter.
+
+Files that options name are read here, too.
+"""
 
 import re
 import sys
@@ -15,6 +18,9 @@ _RATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", re.ASCII | re.IGNORECASE
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _CODES = re.compile(r"\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*", re.ASCII)
 
+MAX_BODY = 64 * 1024 * 1024
+"""The most bytes of a file, or of stdin, that is kept in memory as a body or a part of one."""
+
 
 def file_content(name: str, most: int, hint: str) -> bytes:
     """Return the content of a file, or of stdin for "-".
@@ -30,6 +36,16 @@ def file_content(name: str, most: int, hint: str) -> bytes:
     if len(content) > most:
         raise BadInput(f"{'stdin' if name == '-' else name} is larger than {most >> 20} MiB", hint)
     return content
+
+
+def body_content(name: str) -> bytes:
+    """Return a body from a file, or from stdin for "-"; BadInput if it cannot be read or is larger than `MAX_BODY`."""
+    try:
+        return file_content(name, MAX_BODY, "send a large file with curl's -X METHOD -T FILE")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        what = f"cannot read the body from {name}: {reason}"
+        raise BadInput(what, "name a file after @, or leave the @ out") from None
 
 
 class NoLimit(Enum):

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
 from forbear.core.report import Details, Report, attach, text_of
-from forbear.core.service import Judgement, why_not
+from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import FORBIDDEN, Start, begun, is_only_of_user, with_proof, within_rules
 from forbear.exchange.http.send import ORIGINAL, Body
@@ -15,7 +15,7 @@ from forbear.http.idempotency import IN_USE, IdempotencyKey
 from forbear.http.request import Request, method_label
 from forbear.http.request_ids import is_resumable, request_ids
 from forbear.http.status import reason, retry_after
-from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
+from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.doubt import leave_in_doubt
@@ -296,9 +296,9 @@ class Exchange:
         if not self._may_repeat:
             return f"{judgement.operation or 'the request'} {FORBIDDEN}"
         why = why_not(judgement, "the request")
-        if judgement.refused is not None or judgement.conditions:
+        if judgement.refused is not None or judgement.conditions or judgement.session:
             return why
-        return f"{why}; {self._cure or cure(self.request)}"
+        return why + cure_for(judgement, option_for(self.request)) if self._cure is None else f"{why}; {self._cure}"
 
     @property
     def stuck(self) -> str | None:

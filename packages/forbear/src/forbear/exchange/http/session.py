@@ -35,14 +35,11 @@ class Chunk:
 
         A request without Content-Range carries all of the object.
         """
-        named = request.headers.get("content-range")
-        if named is None:  # all of the object in one request
-            length = ranges.number(request.headers.get("content-length", ""))
-            return cls(0, length, "*" if length is None else str(length))
-        part = ranges.parse(named)
-        if part is None or part.first is None or part.last is None:
+        part = ranges.sent(request.headers)
+        if part is None:
             return None
-        return cls(part.first, part.last + 1, "*" if part.total is None else str(part.total))
+        end = None if part.last is None else part.last + 1
+        return cls(part.first or 0, end, "*" if part.total is None else str(part.total))
 
     def question(self) -> Send:
         """Return the status query: the request that asks the session how many bytes it has."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from forbear.core.service import why_not
-from forbear.exchange.call import cure_for
+from forbear.core.service import cure_for
 from forbear.run.scope import Scope, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
-from forbear.services.redis.service import examine
+from forbear.services.redis.service import examine, why_not_again
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
 from forbear.services.redis.vouch import UNVOUCHED, Safe, option_for, vouched
 from forbear.services.redis.words import Command
@@ -97,7 +96,7 @@ def single(command: Command, safe: Safe = UNVOUCHED, *, at_once: bool = False, n
     return Work(
         judgement.operation or "unknown command",
         judgement.repeatable,
-        _why_not(judgement),
+        why_not_again(judgement),
         judgement.errors,
         nodes=nodes,
         scripted=judgement.scripted,
@@ -185,12 +184,5 @@ def _first_unsafe(
     """
     for command, judgement in zip(commands, judgements, strict=True):
         if not judgement.repeatable:
-            return f"{together} with {_why_not(judgement)}", cure_for(judgement, option_for(judgement, command))
+            return f"{together} with {why_not_again(judgement)}", cure_for(judgement, option_for(judgement, command))
     return "", ""
-
-
-def _why_not(judgement: CommandJudgement) -> str:
-    name = judgement.operation or "an unknown command"
-    if judgement.refused is not None:
-        return f"{name} may have been executed; {judgement.refused}"
-    return why_not(judgement, name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from forbear.core.record import Record
-from forbear.core.service import TableEntry
+from forbear.core.service import TableEntry, why_not
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import LEAST, RULES, Rule
 from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, CommandRow, Promise, Term, load
@@ -62,6 +62,14 @@ class RedisCommands(Record):
 
 RECOMMENDED = RedisCommands()
 """The service with its recommended rules."""
+
+
+def why_not_again(judgement: CommandJudgement) -> str:
+    """Return the reason why a command may not be executed twice, with the conditions that would allow it, if any."""
+    name = judgement.operation or "an unknown command"
+    if judgement.refused is not None:
+        return f"{name} may have been executed; {judgement.refused}"
+    return why_not(judgement, name)
 
 
 class _Alternative(NamedTuple):

@@ -1,0 +1,85 @@
+"""Read a HAR file, and print its judged requests: as text, worst first, or as JSON."""
+
+import json
+from typing import Any
+
+import click
+
+from forbear.answers.har import GROUPS, JudgedRequest
+from forbear.answers.http import shown_path
+from forbear.cli.kit.output import BadInput, console
+from forbear.cli.kit.values import file_content
+from forbear.core.redact import printable
+
+MAX_SIZE = 256 * 1024 * 1024
+"""The largest accepted file, in bytes."""
+
+_STYLES = {"failed": "yellow", "repeatable": "dim"}
+_WIDE = 70  # longer requests move the next column to the right
+
+
+def content(name: str) -> bytes:
+    """Return the content of a file, or of stdin for "-"; BadInput if it cannot be read or is too large."""
+    try:
+        return file_content(name, MAX_SIZE, "save fewer requests, or leave the responses out")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInput(f"cannot read {name}: {reason}", "name a file that a browser or a proxy saved") from None
+
+
+def show(items: list[JudgedRequest]) -> None:
+    """Print each request on one line to stdout, in the style of its group, and the number of requests in each group."""
+    out = console()
+    requests = [_request(item) for item in items]
+    wide = min(max(map(len, requests), default=0), _WIDE)
+    if items:
+        out.print(f"status  repeatable   {'request':<{wide}}   operation and reason", style="bold", markup=False)
+    for item, request in zip(items, requests, strict=True):
+        status = item.recorded.status or "none"
+        repeatable = "yes" if item.judgement.repeatable else "no"
+        why = f"{item.judgement.operation or 'not known'}: {item.why}"
+        line = f"{status!s:<8}{repeatable:<13}{request:<{wide}}   {why}"
+        out.print(line, style=_STYLES.get(item.group), markup=False)
+    click.echo(f"{chr(10) if items else ''}{len(items)} request{'' if len(items) == 1 else 's'}")
+    for group, text in GROUPS.items():
+        click.echo(f"{_count(items, group):>5} {text}")
+
+
+def print_json(items: list[JudgedRequest], profile: str) -> None:
+    """Print the requests and the number of them in each group to stdout, as JSON."""
+    document = {
+        "profile": profile,
+        "counts": {"requests": len(items), **{group: _count(items, group) for group in GROUPS}},
+        "requests": [_document(item) for item in items],
+    }
+    click.echo(json.dumps(document, indent=2))
+
+
+def _request(item: JudgedRequest) -> str:
+    request = item.recorded.request
+    return printable(f"{request.method} {request.host}{shown_path(request)}")
+
+
+def _count(items: list[JudgedRequest], group: str) -> int:
+    return sum(item.group == group for item in items)
+
+
+def _document(item: JudgedRequest) -> dict[str, Any]:
+    request, judgement = item.recorded.request, item.judgement
+    return {
+        "entry": item.recorded.number,
+        "group": item.group,
+        "request": {"method": request.method, "host": request.host, "path": shown_path(request)},
+        "status": item.recorded.status,
+        "verdict": None if item.verdict is None else item.verdict.kind.value,
+        "service": judgement.service,
+        "operation": judgement.operation,
+        "safety": judgement.safety.value,
+        "conditions": list(judgement.conditions),
+        "met": judgement.met,
+        "repeatable": judgement.repeatable,
+        "mutation": judgement.mutation,
+        "session": judgement.session,
+        "refused": judgement.refused,
+        "why": item.why,
+    }
