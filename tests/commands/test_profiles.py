@@ -204,13 +204,13 @@ def test_a_name_that_several_services_have(command: str, name: str, invoke: Invo
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (("--profile", "iam", "redis", "GET", "k"), "error: `--profile iam` does not go with a Redis command\n"),
+        (("--profile", "iam", "redis", "GET", "k"), "error: `--profile` iam does not go with a Redis command\n"),
         (("--profile", "iam", "grpc", "google.storage.v2.Storage/GetObject"),
-         "error: `--profile iam` does not go with an RPC of cloud_storage\nhint: name a profile of cloud_storage"),
+         "error: `--profile` iam does not go with an RPC of cloud_storage\nhint: name a profile of cloud_storage"),
         (("--profile", "iam.documented", "--service", "memorystore", "GET", "https://x/"),
-         "error: `--profile iam.documented` does not go with `--service memorystore`\n"),
+         "error: `--profile` iam.documented does not go with the service memorystore\n"),
         (("--profile", "redis", "GET", "https://x/"),
-         "error: redis does not judge HTTP requests\nhint: name a --service or a --profile of an HTTP API\n"),
+         "error: redis does not judge HTTP requests\nhint: name a `--service` or a `--profile` of an HTTP API\n"),
         (("--retry-not-found", "GET", REQUESTS["cloud_storage"]),
          "error: `--retry-not-found` does not go with the profile cloud_storage.policy\nhint: it is for iam and"),
         (("--retry-not-found", "redis", "GET", "k"), "error: `--retry-not-found` does not go with the profile redis"),

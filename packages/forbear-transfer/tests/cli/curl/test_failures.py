@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.answers import draft
 from forbear.answers.curl import _IGNORED, _IGNORED_FLAGS, CurlLine
+from forbear.cli.kit import values
 from forbear.cli.kit.output import BadInput
 from forbear_testkit.cli.running import Invoke
 from forbear_testkit.clients.listen import listening
@@ -236,7 +236,7 @@ def test_data_from_a_large_file(
     invoke: Invoke, command: tuple[str, ...], option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is not read whole: the error names the limit and the option for large files."""
-    monkeypatch.setattr(draft, "MAX_CONTENT", 2 << 20)
+    monkeypatch.setattr(values, "MAX_BODY", 2 << 20)
     large = tmp_path / "large"
     large.write_bytes(bytes((2 << 20) + 1))
     done = invoke(*command, option, f"@{large}", "https://h.test/")

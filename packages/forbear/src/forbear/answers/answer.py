@@ -123,6 +123,14 @@ def reason(judgement: Judgement) -> str:
     return "a repeat could do harm"
 
 
+def unsafe_text(judgement: Judgement, why_not: str) -> str:
+    """Return `why_not`, but without the conditions where there are some: an answer lists them already."""
+    if judgement.refused is not None or not judgement.conditions:
+        return why_not
+    name = judgement.operation or "it"
+    return f"{name} may have been executed, and no condition is met that would make it safe to repeat"
+
+
 def outcome_of(
     failure: str,
     verdict: Verdict | None,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 from forbear.answers import unreadable
-from forbear.answers.answer import Answer, FailureOutcome, outcome_of, reason
+from forbear.answers.answer import Answer, FailureOutcome, outcome_of, reason, unsafe_text
 from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.service import Judgement, cure_for, why_not
@@ -93,7 +93,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
         policy,
         judgement,
         reason(judgement),
-        tuple(_outcomes(judgement, policy, verdict, why_not(judgement, "the call") + cure)),
+        tuple(_outcomes(judgement, policy, verdict, unsafe_text(judgement, why_not(judgement, "the call")) + cure)),
         option if cure else None,
         tuple(codes.NAMES[number] for number in judgement.maybe_done),
         warnings=unreadable.of_call(call, judgement),

@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from forbear.answers import tables
-from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason
+from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, unsafe_text
 from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.service import cure_for
@@ -66,7 +66,7 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
         policy,
         judgement,
         reason(judgement),
-        tuple(_outcomes(judgement, policy, why_not_again(judgement) + cure)),
+        tuple(_outcomes(judgement, policy, unsafe_text(judgement, why_not_again(judgement)) + cure)),
         option if cure else None,
         judgement.errors,
         tuple(_remarks(judgement)),
