@@ -126,7 +126,7 @@ def _of_text(text: str) -> _Subject:
     if first == "redis":
         return redis.parse_command(rest)
     words = redis.parse_command([text.strip()]) if first else ()
-    if not words or classify(words).operation is None:
+    if not words or (classify(words).operation is None and classify(words[:1]).operation is None):
         raise NoAnswer("`request` cannot be told by its text: it is no request, RPC or known command", _EXAMPLES)
     return words
 
