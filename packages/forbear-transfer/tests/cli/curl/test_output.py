@@ -97,6 +97,14 @@ def test_the_report_has_the_code_of_a_signal(invoke: Invoke, monkeypatch: pytest
     assert done.exit_code == json.loads(done.stderr)["exit_code"] == 128 + signal.SIGTERM
 
 
+def test_the_report_has_the_code_of_a_request_that_cannot_be_judged(invoke: Invoke) -> None:
+    """A profile that the service of the host has not is an error of the command line, before anything is sent."""
+    done = invoke("curl", "http://127.0.0.1:1", "--report", "json", "--profile", "gsutil")
+    report, error = done.stderr.split("error: ")
+    assert done.exit_code == json.loads(report)["exit_code"] == 2
+    assert error.startswith("no such profile: rfc9110.gsutil\nhint: the profiles are default, ")
+
+
 WEBHOOKS = (
     "hooks.slack.com/services/T0123/B0123/SECRETabcd1234",
     "discord.com/api/webhooks/123456/SECRETabcd1234",
