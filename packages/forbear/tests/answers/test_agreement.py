@@ -94,7 +94,8 @@ RPCS = [(table.partition(".")[0], entry) for table in tables.names() for entry i
 def test_calls(name: str, entry: TableEntry) -> None:
     """The same for each RPC, without fields and with the conditions on fields that can be written as words."""
     service: Any = registry.service(name)
-    messages: list[dict[str, object]] = [{}, *({name: 7} for name in entry.fields if name.isidentifier())]
+    names = [name for name in entry.fields if name.isidentifier()]
+    messages: list[dict[str, object]] = [{}, *(dict[str, object]({name: 7}) for name in names)]
     for message in messages:
         answer = forbear.explain(f"/{entry.rpc}", fields=message, service=name)
         assert answer.judgement == service.classify_call(GrpcCall(entry.rpc, message))

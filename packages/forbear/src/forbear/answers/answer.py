@@ -90,7 +90,7 @@ class Answer:
 
     @property
     def duplicate(self) -> str | None:
-        """What a second execution does, None if it does nothing or if no table has the operation."""
+        """The effect of a second execution, None if it has none or if no table has the operation."""
         entry = self.entry
         return None if entry is None or entry.effect == "none" else entry.effect
 
