@@ -6,14 +6,15 @@ The caller says which errors are conflicts, and how to recognize an own write.
 from collections.abc import Awaitable, Callable, Coroutine
 
 from forbear.core.decide import Limits, Reason, Stop
-from forbear.core.report import Report, text_of
+from forbear.core.report import Report, reports_made, text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
 from forbear.run.budget import granted
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import RAISE
 from forbear.run.functions import name_of, refuse_async
-from forbear.run.nesting import inherit, inner_report, newest_harm, settled
+from forbear.run.harm import HarmLog, settle, watch
+from forbear.run.nesting import inherit, inner_report
 from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.spending import begin
 from forbear.run.state import Run
@@ -106,23 +107,25 @@ async def aupdate(
     `write`.
     """
     cycle = _UpdateCycle(read, modify, write, conflict, mine, policy, awaits=True)
-    while True:
-        try:
-            value = await cycle.bounded("read", read)
-            if cycle.is_done(value):
-                return value
-            changed = cycle.changed(value)
-            stored = await cycle.bounded("write", write, changed)
-        except Exception as error:
-            delay = await granted(cycle.failed(error))
-            if delay is None:
-                raise
-        except BaseException:  # a cancellation, too
-            cycle.run.end()
-            raise
-        else:
-            return cycle.done(changed, stored)
-        await cycle.run.runtime.asleep(delay)
+    log = HarmLog()
+    try:
+        while True:
+            try:
+                value = await cycle.bounded("read", read)
+                if cycle.is_done(value):
+                    return value
+                changed = cycle.changed(value)
+                stored = await cycle.bounded("write", write, changed)
+            except Exception as error:
+                delay = await granted(cycle.failed(error))
+                if delay is None:
+                    raise
+            else:
+                return cycle.done(changed, stored)
+            await cycle.run.runtime.asleep(delay)
+    finally:  # after a cancellation, too
+        cycle.run.end()
+        log.close()
 
 
 class _UpdateCycle:
@@ -156,13 +159,14 @@ class _UpdateCycle:
             )
         if policy.on_give_up is not RAISE:
             raise TypeError("`policy` must have no on_give_up, because it would hide whether the change was made")
+        watch()
         runtime = current.get()
         self._modify = modify
         self._conflict = conflict
         self._mine = mine
         self._policy = policy
         self._step = "read"
-        self._harm = newest_harm()
+        self._reports = reports_made[0]
         # `failed` reads the reports of inner runs, so the run itself must not stop at them.
         plan = policy.replace(retry_exhausted=True)
         self.run = Run(plan, policy.name or name_of(write), runtime, runtime.monotonic(), awaits=awaits)
@@ -202,7 +206,7 @@ class _UpdateCycle:
         return changed if stored is None else stored
 
     def _succeeded(self) -> None:
-        settled(self._harm)  # what became of earlier writes is known
+        settle(self._reports, shared=self.run.awaits)  # what became of earlier writes is known
         self.run.succeeded()
 
     async def bounded(self, name: str, function: "Callable[..., Awaitable[V]]", *value: "Any") -> "V":

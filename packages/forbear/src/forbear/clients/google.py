@@ -130,6 +130,9 @@ class Retry(_ForRpc, api_retry.Retry):
                         delay = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
                         if delay is None:
                             raise
+                    except BaseException as interrupt:
+                        rpc.cut_off(call, interrupt, args[0] if args else None)
+                        raise
                     else:
                         if hasattr(type(value), "__await__"):
                             refuse_awaitable(value, rpc.method)
@@ -166,6 +169,9 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
                         delay = await granted(rpc.failed(call, error, args[0] if args else None, on_error=on_error))
                         if delay is None:
                             raise
+                    except BaseException as interrupt:  # a cancellation, too
+                        rpc.cut_off(call, interrupt, args[0] if args else None)
+                        raise
                     else:
                         call.succeeded()
                         return value

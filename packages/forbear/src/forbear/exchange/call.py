@@ -16,6 +16,7 @@ from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import RAISE
 from forbear.run.functions import refuse_async
+from forbear.run.harm import watch
 from forbear.run.runtime import current_runtime
 from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
@@ -24,6 +25,8 @@ from forbear.services import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.protocols import Subject
+
+watch()  # what an adapter gives up may do harm
 
 FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repeatable=False)"
 
@@ -118,8 +121,8 @@ class RetriedCall:
             vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
         )
 
-    def leave_in_doubt(self, error: Exception, judgement: Judgement, subject: "Subject | None" = None) -> None:
-        """Attach a report to `error`, which a function of the user raised while it judged a failed attempt.
+    def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
+        """Attach a report to `error`, which a function of the user raised while it judged, or which cut the call off.
 
         It gets none if the `judgement`, that of the table alone, and the policy allow that the call is repeated.
         """
@@ -186,6 +189,13 @@ def _details(error: Exception, now: float, subject: object) -> Details:
         code = errors.code_of(error)
         status = codes.NAMES[code] if code is not None and 0 <= code < len(codes.NAMES) else None
     return now, status, errors.request_ids_of(error, resumable=resumable)
+
+
+def first_limit(policy: Policy | None) -> float | None:
+    """Return the seconds that a first attempt under `policy` may take, None without an attempt timeout."""
+    if policy is None or policy.attempt_timeout is None or policy.limits.timeout is None:
+        return None if policy is None else policy.attempt_timeout
+    return min(policy.attempt_timeout, policy.limits.timeout)
 
 
 def check_word(parameter: str, word: object) -> None:

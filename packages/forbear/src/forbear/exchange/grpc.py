@@ -147,6 +147,18 @@ class Rpc:
                 call.leave_in_doubt(broken, judgement, self._subject(message))
             raise
 
+    def cut_off(self, call: RetriedCall, error: BaseException, message: object) -> None:
+        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the call is harmless.
+
+        The call may have been executed. `message` is as for `failed`.
+        """
+        message = None if is_once(message) else message
+        try:
+            judgement = self.judge(message)
+        except Exception:  # raised by a function of the user
+            judgement = self.judge(message, by_table=True)
+        call.leave_in_doubt(error, judgement, self._subject(message))
+
     def _subject(self, message: object) -> RpcSubject:
         return RpcSubject(self.method.removeprefix("/"), self._resource(message))
 

@@ -103,6 +103,12 @@ class Request(Record):
         return scheme, host.strip("[]"), port
 
     @property
+    def authority(self) -> str:
+        """The host of the origin, with its port unless that is 80 or 443: "example.com", "localhost:4443"."""
+        _, host, port = self.origin
+        return host if port in _USUAL_PORTS else f"{host}:{port}"
+
+    @property
     def resource(self) -> str:
         """The URL of the request without its query: "https://example.com/a"; without the default port, user or secrets.
 
@@ -115,6 +121,7 @@ class Request(Record):
         return f"{scheme}://{authority}{self.target.partition('?')[0]}"
 
 
+_USUAL_PORTS = (80, 443)
 _LONGEST_PORT = 5
 
 READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})

@@ -1,7 +1,7 @@
-"""Errors of the user's own functions, raised while they judge an attempt that must not be repeated.
+"""Errors that end an attempt that must not be repeated, before a run could give it up.
 
-Such an error takes the place of the response or of the client's error, and no run has given up yet. Without a report,
-an outer run could execute the request again.
+A function of the user raised the error while it judged the attempt, or a cancellation cut the attempt off. Without a
+report, an outer run could execute the request again.
 """
 
 from forbear.core.decide import Reason
@@ -19,7 +19,7 @@ UNSAFE_CALL = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_
 
 
 def leave_in_doubt(
-    error: Exception,
+    error: BaseException,
     operation: str,
     unsafe: str,
     runtime: "Runtime",
@@ -27,7 +27,7 @@ def leave_in_doubt(
     subject: "Subject | None" = None,
     number: int = 1,
 ) -> None:
-    """Attach a report to `error`, which stops every outer run; the attempt that was judged must not be repeated.
+    """Attach a report to `error`, which stops every outer run; the attempt that it ended must not be repeated.
 
     `unsafe` says why not. `started` is the time before the first attempt. `subject` is the request, None if it is not
     known. `number` is that of the attempt.

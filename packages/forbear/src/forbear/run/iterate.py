@@ -2,6 +2,7 @@
 
 from forbear.run.budget import PendingDelay, granted
 from forbear.run.endings import RAISE
+from forbear.run.harm import HarmLog
 from forbear.run.runtime import AttemptTimeout, current_runtime
 from forbear.run.spending import begin
 from forbear.run.state import Run
@@ -106,9 +107,10 @@ class AsyncAttempts(_Block):
     loop: there the error of the block is raised again.
     """
 
-    __slots__ = ("_error", "_within")
+    __slots__ = ("_error", "_log", "_within")
 
     _error: Exception
+    _log: HarmLog
     _within: "AbstractAsyncContextManager[None] | None"
 
     def __init__(self, plan: "RetryPlan", operation: str) -> None:
@@ -157,6 +159,7 @@ class AsyncAttempts(_Block):
 
     async def __aenter__(self) -> "Self":
         super().__enter__()
+        self._log = HarmLog()
         limit = self._run.attempt_limit()
         self._within = None if limit is None else self._run.runtime.within(limit)
         if self._within is not None:
@@ -166,12 +169,15 @@ class AsyncAttempts(_Block):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
     ) -> bool:
-        if self._within is None:
-            return self.__exit__(kind, error, traceback)
         try:
-            await self._within.__aexit__(kind, error, traceback)
-        except AttemptTimeout as expired:
-            if self.__exit__(AttemptTimeout, expired, expired.__traceback__):
-                return True
-            raise
-        return self.__exit__(kind, error, traceback)
+            if self._within is None:
+                return self.__exit__(kind, error, traceback)
+            try:
+                await self._within.__aexit__(kind, error, traceback)
+            except AttemptTimeout as expired:
+                if self.__exit__(AttemptTimeout, expired, expired.__traceback__):
+                    return True
+                raise
+            return self.__exit__(kind, error, traceback)
+        finally:
+            self._log.close()

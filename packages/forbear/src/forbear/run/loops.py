@@ -8,6 +8,7 @@ from forbear.core.report import reports_made
 from forbear.run.budget import granted, refuse_per_host
 from forbear.run.endings import RAISE, replacement, replaces, unsatisfied
 from forbear.run.functions import copy_metadata, no_awaitable, refuse_coroutine
+from forbear.run.harm import HarmLog, is_watched, watch
 from forbear.run.runtime import current, current_runtime
 from forbear.run.spending import gate
 from forbear.run.state import Run
@@ -52,6 +53,7 @@ async def acall(
     """
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
+    log = HarmLog() if is_watched[0] else None
     try:
         if run.spending is not None:
             function = gate(run, function)
@@ -79,6 +81,8 @@ async def acall(
             await runtime.asleep(delay)
     finally:  # after a cancellation, too
         run.end()
+        if log is not None:
+            log.close()
     raise no_awaitable(operation)
 
 
@@ -87,6 +91,8 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
 
     It has the metadata of `function`. `operation` is the name for reports.
     """
+    if plan.repeatable is False:
+        watch()
     if plan.budget is not None or plan.checks_values or plan.on_success is not None:
         refuse_per_host(plan.budget)
 
@@ -127,6 +133,8 @@ def awrap(
 
     It has the metadata of `function`. `operation` is the name for reports.
     """
+    if plan.repeatable is False:
+        watch()
     if plan.budget is not None or plan.checks_values or plan.attempt_timeout is not None or plan.on_success is not None:
         refuse_per_host(plan.budget)
 
@@ -138,22 +146,27 @@ def awrap(
     async def retried(*args: "Any", **kwargs: "Any") -> "Any":
         started, reports = current.clock(), reports_made[0]
         run = None  # nearly every call ends without one
-        while True:
-            try:
-                value = await function(*args, **kwargs)
-            except Exception as error:
-                if run is None:
-                    run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
-                delay = run.failed(error, (args, kwargs))
-                if delay is None:
-                    if not replaces(run, error):
-                        raise
-                    return await _areplaced(run, error)
-            else:
-                if run is not None:
-                    run.succeeded()
-                return value
-            await run.runtime.asleep(delay)
+        log = HarmLog() if is_watched[0] else None
+        try:
+            while True:
+                try:
+                    value = await function(*args, **kwargs)
+                except Exception as error:
+                    if run is None:
+                        run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
+                    delay = run.failed(error, (args, kwargs))
+                    if delay is None:
+                        if not replaces(run, error):
+                            raise
+                        return await _areplaced(run, error)
+                else:
+                    if run is not None:
+                        run.succeeded()
+                    return value
+                await run.runtime.asleep(delay)
+        finally:  # after a cancellation, too
+            if log is not None:
+                log.close()
 
     return copy_metadata(retried, function)
 

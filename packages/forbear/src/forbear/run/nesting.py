@@ -22,6 +22,7 @@ from forbear.core.report import (
     reports_made,
     traceback_of,
 )
+from forbear.run.harm import harms, remember
 from forbear.run.listeners import is_notified
 from forbear.run.remote import remote_report
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         runtime: Runtime
         started: float
         reports: int
+        awaits: bool
 
         @property
         def began(self) -> float: ...
@@ -56,9 +58,6 @@ _HARMFUL = (Reason.UNSAFE, Reason.BODY)
 
 _newest: "ContextVar[tuple[Report | None, int]]" = ContextVar("forbear_newest_report", default=(None, 0))
 """The newest report of this thread or task, and the id of its outcome."""
-
-_newest_harmful: "ContextVar[Report | None]" = ContextVar("forbear_newest_harmful_report", default=None)
-"""The newest report of this thread or task on what must not be repeated; those that listeners cause do not count."""
 
 
 class RunOrigin:
@@ -85,20 +84,22 @@ def is_final(report: "Report") -> bool:
 def gave_up(report: "Report", outcome: object) -> None:
     """Record `report` as the newest of this thread or task, with the id of the `outcome` that it is about.
 
-    The id is needed for a returned value that was refused, which cannot carry its report itself.
+    The id is needed for a returned value that was refused, which cannot carry its report itself. A report on what must
+    not be repeated is recorded for all calls around, too, unless a listener caused it.
     """
     _newest.set((report, id(outcome)))
     if report.reason in _HARMFUL and not is_notified():
-        _newest_harmful.set(report)
+        remember(report)
 
 
 def inherit(error: BaseException, run: "OuterRun") -> None:
     """Let `error`, which a function raised, carry the report of what must not be repeated in its attempt, if any.
 
-    An inner run made that report during the current attempt of `run`. It was made in this thread or task, whatever
-    became of its error. Or it was made in another one, or in another process, and its error is in a group or in the
-    chain of `error`: causes and contexts, even suppressed ones. Older reports do not count, because the run may have
-    begun in an `except` block. The report comes with its note, unless `report(error)` finds it anyway.
+    An inner run made that report during the current attempt of `run`. It was made in a thread or task of this attempt
+    (`run/harm.py`), whatever became of its error. Or it was made in another one, or in another process, and its error
+    is in a group or in the chain of `error`: causes and contexts, even suppressed ones. Older reports do not count,
+    because the run may have begun in an `except` block. The report comes with its note, unless `report(error)` finds it
+    anyway.
     """
     is_chained = cause_of(error) is not None or context_of(error) is not None
     if reports_made[0] == run.reports and not is_chained:
@@ -113,19 +114,9 @@ def inherit(error: BaseException, run: "OuterRun") -> None:
 
 
 def harm_within(run: "OuterRun") -> "Report | None":
-    """Return the newest report that this thread or task made in the current attempt on what must not be repeated."""
-    newest = _newest_harmful.get()
-    return newest if newest is not None and _is_within(None, newest, run) else None
-
-
-def newest_harm() -> "Report | None":
-    """Return the newest report of this thread or task on what must not be repeated, None without one."""
-    return _newest_harmful.get()
-
-
-def settled(before: "Report | None") -> None:
-    """Forget the reports on what must not be repeated that are newer than `before`: their outcome is now known."""
-    _newest_harmful.set(before)
+    """Return the newest report on what must not be repeated that was made within the current attempt of `run`."""
+    within = (harm.report for harm in reversed(harms(shared=run.awaits)) if not harm.is_settled)
+    return next((report for report in within if _is_within(None, report, run)), None)
 
 
 def _harm_in(error: BaseException, run: "OuterRun", *, behind: bool = False) -> "Report | None":

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from forbear.exchange.redis.phase import Phase, behind, decisive, is_interrupt, is_unreadable, phase_of
+from forbear.exchange.interrupt import is_interrupt
+from forbear.exchange.redis.phase import Phase, behind, decisive, is_unreadable, phase_of
 
 
 class Broken(Exception):

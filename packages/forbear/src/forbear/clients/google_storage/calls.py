@@ -63,7 +63,7 @@ def request_of_call(arguments: Mapping[str, Any]) -> Request:
     return Request(arguments["method"], "storage.googleapis.com", target, joined(headers), body)
 
 
-def request_of_error(error: Exception) -> Request | None:
+def request_of_error(error: BaseException) -> Request | None:
     """Return the request that a failed attempt sent, read from `error` or its causes; None if they do not have it."""
     for cause in errors.causes(error):
         for place in (cause, getattr(cause, "response", None)):

@@ -184,6 +184,11 @@ class Retry(api_retry.Retry):
                     if delay is None:
                         _annotate(error, call.report)
                         raise
+                except BaseException as interrupt:
+                    sending = chunk or sending_of(func)
+                    request = known if known is not None or sending is None else sending.request
+                    call.leave_in_doubt(interrupt, self._judgement(interrupt, request, func), request)
+                    raise
                 else:
                     if hasattr(type(value), "__await__"):
                         refuse_awaitable(value, "the call")
@@ -201,7 +206,7 @@ class Retry(api_retry.Retry):
             return PERMANENT
         return verdict if verdict.kind in _WORTH_IT else TRANSIENT
 
-    def _judgement(self, error: Exception, known: Request | None, func: Callable[..., Any]) -> Judgement:
+    def _judgement(self, error: BaseException, known: Request | None, func: Callable[..., Any]) -> Judgement:
         """Return the judgement on a failed call, by the request `known`, else by that of `error`.
 
         Without a request, a call is safe only if `func` is one of the client's downloads. After `with_repeatable(True)`

@@ -69,6 +69,9 @@ class _Interceptor:
                     delay = await granted(rpc.failed(retried, error, message))
                     if delay is None:
                         raise
+                except BaseException as interrupt:  # a cancellation, too
+                    rpc.cut_off(retried, interrupt, message)
+                    raise
                 else:
                     retried.succeeded()
                     return call
@@ -208,6 +211,10 @@ class _AsyncResponses:
                     )
                     if delay is None:
                         raise
+                except BaseException as interrupt:  # a cancellation, too
+                    if not isinstance(interrupt, GeneratorExit):  # the reader wants no more
+                        self._rpc.cut_off(self._retried, interrupt, self._message)
+                    raise
                 else:
                     if not begun:
                         self._retried.succeeded()

@@ -135,9 +135,13 @@ class RetryInterceptor(
                 call = continuation(timed(details, retried), requests())
                 try:
                     error = call.exception()
-                except grpc.FutureCancelledError:
+                except grpc.FutureCancelledError as cancellation:
+                    rpc.cut_off(retried, cancellation, message)
                     retried.end()
                     return call
+                except BaseException as interrupt:
+                    rpc.cut_off(retried, interrupt, message)
+                    raise
                 if error is None:
                     retried.succeeded()
                     return call

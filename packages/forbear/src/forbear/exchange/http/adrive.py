@@ -42,6 +42,9 @@ async def drive(port: AsyncSender[R]) -> R:
                 delay = await granted(port.exchange.failed(error, port.verdict(error), done, headers))
                 if delay is None:
                     raise
+            except BaseException as interrupt:  # a cancellation, too
+                port.exchange.cut_off(interrupt)
+                raise
             else:
                 if plain and status < 400:
                     return response
@@ -108,6 +111,9 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
                 chunk = await self._resume(error)
                 if chunk is None:
                     raise
+            except BaseException as interrupt:  # a cancellation, too
+                self._port.exchange.cut_off(interrupt)
+                raise
             else:
                 if chunk is None:
                     self._handed_out.forget()

@@ -36,6 +36,9 @@ def drive(port: Sender[R]) -> R:
                 delay = port.exchange.failed(error, port.verdict(error), done, headers)
                 if delay is None:
                     raise
+            except BaseException as interrupt:  # a cancellation, too
+                port.exchange.cut_off(interrupt)
+                raise
             else:
                 if plain and status < 400:
                     return response
@@ -102,6 +105,9 @@ class Reader(Iterator[bytes], Generic[R]):
                 chunk = self._resume(error)
                 if chunk is None:
                     raise
+            except BaseException as interrupt:  # a cancellation, too
+                self._port.exchange.cut_off(interrupt)
+                raise
             else:
                 if chunk is None:
                     self._handed_out.forget()

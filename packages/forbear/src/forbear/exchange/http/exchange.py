@@ -1,6 +1,7 @@
 """The state of one HTTP request: after each failed attempt it decides whether, when and what to send next."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 
 from forbear.core.decide import Reason, Stop
@@ -8,9 +9,10 @@ from forbear.core.events import Operation
 from forbear.core.report import Details, Report, attach, text_of
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import FORBIDDEN, Start, begun, is_only_of_user, with_proof, within_rules
+from forbear.exchange.call import FORBIDDEN, Start, begun, first_limit, is_only_of_user, with_proof, within_rules
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
+from forbear.exchange.interrupt import is_interrupt
 from forbear.http.idempotency import IN_USE, IdempotencyKey
 from forbear.http.request import Request, method_label
 from forbear.http.request_ids import is_resumable, request_ids
@@ -27,8 +29,6 @@ from forbear.services.rfc9110 import RFC9110
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
-
-_USUAL_PORTS = (80, 443)
 
 
 class Exchange:
@@ -105,9 +105,7 @@ class Exchange:
         """Return the part of a new run in the policy's budget, None without a budget."""
         budget = self.policy.budget
         if isinstance(budget, HostBudgets):
-            _, host, port = self.request.origin
-            service = "" if self.service == RFC9110 else self.service.name
-            budget = budget.of(host if port in _USUAL_PORTS else f"{host}:{port}", service)
+            budget = budget.of(self.request.authority, "" if self.service == RFC9110 else self.service.name)
         return None if budget is None else Spending(budget)
 
     def failed(
@@ -133,6 +131,8 @@ class Exchange:
             by_word = is_only_of_user(verdict, proven)
             details = self.details(done, headers)
             name, text = type(error).__qualname__, text_of(error)
+            if verdict.kind is Kind.PERMANENT and not self.repeatable and is_interrupt(error):
+                self._leave_in_doubt(error)
             return self._after(verdict, error, name, text, details, done=done, by_word=by_word)
         except Exception as broken:
             if proven.kind is not Kind.NOT_EXECUTED:
@@ -218,8 +218,17 @@ class Exchange:
             details=self.details(status, headers),
         )
 
-    def _leave_in_doubt(self, error: Exception) -> None:
-        """Attach a report to `error`, which a function of the user raised, unless repeating the request is harmless."""
+    def cut_off(self, error: BaseException) -> None:
+        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the request is harmless.
+
+        The request may have been executed.
+        """
+        with suppress(Exception):  # of the user's own `safe`
+            _ = self.judgement
+        self._leave_in_doubt(error)
+
+    def _leave_in_doubt(self, error: BaseException) -> None:
+        """Attach a report to `error`, which ended an attempt, unless repeating the request is harmless."""
         if self._judgement is None:
             self._judgement = self.service.classify(self.request)  # `safe` raised it, and vouches for nothing
         if not self.repeatable:
@@ -240,13 +249,7 @@ class Exchange:
         They are no more than what is left of the policy's timeout for all attempts, except for a last one at the
         deadline.
         """
-        limit = self.policy.attempt_timeout
-        if limit is None:
-            return None
-        if self._run is not None:
-            return self._run.attempt_limit()
-        timeout = self.policy.limits.timeout
-        return limit if timeout is None else min(limit, timeout)
+        return first_limit(self.policy) if self._run is None else self._run.attempt_limit()
 
     @property
     def request(self) -> Request:

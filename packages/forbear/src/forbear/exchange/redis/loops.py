@@ -8,7 +8,8 @@ from forbear.core.decide import Reason
 from forbear.core.report import reports_made, text_of
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import FORBIDDEN, is_only_of_user, with_proof
-from forbear.exchange.redis.phase import Phase, is_interrupt, phase_of
+from forbear.exchange.interrupt import is_interrupt
+from forbear.exchange.redis.phase import Phase, phase_of
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
@@ -70,6 +71,10 @@ def send(
                 delay = run.failed(error)
                 if delay is None:
                     raise
+            except BaseException as interrupt:
+                run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending)
+                run.cut_off(interrupt)
+                raise
             else:
                 if finish is not None:
                     value = finish()
@@ -131,6 +136,10 @@ async def asend(
                 delay = await granted(run.failed(error))
                 if delay is None:
                     raise
+            except BaseException as interrupt:  # a cancellation, too
+                run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending, awaits=True)
+                run.cut_off(interrupt)
+                raise
             else:
                 if finish is not None:
                     value = await finish()
@@ -275,8 +284,7 @@ class CommandRun(Run):
         if work.scripted and verdict.kind is Kind.TRANSIENT:
             self.in_doubt = True  # whatever a script answers, it may have written before
         if verdict.kind is Kind.PERMANENT and is_interrupt(error):
-            sent = NOT_EXECUTED if phase_of(error) is Phase.BEFORE else TRANSIENT
-            self._leave_in_doubt(error, sent, work)
+            self.cut_off(error, work)
         try:
             return self.after(
                 verdict,
@@ -291,6 +299,14 @@ class CommandRun(Run):
         except Exception as broken:
             self._leave_in_doubt(broken, verdict_of(error, work), work)
             raise
+
+    def cut_off(self, error: BaseException, work: Work | None = None) -> None:
+        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the work is harmless.
+
+        `work` is as for `failed_as`. The work may have been executed, unless the error arose before it was sent.
+        """
+        sent = NOT_EXECUTED if phase_of(error) is Phase.BEFORE else TRANSIENT
+        self._leave_in_doubt(error, sent, work or self._work)
 
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value.
@@ -319,7 +335,7 @@ class CommandRun(Run):
             vouched=self._work.vouched or verdict.kind is Kind.NOT_EXECUTED,
         )
 
-    def _leave_in_doubt(self, error: Exception, verdict: Verdict, work: Work) -> None:
+    def _leave_in_doubt(self, error: BaseException, verdict: Verdict, work: Work) -> None:
         """Attach a report to `error`, which the user's own code raised, unless repeating the work is harmless.
 
         `verdict` is the one by what was sent.

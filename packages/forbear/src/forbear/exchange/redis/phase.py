@@ -7,12 +7,11 @@ The libraries also clean up after a failure, and that may fail, too: a second er
 returns the error that belongs to the command.
 """
 
-import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from enum import Enum
-from functools import partial
-from types import CodeType, FrameType
+from types import FrameType
 
+from forbear.exchange.interrupt import frames_of, hidden_by
 from forbear.run.runtime import AttemptTimeout
 
 _CONNECTING = ("connect", "connect_check_health", "check_health")
@@ -41,7 +40,7 @@ def phase_of(error: BaseException) -> Phase:
     connection's health then. It asks a cluster for its nodes before it sends a command, and again after a failure. It
     renews some connections after the response has arrived, or to lift a WATCH.
     """
-    return _phase(_frames(_innermost(error)))
+    return _phase(frames_of(_innermost(error)))
 
 
 def decisive(error: BaseException) -> BaseException:
@@ -50,13 +49,13 @@ def decisive(error: BaseException) -> BaseException:
     An error of connecting or cleaning up hides the failure of a command that was sent before.
     """
     first = latest = _innermost(error)
-    path = list(_frames(first))
+    path = list(frames_of(first))
     while (phase := _phase(path)) in (Phase.BEFORE, Phase.CLEANUP):
-        hidden = _behind(first, path)
+        hidden = hidden_by(first, path)
         if hidden is None or hidden.__traceback__ is None:
             break
         # A traceback begins where its error was caught; the frames above are those of the later error.
-        path = [*path[: path.index(hidden.__traceback__.tb_frame)], *_frames(hidden)]
+        path = [*path[: path.index(hidden.__traceback__.tb_frame)], *frames_of(hidden)]
         if phase is Phase.BEFORE and _phase(path) is Phase.BEFORE:
             break
         first = hidden
@@ -68,7 +67,7 @@ def behind(error: BaseException) -> BaseException | None:
 
     Python also notes an error that the caller was handling at the time; that one has nothing to do with this one.
     """
-    return _behind(error, list(_frames(error)))
+    return hidden_by(error, list(frames_of(error)))
 
 
 def is_unreadable(error: BaseException) -> bool:
@@ -80,33 +79,9 @@ def is_unreadable(error: BaseException) -> bool:
     """
     if isinstance(error, UnicodeError | OSError) or type(error).__module__ != "builtins":
         return False
-    frames = list(_frames(error))
+    frames = list(frames_of(error))
     readers = {_package(frame) for frame in frames if frame.f_code.co_name == "read_response"}
     return bool(readers) and _package(frames[-1]) in (*readers, "asyncio")
-
-
-def is_interrupt(error: BaseException) -> bool:
-    """Return whether a signal handler raised this error, or the one that the library turned into it.
-
-    Such an error is meant for the caller and says nothing about the server. The handler must still be installed.
-    """
-    codes = {code for code in map(_code, map(signal.getsignal, signal.valid_signals())) if code is not None}
-    each: BaseException | None = error
-    while each is not None and codes:
-        if any(frame.f_code in codes for frame in _frames(each)):
-            return True
-        each = behind(each)
-    return False
-
-
-def _code(handler: object) -> CodeType | None:
-    """Return the code of a signal handler that is written in Python: a function, a method, a partial or an object."""
-    while isinstance(handler, partial):
-        handler = handler.func
-    code: object = None
-    if callable(handler):  # SIG_DFL and SIG_IGN are not
-        code = getattr(handler, "__code__", None) or getattr(type(handler).__call__, "__code__", None)
-    return code if isinstance(code, CodeType) else None
 
 
 def _package(frame: FrameType) -> str:
@@ -118,7 +93,7 @@ def is_read_before_exec(error: BaseException) -> bool:
 
     An error response among those of EXEC, which a script may have caused, is read with the response to EXEC.
     """
-    return any(frame.f_code.co_name == READS_QUEUED for frame in _frames(error))
+    return any(frame.f_code.co_name == READS_QUEUED for frame in frames_of(error))
 
 
 def _phase(path: Iterable[FrameType]) -> Phase:
@@ -135,23 +110,9 @@ def _phase(path: Iterable[FrameType]) -> Phase:
     return Phase.UNKNOWN
 
 
-def _behind(error: BaseException, path: Sequence[FrameType]) -> BaseException | None:
-    context = error.__context__
-    if context is None or context.__traceback__ is None:
-        return None
-    return context if context.__traceback__.tb_frame in path else None
-
-
 def _innermost(error: BaseException) -> BaseException:
     """Return the cancellation behind an attempt timeout, which passed through the library; any other error as it is."""
     if isinstance(error, AttemptTimeout):
         while error.__cause__ is not None:
             error = error.__cause__
     return error
-
-
-def _frames(error: BaseException) -> Iterator[FrameType]:
-    traceback = error.__traceback__
-    while traceback is not None:
-        yield traceback.tb_frame
-        traceback = traceback.tb_next

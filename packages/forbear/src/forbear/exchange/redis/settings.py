@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forbear.core.check import INFINITY
-from forbear.exchange.call import refuse_for_clients
+from forbear.exchange.call import first_limit, refuse_for_clients
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.spending import Spending
@@ -50,7 +50,7 @@ class RedisSettings:
         if self.safe and policy is None:
             raise ValueError(f"`safe` must be left out with policy=None, which sends everything once; got {safe!r}")
         self.tables = policy is not None and policy.on is verdict_of_exception
-        self.limit = _first_limit(policy)
+        self.limit = first_limit(policy)
 
     def at(self, address: str) -> "RedisSettings":
         """Return the settings of a client for the server or cluster at `address`; of a budget per host its own one."""
@@ -84,12 +84,6 @@ def address_of(options: Mapping[str, object]) -> str:
     if nodes and not options.get("host"):
         return f"{nodes[0].host}:{nodes[0].port}"
     return f"{options.get('host') or 'localhost'}:{options.get('port') or 6379}"
-
-
-def _first_limit(policy: Policy | None) -> float | None:
-    if policy is None or policy.attempt_timeout is None or policy.limits.timeout is None:
-        return None if policy is None else policy.attempt_timeout
-    return min(policy.attempt_timeout, policy.limits.timeout)
 
 
 ONCE = RedisSettings(None)

@@ -49,10 +49,10 @@ class TransactionCycle:
 
 @contextmanager
 def recording_failure(cycle: TransactionCycle | None) -> Generator[None]:
-    """Set `cycle.failed` if the block raises an Exception, which is raised on; do nothing if `cycle` is None."""
+    """Set `cycle.failed` if the block raises an error, which is raised on; do nothing if `cycle` is None."""
     try:
         yield
-    except Exception:
+    except BaseException:
         if cycle is not None:
             cycle.failed = True
         raise
@@ -83,6 +83,9 @@ def transact(
                 delay = run.failed(error)
                 if delay is None:
                     raise
+            except BaseException as interrupt:
+                run.cut_off(interrupt)
+                raise
             else:
                 return run.succeeded(value, executed)
             pipe.reset()
@@ -112,6 +115,9 @@ async def atransact(
                 delay = await granted(run.failed(error))
                 if delay is None:
                     raise
+            except BaseException as interrupt:  # a cancellation, too
+                run.cut_off(interrupt)
+                raise
             else:
                 return run.succeeded(value, executed)
             await pipe.reset()
@@ -164,13 +170,7 @@ class TransactionRun:
         """
         if not self.cycle.failed:
             return self._run.failed_as(PERMANENT, error)  # the caller's function failed by itself
-        at_once = self.cycle.judge_at_once(self._safe)
-        queued = _TRANSACTION if self.cycle.queued is None else self.cycle.queued(self._safe)
-        # Before EXEC, only the commands that were sent at once can have taken effect.
-        harmless = all(judgement.repeatable for judgement in at_once)
-        repeatable = harmless and (self.cycle.queued is None or queued.repeatable)
-        vouched = queued.vouched or any(judgement.vouched for judgement in at_once)
-        work = replace(queued, repeatable=repeatable, watched=False, vouched=vouched)
+        work, harmless = self._work()
         proven = verdict_of(error, work)
         verdict = self._run.policy_verdict(error, proven)
         by_word = is_only_of_user(verdict, proven)
@@ -178,6 +178,23 @@ class TransactionRun:
         work = replace(work, scripted=work.scripted or not harmless)
         verdict = self._of_cycle(verdict, harmless)
         return self._run.failed_as(verdict, error, work, by_word=by_word and verdict.kind is Kind.NOT_EXECUTED)
+
+    def cut_off(self, error: BaseException) -> None:
+        """Attach a report to `error`, which interrupted a command, unless repeating the cycle is harmless."""
+        if self.cycle.failed:
+            self._run.cut_off(error, self._work()[0])
+
+    def _work(self) -> tuple[Work, bool]:
+        """Return what the cycle has sent so far, and whether the commands sent at once may be executed twice.
+
+        Before EXEC, only those can have taken effect.
+        """
+        at_once = self.cycle.judge_at_once(self._safe)
+        queued = _TRANSACTION if self.cycle.queued is None else self.cycle.queued(self._safe)
+        harmless = all(judgement.repeatable for judgement in at_once)
+        repeatable = harmless and (self.cycle.queued is None or queued.repeatable)
+        vouched = queued.vouched or any(judgement.vouched for judgement in at_once)
+        return replace(queued, repeatable=repeatable, watched=False, vouched=vouched), harmless
 
     def _of_cycle(self, verdict: Verdict, harmless: bool) -> Verdict:
         """Turn the verdict on a step into the verdict on the whole cycle, which may be repeated after a conflict.

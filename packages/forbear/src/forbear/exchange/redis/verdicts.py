@@ -8,11 +8,11 @@ refused, and a script may answer with any error after it wrote.
 from dataclasses import replace
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.exchange.interrupt import is_interrupt
 from forbear.exchange.redis.phase import (
     Phase,
     behind,
     decisive,
-    is_interrupt,
     is_read_before_exec,
     is_unreadable,
     phase_of,

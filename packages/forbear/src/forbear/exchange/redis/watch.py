@@ -84,6 +84,9 @@ class WatchStep:
                 raised, delay = self._failed(error)
                 if delay is None and raised is error:
                     raise
+            except BaseException as interrupt:
+                self._cut_off(interrupt)
+                raise
             else:
                 self._succeeded(value)
                 return value
@@ -108,6 +111,9 @@ class WatchStep:
                 delay = await granted(delay)
                 if delay is None and raised is error:
                     raise
+            except BaseException as interrupt:  # a cancellation, too
+                self._cut_off(interrupt)
+                raise
             else:
                 self._succeeded(value)
                 return value
@@ -178,6 +184,12 @@ class WatchStep:
             return failure, None
         delay = run.failed_as(verdict.replace(kind=Kind.NOT_EXECUTED), failure, work)
         return failure, delay
+
+    def _cut_off(self, error: BaseException) -> None:
+        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the step is harmless."""
+        if self._policy is not None:
+            work = replace(self._describe(self._settings.safe), watched=False)
+            self._new_run(self._policy, work).cut_off(error)
 
     def _take_run(self) -> CommandRun | None:
         """Return the run of the failed cycles before this one, None if there is none, and make the loop forget it."""

@@ -1,0 +1,102 @@
+"""Remember what forbear gave up because a repeat could do harm, for the outer runs in whose attempts that happened.
+
+A sync function has its thread to itself, so its run looks at what happened in that thread. An async function shares the
+thread with other tasks: its run opens a `HarmLog`, which the tasks and the threads of `to_thread` inherit with the
+context. What happens in threads that inherit no context, as those of an executor, shows only in the error's chain.
+"""
+
+import threading
+from contextlib import suppress
+from contextvars import ContextVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextvars import Token
+
+    from forbear.core.report import Report
+
+_MOST = 100
+"""The number of harms that one place remembers: the last ones."""
+_MOST_THREADS = 10_000
+
+is_watched = [False]
+"""A list of one item: true if anything in this process can do harm by a repeat.
+
+That is an adapter, or a policy with `repeatable=False`. Until it is true, async runs open no log, which costs more than
+half of a call that succeeds.
+"""
+
+
+def watch() -> None:
+    """Let async runs open logs from now on."""
+    is_watched[0] = True
+
+
+class Harm:
+    """A report on what must not be repeated; `is_settled` once it is known what became of it."""
+
+    __slots__ = ("is_settled", "report")
+
+    def __init__(self, report: "Report") -> None:
+        self.report = report
+        self.is_settled = False
+
+
+class HarmLog:
+    """The harms of one async call, in its own task and in all that it starts; those count for the calls around it, too.
+
+    A new one is that of its context until it is closed there.
+    """
+
+    __slots__ = ("_token", "harms", "outer")
+
+    def __init__(self) -> None:
+        self.harms: list[Harm] = []
+        self.outer = _innermost.get()
+        self._token: Token[HarmLog | None] = _innermost.set(self)
+
+    def close(self) -> None:
+        """Make the log around this one that of the context again."""
+        with suppress(ValueError):  # a coroutine that was left open is closed in any context
+            _innermost.reset(self._token)
+
+
+_innermost: "ContextVar[HarmLog | None]" = ContextVar("forbear_harms", default=None)
+_of_threads: dict[int, list[Harm]] = {}
+"""The harms of each thread, by its number; a greenlet has one of its own."""
+
+
+def remember(report: "Report") -> None:
+    """Record `report` for this thread, and for the async calls in which it was made."""
+    harm = Harm(report)
+    thread = threading.get_ident()
+    if thread not in _of_threads and len(_of_threads) >= _MOST_THREADS:
+        del _of_threads[next(iter(_of_threads))]
+    _append(_of_threads.setdefault(thread, []), harm)
+    log = _innermost.get()
+    while log is not None:
+        _append(log.harms, harm)
+        log = log.outer
+
+
+def harms(*, shared: bool) -> "list[Harm]":
+    """Return the harms that may be those of the call under way, the oldest first.
+
+    With `shared`, the call shares its thread with others, since it is async. Then the log counts, and without one
+    everything in the thread.
+    """
+    log = _innermost.get() if shared else None
+    return _of_threads.get(threading.get_ident(), []) if log is None else log.harms
+
+
+def settle(since: int, *, shared: bool) -> None:
+    """Forget the harms of the call under way whose reports have a number above `since`: their outcome is now known."""
+    for harm in harms(shared=shared):
+        if harm.report.number > since:
+            harm.is_settled = True
+
+
+def _append(harms: "list[Harm]", harm: Harm) -> None:
+    harms.append(harm)
+    if len(harms) > _MOST:
+        del harms[0]
