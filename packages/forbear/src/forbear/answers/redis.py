@@ -31,7 +31,6 @@ _CONFLICT = "nil, because a watched key changed"
 _LATER_RESPONSES = {
     "same": "a later attempt gets the same response as the first one",
     "may differ": "a later attempt may get a different response if an earlier attempt worked",
-    "lost": "a later attempt cannot bring back the value in a lost first response",
 }
 
 

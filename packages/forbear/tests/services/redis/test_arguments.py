@@ -7,7 +7,7 @@ import pytest
 from forbear.services.redis import Promise, classify
 from forbear.services.redis.arguments import OPTIONS, RULES
 from forbear.services.redis.service import commands
-from forbear_testkit.services.redis.samples import DIFFERS, LOST, PROMISED, REPEATABLE, lines
+from forbear_testkit.services.redis.samples import DIFFERS, IDEMPOTENT, LOST, PROMISED, REPEATABLE, lines
 
 # A command a line; where a value is meant to be empty, it is written as ''.
 MET = """
@@ -46,7 +46,10 @@ JSON.DEL k $.a.b
 JSON.FORGET k $..a
 JSON.MERGE k $.a [1]
 JSON.SET k $ NX
-JSON.SET k $[0] 1 XX FPHA FP32
+JSON.CLEAR k
+JSON.CLEAR k $.a
+JSON.MSET a $ [1] b $.c [2]
+JSON.SET k $.a [1] XX FPHA FP32
 LTRIM k -1 -1
 MIGRATE host 6379 COPY 0 5 COPY REPLACE
 MIGRATE host 6379 '' 0 5 replace AUTH2 KEYS KEYS copy KEYS a b
@@ -78,7 +81,6 @@ XNACK k g SILENT IDS 1 1-0 RETRYCOUNT 3 FORCE
 XREAD STREAMS k 0
 XREAD COUNT 1 BLOCK 5 STREAMS $ b 0 5-1
 XREAD block 0 streams k +
-XREADGROUP group STREAMS > COUNT 1 BLOCK 5 NOACK STREAMS > b 0 5-1
 ZADD k 1 INCR
 ZADD INCR CH 1 NX
 ZDIFFSTORE d 2 d b
@@ -130,6 +132,11 @@ JSON.ARRTRIM k $.a 1 -1
 JSON.DEL k $.a[0]
 JSON.FORGET k $['a']
 JSON.MERGE k $[0] null
+JSON.ARRTRIM k $.a[0] 0 5
+JSON.CLEAR k $.a[0]
+JSON.MSET a $ 1 b $.c[1] 2
+JSON.MSET a $ 1 b $.c
+JSON.SET k $[0] 1
 JSON.SET k $ 1 nx
 JSON.SET k $ 1 UNHEARD
 LREM k 00 v
@@ -204,13 +211,6 @@ XREAD STREAMS k 5-*
 XREAD STREAMS a b 0
 XREAD COUNT STREAMS a 0
 XREAD UNHEARD STREAMS a 0
-XREADGROUP GROUP g c STREAMS k >
-XREADGROUP GROUP g c STREAMS a b 0 >
-XREADGROUP GROUP g c STREAMS a b 0
-XREADGROUP GROUP g c STREAMS
-XREADGROUP GROUP g c CLAIM 5 STREAMS a 0
-XREADGROUP GROUP g c COUNT STREAMS a 0
-XREADGROUP x g c COUNT 1 STREAMS a 0
 ZADD k INCR 1 m
 ZADD k nx incr 1 m
 ZADD k NX GT LT CH
@@ -280,6 +280,13 @@ def test_arguments_that_no_client_sends_make_nothing_safe(command: Any) -> None:
         ("EXPIRE k 5", "drift"),
         ("GETEX k EX 5", "drift"),
         ("HGETEX k PX 5 FIELDS 1 f", "drift"),
+        ("JSON.SET k $.a 1 NX", "unique"),
+        ("RENAME a b", "idempotent"),
+        ("RENAMENX a b", "idempotent"),
+        ("MOVE a 1", "idempotent"),
+        ("LSET l 0 v", "idempotent"),
+        ("XREADGROUP GROUP g c STREAMS k 0", "idempotent"),
+        ("XREADGROUP group STREAMS > COUNT 1 BLOCK 5 NOACK STREAMS > b 0 5-1", "idempotent"),
         ("TS.ADD k 100 1", "idempotent"),
         ("TS.MADD k 100 1 k2 101 2", "idempotent"),
     ],
@@ -292,10 +299,25 @@ def test_a_promise_completes_what_arguments_leave_open(line: str, promise: Promi
 
 
 @pytest.mark.parametrize(
-    "line", ["SET k v GET", "SET k v NX GET", "TS.ADD k * 1", "TS.MADD k 100 1 k2 * 2", "TS.MADD k"]
+    "line",
+    [
+        "SET k v GET",
+        "SET k v NX GET",
+        "JSON.SET k $.a[0] 1 NX",
+        "TS.ADD k * 1",
+        "TS.MADD k 100 1 k2 * 2",
+        "TS.MADD k",
+        "XREADGROUP GROUP g c STREAMS k >",
+        "XREADGROUP GROUP g c STREAMS a b 0 >",
+        "XREADGROUP GROUP g c STREAMS a b 0",
+        "XREADGROUP GROUP g c STREAMS",
+        "XREADGROUP GROUP g c CLAIM 5 STREAMS a 0",
+        "XREADGROUP GROUP g c COUNT STREAMS a 0",
+        "XREADGROUP x g c COUNT 1 STREAMS a 0",
+    ],
 )
 def test_no_promise_helps_against_arguments(line: str) -> None:
-    """A value that is lost, a time that is taken anew, an argument that is missing."""
+    """A value that is lost, a position or time that is taken anew, an argument that is missing."""
     assert not classify(line.split(" "), promised={"unique", "idempotent", "drift", "cycle"}).repeatable
 
 
@@ -307,7 +329,7 @@ def test_every_rule_is_tried_both_ways() -> None:
         for terms, text in zip(row.conditions, classify(row.command.split(" ")).conditions, strict=True):
             if all(prefix == "arg" for prefix, _ in terms):
                 assert (row.command, text) in met
-    refused = _words(UNMET) + lines(DIFFERS) + lines(PROMISED) + lines(LOST)
+    refused = _words(UNMET) + lines(DIFFERS) + lines(IDEMPOTENT) + lines(PROMISED) + lines(LOST)
     unmet = {found.operation for found in map(classify, refused) if not found.repeatable}
     assert set(RULES) <= unmet | {"HPEXPIRE"}
 

@@ -91,6 +91,16 @@ def test_what_is_not_known_is_never_repeated(command: Any) -> None:
     assert classify(command, promised=frozenset(PROMISES)) == UNKNOWN  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("command", "scripted"),
+    [("EVAL s 0", True), ("FCALL f 0", True), ("GRAPH.QUERY k q", True), ("TFCALL l.f 0", True),
+     ("RENAME a b", False), ("LSET l 0 v", False), ("EXEC", False), ("TS.MADD k 1 1", False)],
+)  # fmt: skip
+def test_only_the_caller_s_own_code_is_a_script(command: str, scripted: bool) -> None:
+    """The promise "idempotent" alone makes no script: the error of a RENAME still proves that nothing moved."""
+    assert classify(command.split(" ")).scripted is scripted
+
+
 def test_arguments_in_the_first_string_are_arguments() -> None:
     """redis-py splits the first string, and so does the judgement; case is kept."""
     assert classify(["set k v", "EX", 5]).repeatable

@@ -5,11 +5,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.exceptions import ResponseError
 
-from forbear.services.redis import classify, classify_many
+from forbear.services.redis import Promise, classify, classify_many
 from forbear_testkit.services.redis.samples import (
     DIFFERS,
+    IDEMPOTENT,
     LOST,
     MEANWHILE,
+    OVERTAKEN,
     PROMISED,
     REPEATABLE,
     SETUP,
@@ -20,7 +22,7 @@ from forbear_testkit.services.redis.server import Live, State, same_but_for_time
 
 _FRESH = [["FLUSHALL"], *lines(SETUP)]
 _RESTARTS = {"SETEX", "PSETEX"}  # their time to live starts anew, which the table allows
-_SAMPLES = lines(REPEATABLE) + lines(PROMISED) + lines(DIFFERS) + lines(LOST)
+_SAMPLES = [*map(lines, (REPEATABLE, PROMISED, IDEMPOTENT, DIFFERS, LOST))]
 
 
 def _once_and_twice(live: Live, *commands: list[str]) -> tuple[State, State]:
@@ -41,11 +43,19 @@ def test_what_is_repeatable_leaves_the_same_twice_as_once(live: Live, command: l
     assert same_but_for_time(once, twice) if command[0] in _RESTARTS else once == twice
 
 
-@pytest.mark.parametrize("command", lines(PROMISED), ids=" ".join)
-def test_what_is_repeatable_by_promise_leaves_the_same_too(live: Live, command: list[str]) -> None:
-    """Only the reply of the second time misleads, which is what the caller promises to mind."""
+@pytest.mark.parametrize(
+    ("command", "promise"),
+    [
+        (command, promise)
+        for samples, promise in ((PROMISED, "unique"), (IDEMPOTENT, "idempotent"))
+        for command in lines(samples)
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_what_is_repeatable_by_promise_leaves_the_same_too(live: Live, command: list[str], promise: Promise) -> None:
+    """What misleads or does harm otherwise, the reply or the writes of others, is what the caller promises to mind."""
     assert not classify(command).repeatable
-    assert classify(command, promised={"unique"}).repeatable
+    assert classify(command, promised={promise}).repeatable
     once, twice = _once_and_twice(live, command)
     assert once == twice
 
@@ -76,6 +86,27 @@ def test_what_harms_others_shows_when_they_write_in_between(live: Live, text: st
     assert (live.state() == before) is classify(command).repeatable
 
 
+@pytest.mark.parametrize("text", OVERTAKEN.strip().splitlines())
+def test_what_others_write_in_between_is_as_before_or_after_one_execution(live: Live, text: str) -> None:
+    """A repeatable command leaves what it leaves alone, sent before or after the others; RENAME and its like do not."""
+    command, _, others = text.partition(" -- ")
+    mine, between = [command.split(" ")], lines(others.replace("; ", "\n"))
+    (twice, *once) = (
+        _left_by(live, commands) for commands in ([*mine, *between, *mine], [*mine, *between], [*between, *mine])
+    )
+    assert (twice in once) is classify(*mine).repeatable
+
+
+def _left_by(live: Live, commands: list[list[str]]) -> list[State]:
+    """What commands leave in the first two databases."""
+    live.run([*_FRESH, ["PERSIST", "u"], *commands])
+    states = []
+    for database in (1, 0):
+        live("SELECT", database)
+        states.append(live.state())
+    return states
+
+
 def test_a_message_is_delivered_twice(live: Live, socket_path: str) -> None:
     """PUBLISH leaves nothing in the database, but its subscribers get two messages."""
     subscriber = Live(socket_path)
@@ -88,9 +119,10 @@ def test_a_message_is_delivered_twice(live: Live, socket_path: str) -> None:
 
 
 def test_reading_pending_entries_again_counts_a_delivery_and_no_more(live: Live) -> None:
-    """What recovers entries whose reply was lost is repeatable, though the server counts how often it delivers."""
+    """What recovers entries whose reply was lost needs a promise, because the server counts how often it delivers."""
     again = ["XREADGROUP", "GROUP", "g", "me", "STREAMS", "x", "0"]
-    assert classify(again).repeatable
+    assert not classify(again).repeatable
+    assert classify(again, promised={"idempotent"}).repeatable
     live.run(_FRESH)
     first, second = live(*again), live(*again)
     assert first == second
@@ -113,7 +145,6 @@ def test_restore_and_functions_come_out_the_same(live: Live) -> None:
         ["FUNCTION", "RESTORE", functions, "REPLACE"],
         ["FUNCTION", "RESTORE", functions],
         ["FUNCTION", "DELETE", "lib"],
-        ["FUNCTION", "FLUSH"],
     ):
         assert classify(command).repeatable
         live(*command)
@@ -124,7 +155,7 @@ def test_restore_and_functions_come_out_the_same(live: Live) -> None:
 
 def test_every_write_of_the_server_is_tried(live: Live) -> None:
     """A write that a newer server adds needs a sample here, or a reason why not."""
-    tried = {classify(command).operation for command in _SAMPLES}
+    tried = {classify(command).operation for samples in _SAMPLES for command in samples}
     tried |= {classify(line.split(" ")).operation for line in MEANWHILE.strip().splitlines()}
     writes = {name for name, (_, flags) in live.commands().items() if "write" in flags}
     assert writes - tried == set(UNTRIED)
@@ -134,10 +165,11 @@ def test_every_write_of_the_server_is_tried(live: Live) -> None:
     ("command", "error"),
     [
         (["RENAME", "s", "fresh"], "no such key"),
+        (["RENAMENX", "s", "fresh"], "no such key"),
         (["XADD", "x", "9-1", "f", "v"], "equal or smaller"),
         (["XGROUP", "CREATE", "x", "g2", "0"], "busygroup"),
     ],
-    ids=["RENAME", "XADD", "XGROUP CREATE"],
+    ids=["RENAME", "RENAMENX", "XADD", "XGROUP CREATE"],
 )
 def test_the_errors_that_mean_success_are_the_server_s_own(live: Live, command: list[str], error: str) -> None:
     """What the second attempt is refused with is what the table lists for it."""

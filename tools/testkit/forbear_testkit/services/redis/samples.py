@@ -67,10 +67,6 @@ UNLINK l
 COPY s t
 COPY s t REPLACE
 COPY s fresh
-RENAME s t
-RENAME s fresh
-RENAMENX s fresh
-MOVE s 1
 HSET h f new
 HSET h fresh new
 HMSET h f new g other
@@ -85,8 +81,6 @@ HPEXPIRE h 100000 NX FIELDS 1 f
 HEXPIREAT h 4102444800 FIELDS 1 f
 HPEXPIREAT h 4102444800000 FIELDS 1 f
 HPERSIST h FIELDS 1 f
-LSET l 0 new
-LSET l -1 new
 LREM l 0 a
 LTRIM l 0 1
 LTRIM l -2 -1
@@ -140,7 +134,6 @@ XGROUP DELCONSUMER x g me
 XGROUP DESTROY x g
 XCLAIM x g other 0 1-1 JUSTID
 XCLAIM x g other 0 1-1 RETRYCOUNT 5
-XREADGROUP GROUP g me STREAMS x 99
 """
 """What the table calls repeatable as it stands here: once or twice, the same is left."""
 
@@ -210,6 +203,7 @@ ZRANGESTORE z z 1 -1
 XADD x * f v
 XADD x 9-* f v
 XREADGROUP GROUP g me COUNT 1 STREAMS x >
+XREADGROUP GROUP g me STREAMS x 0
 XCLAIM x g other 0 1-1
 XAUTOCLAIM x g other 0 0 COUNT 1
 EXPIRE s 100
@@ -232,6 +226,53 @@ HGETDEL h FIELDS 1 f
 SET s new GET
 """
 """Unsafe only because the reply to the first one is lost: the second is answered something else."""
+
+IDEMPOTENT = """
+RENAME s t
+RENAME s fresh
+RENAMENX s fresh
+MOVE s 1
+LSET l 0 new
+LSET l -1 new
+XREADGROUP GROUP g me STREAMS x 99
+"""
+"""What leaves the same twice as once, unless others write in between, so that the caller must promise "idempotent"."""
+
+OVERTAKEN = """
+SET s new -- SET s newer
+DEL s -- SET s newer
+UNLINK l -- DEL l; RPUSH l next
+HDEL h f -- HSET h f newer
+COPY s t -- SET s newer
+COPY s t REPLACE -- SET s newer
+COPY s fresh -- DEL fresh; SET s newer
+SMOVE st st2 a -- SREM st2 a; SADD st a
+SINTERSTORE fresh st st2 -- SADD st2 a
+SDIFFSTORE fresh st st2 -- SADD st2 a
+SUNIONSTORE st st st2 -- SADD st2 new
+SORT nums STORE fresh -- SADD nums 9
+ZUNIONSTORE fresh 2 z z2 -- ZADD z 9 new
+GEOSEARCHSTORE fresh geo FROMLONLAT 15 37 BYRADIUS 500 km -- ZREM geo Catania
+BITOP XOR fresh bits bits2 -- SETBIT bits 0 1
+BITOP AND bits bits bits2 -- SETBIT bits2 0 1
+PFMERGE hl hl2 -- PFADD hl2 z
+LTRIM l 0 1 -- LPUSH l new
+LREM l 0 a -- RPUSH l a
+XCLAIM x g other 0 1-1 JUSTID -- XCLAIM x g me 0 1-1 JUSTID
+RENAME l fresh -- RPUSH l next
+RENAME l l2 -- RPUSH l next
+RENAMENX l fresh -- DEL fresh; RPUSH l next
+MOVE l 1 -- SELECT 1; DEL l; SELECT 0; RPUSH l next
+LSET l 0 new -- LPUSH l next
+LSET l -1 new -- RPUSH l next
+LMOVE l l2 LEFT RIGHT -- RPUSH l next
+RPOPLPUSH l l2 -- RPUSH l next
+LPOP l -- RPUSH l next
+"""
+"""A command, and what others write before it is sent again. What is repeatable leaves what one execution would leave.
+
+That is one execution, before or after the others.
+"""
 
 MEANWHILE = """
 FLUSHDB -- SET other 1

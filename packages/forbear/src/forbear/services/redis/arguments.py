@@ -123,7 +123,11 @@ def _trims_to_one_end(start: Argument, stop: Argument) -> bool:
 
 
 def _has_no_index(command: Command) -> bool:
-    return b"[" not in b"".join(map(octets, command[2:3]))
+    return _have_no_index(command[2:3])
+
+
+def _have_no_index(paths: Command) -> bool:
+    return b"[" not in b"".join(map(octets, paths))
 
 
 def _sets_keys(command: Command) -> OptionValues:
@@ -206,10 +210,11 @@ _SAMPLE = _options("TS.ADD", 4, b"LABELS")
 LEAST: Mapping[str, int] = {
     "BITFIELD": 2, "BITOP": 4, "CLIENT KILL": 3, "CMS.MERGE": 4, "EXPIRE": 3, "FT.ADD": 7, "FT.ADDHASH": 4,
     "FT.SUGADD": 4, "GEORADIUS": 6, "GEORADIUSBYMEMBER": 5, "GEOSEARCHSTORE": 8, "GETEX": 2, "HEXPIRE": 6, "HGETEX": 5,
-    "HPEXPIRE": 6, "HSETEX": 6, "JSON.ARRTRIM": 5, "JSON.DEL": 2, "JSON.FORGET": 2, "JSON.MERGE": 4, "JSON.SET": 4,
-    "LREM": 4, "LTRIM": 4, "MIGRATE": 6, "MSETEX": 4, "PEXPIRE": 3, "SDIFFSTORE": 3, "SET": 3, "SORT": 2,
-    "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "TS.READ": 3, "XADD": 5, "XCLAIM": 6, "XGROUP SETID": 5, "XNACK": 7,
-    "XREAD": 4, "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4, "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
+    "HPEXPIRE": 6, "HSETEX": 6, "JSON.ARRTRIM": 5, "JSON.CLEAR": 2, "JSON.DEL": 2, "JSON.FORGET": 2, "JSON.MERGE": 4,
+    "JSON.MSET": 4, "JSON.SET": 4, "LREM": 4, "LTRIM": 4, "MIGRATE": 6, "MSETEX": 4, "PEXPIRE": 3, "SDIFFSTORE": 3,
+    "SET": 3, "SORT": 2, "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "TS.READ": 3, "XADD": 5, "XCLAIM": 6,
+    "XGROUP SETID": 5, "XNACK": 7, "XREAD": 4, "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4,
+    "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
 }  # fmt: skip
 """The least number of words, the name included, with which the rules of a command are tried."""
 
@@ -239,11 +244,16 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "HGETEX": {"neither EX nor PX": _none_of(_options("GETEX", 2, b"FIELDS"), b"EX", b"PX")},
     "HPEXPIRE": {"NX or LT": _any_of(_FIELD_EXPIRY, b"NX", b"LT")},
     "HSETEX": {"neither NX nor FNX": _none_of(_options("HSETEX", 2, b"FIELDS"), b"NX", b"FNX")},
-    "JSON.ARRTRIM": {"one end kept": lambda command: _trims_to_one_end(command[3], command[4])},
+    "JSON.ARRTRIM": {
+        "one end kept": lambda command: _trims_to_one_end(command[3], command[4]),
+        "path without an index": _has_no_index,
+    },
+    "JSON.CLEAR": {"path without an index": _has_no_index},
     "JSON.DEL": {"path without an index": _has_no_index},
     "JSON.FORGET": {"path without an index": _has_no_index},
     "JSON.MERGE": {"path without an index": _has_no_index},
-    "JSON.SET": {"no NX": _none_of(_options("JSON.SET", 4), b"NX")},
+    "JSON.MSET": {"paths without an index": lambda command: len(command) % 3 == 1 and _have_no_index(command[2::3])},
+    "JSON.SET": {"no NX": _none_of(_options("JSON.SET", 4), b"NX"), "path without an index": _has_no_index},
     "LREM": {"count 0": lambda command: integer(command[2]) == 0},
     "LTRIM": {"one end kept": lambda command: _trims_to_one_end(command[2], command[3])},
     "MIGRATE": {"COPY and REPLACE": _all_of(_options("MIGRATE", 6, b"KEYS"), b"COPY", b"REPLACE")},

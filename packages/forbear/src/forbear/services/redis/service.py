@@ -19,7 +19,8 @@ from forbear.tables.table import spelt
 
 NOTHING: frozenset[Promise] = frozenset()
 
-_SCRIPT = ((("caller", "idempotent"),),)  # the only thing that can be known of a script, function or query
+_SCRIPTED = ("whatever the script", "whatever the function", "whatever the query")
+"""The beginnings of an effect in the table that mark a command as running code of the caller."""
 
 
 def classify(command: Command, *, promised: AbstractSet[Promise] = NOTHING) -> CommandJudgement:
@@ -96,7 +97,7 @@ class _Operation:
             response=row.response,
             errors=row.errors,
             depends=row.depends,
-            scripted=row.conditions == _SCRIPT,
+            scripted=row.effect.startswith(_SCRIPTED),
         )
         self._alternatives = tuple(
             _Alternative(

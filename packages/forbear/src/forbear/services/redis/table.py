@@ -2,7 +2,8 @@
 
 - `command`: the name in upper case, with a subcommand after a space. A container alone has its own row.
 - `kind`: read (changes nothing), write, or connection (changes only the state of its connection).
-- `safety`: always, conditional or never. It is about the resulting data, not about the response.
+- `safety`: always, conditional or never. It is about the resulting data, not about the response. A command is safe if
+  its arguments name what it changes: a repeat leaves what one execution leaves, before or after the writes of others.
 - `safe_if`: the conditions that make a conditional command safe. "|" joins alternatives, "&" joins terms that must all
   hold. A term is `arg:` and a rule of `forbear.services.redis.arguments`, or `caller:` and a promise.
 - `response`: the response to a later attempt if an earlier attempt worked: same, may differ, lost, or `error:` and
@@ -38,7 +39,7 @@ PROMISES: Mapping[str, str] = MappingProxyType(
     {
         "cycle": "the whole cycle from WATCH on is repeated, and recognises its own earlier write",
         "drift": "an expiry may be later by the time between two attempts",
-        "idempotent": "the script, function, query or series may be called twice with the same arguments",
+        "idempotent": "the script, function, query or other command may be executed twice with the same arguments",
         "unique": "the value is unique and read back, or the response is ignored",
     }
 )
