@@ -16,7 +16,11 @@ PIECES = [
     "<token ", "--", "--a-", "--token ", "password    ", "api key ", "Authorization", "authorization   ",
     "cookie: [redacted] ", 'cookie", "', '"cookie","value":', "bearer ", "Basic auth", "AUTH", "AUTH ", "( AUTH ",
     "SETUSER ", "SETUSER a ", "requirepass ", "%3Fa%3D", ":a@", ":a@b", "/bot123456:", "hooks.slack.com/",
-    "upload_id", "credential credential", "signature;", "&a=[redacted]",
+    "upload_id", "credential credential", "signature;", "&a=[redacted]", "u:p@h", "u:p@", "'u:", " u:@h.", "@h/",
+    "@a.a-", "/services/TA", "/services/T/B/", "/triggers/E/1", "hc-ping.com", "hc-ping.com/", "hc-ping.com', port=4",
+    "hook.a', port=44): Max retries exceeded with url: ", "/cron/a", "/cron/a/", "/ping/c0ffee01-",
+    "/generic/1/alert/", "/integration/a", "12345678:AA", "12345678:AAa-", "c0ffee0123456789", "c0ffee01:",
+    "/incoming-webhook",
 ]  # fmt: skip
 """Each is repeated: texts that nearly match at every place."""
 

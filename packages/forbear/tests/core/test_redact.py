@@ -11,6 +11,9 @@ from forbear.core.redact import HIDDEN, LIMIT, HiddenBytes, HiddenText, conceal,
 from forbear.core.report import Attempt
 
 SECRET = "s3cr3tS3cr3tS3cr3tS3cr3t"
+HEX = "c0ffee0123456789c0ffee0123456789"
+UUID = "c0ffee01-2345-6789-abcd-ef0123456789"
+TELEGRAM = "AAc0ffee_0123456789-c0ffee_01234567"
 
 TEXTS = [
     "https://user:{}@storage.googleapis.com/b/o",
@@ -108,7 +111,67 @@ TEXTS = [
     "(b'AUTH', b'user', b'{}')",
     "authorization: Digest username=u, response={}\nhost: h",
 ]
+IN_PATHS = [
+    f"https://hc-ping.com/{UUID}",
+    f"hc-ping.com/{UUID}/fail refused",
+    f"https://hc-ping.com/{HEX[:22]}/backup",
+    f"HTTPSConnectionPool(host='hc-ping.com', port=443): Max retries exceeded with url: /{UUID} (Caused by ...)",
+    f"HTTPSConnectionPool(host='hook.eu1.make.com', port=443): Max retries exceeded with url: /{HEX} (Caused by ...)",
+    f"https://health.example.com/ping/{UUID}/start",
+    f"https://cronitor.link/p/{HEX}/job",
+    f"https://nosnch.in/{HEX}",
+    f"https://ntfy.sh/{HEX}",
+    f"https://uptime.betterstack.com/api/v1/heartbeat/{HEX}",
+    f"https://api.honeybadger.io/v1/check_in/{HEX}",
+    f"https://events.pagerduty.com/integration/{HEX}/enqueue",
+    f"Max retries exceeded with url: /integration/{HEX}/enqueue (Caused by ...)",
+    f"https://events.eu.pagerduty.com/x-ere/{HEX}",
+    f"https://alert.victorops.com/integrations/generic/20131114/alert/{UUID}/team",
+    f"POST /services/T01ABCDEF/B02GHIJKL/{HEX} HTTP/1.1",
+    f"/workflows/T01ABCDEF/A02GHIJKL/1234/{HEX}",
+    f"/triggers/E01ABCDEF/1234/{HEX}",
+    f"/IncomingWebhook/{HEX}/a",
+    f"https://uptime.betterstack.com/api/v1/incoming-webhook/{HEX}",
+    f"/hooks/catch/123456/{HEX}/",
+    f"https://maker.ifttt.com/use/{HEX}",
+    f"https://trigger.macrodroid.com/{UUID}/door",
+    f"https://open.feishu.cn/open-apis/bot/v2/hook/{UUID}",
+    f"https://http-intake.logs.datadoghq.com/v1/input/{HEX}",
+    f"https://logs-01.loggly.com/inputs/{UUID}/tag/http",
+    f"https://collectors.sumologic.com/receiver/v1/http/{HEX}==",
+    f"https://sentry.io/api/67/cron/nightly/{HEX}/",
+]
+WITHOUT_SCHEME = [
+    "user:{}@host/x",
+    "could not connect to admin:{}@db.internal/app",
+    "(me:{}@10.0.0.5/0)",
+    "dsn='me:a:{}@h/db'",
+    "user:a@{}@h/db",
+    'to="a:(,{}@h/db"',
+    "me:{}@h:/srv",
+    "GenieKey {}",
+    f"no route to {HEX}@o1.ingest.sentry.io/67",
+    f"no route to {HEX}:{HEX}@sentry.example.com/67",
+    f"bot 123456789:{TELEGRAM} is not known",
+]
 HARMLESS = [
+    f"https://api.example.com/orders/{UUID}/items is not there",
+    f"/integrations/{UUID} and /workflows/{UUID} are not there",
+    f"/alert/{UUID}, /inputs/{UUID} and /input/{UUID} are not there",
+    "https://h/ping, https://h/ping/pong and https://h/heartbeat/all",
+    "/integration/orders and /v1/check_in/today",
+    "/services/TRADE/items and /services/T1/b2/c3",
+    "/triggers/T1/manual/paths and /workflows/T1/runs",
+    "https://cronitor.example.com/p/1 and https://events.pagerduty.com/v2/enqueue",
+    f"commit {HEX} by ann@example.com",
+    "a:b@c is no address, nor is 12:30@lobby",
+    "user:ann@example.com and mailto:bob@example.com",
+    "member serviceAccount:a@p.iam.gserviceaccount.com: not known",
+    "image nginx:1.25@sha256:9f86d081884c7d65 is not there",
+    "h:8080/users/a@example.com/orders is not there",
+    "https://h:8080/users/a@example.com/orders is not there",
+    "jsr:@std/x@1.0/y is not there",
+    f"123456789:AA{HEX}00 is too long for a token, and AA{HEX[:31]} has no number",
     "https://api.example.com/v1/webhook_endpoints/we_1 has no hooks",
     "https://api.example.com/bots/bot1/messages",
     "",
@@ -141,6 +204,23 @@ def test_secrets_are_hidden(text: str) -> None:
     found = redact(text.format(SECRET))
     assert SECRET not in found
     assert HIDDEN in found
+
+
+@pytest.mark.parametrize("text", [*IN_PATHS, *(text.format(SECRET) for text in WITHOUT_SCHEME)])
+def test_secrets_in_paths_and_in_addresses_without_a_scheme_are_hidden(text: str) -> None:
+    """The secret is gone, also when the host is not told or is told apart, and twice is once."""
+    found = redact(text)
+    assert not any(secret in found for secret in (SECRET, HEX, HEX[:22], UUID, TELEGRAM))
+    assert HIDDEN in found
+    assert redact(found) == found
+
+
+@pytest.mark.parametrize("query", ["email=ann@example.com", "a=1&to=ann@example.com/x", "next=me:pw@host/x"])
+def test_an_address_in_a_query_hides_no_host(query: str) -> None:
+    """The value is hidden as every value of a query is; an `@` in it does not make the host a user."""
+    names = [pair.partition("=")[0] for pair in query.split("&")]
+    shown = "&".join(f"{name}={HIDDEN}" for name in names)
+    assert redact(f"GET https://h:8080/p?{query} failed") == f"GET https://h:8080/p?{shown} failed"
 
 
 @pytest.mark.parametrize("text", HARMLESS)

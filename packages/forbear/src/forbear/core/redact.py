@@ -48,10 +48,18 @@ Matches `": ` in `"name": `, `", ` in `("name", `, and `", "value": ` in `{"name
 _QUOTED = r"""(?:b?"(?:[^"\\]|\\.)*+"?|b?'(?:[^'\\]|\\.)*+'?|\\{1,3}["'][^"']*+["']?)"""
 _WORD = rf"(?:{_QUOTED}|\S++)"
 
+_HOST = r"@(?!sha\d)[\w.-]++(?::\d|:?/)"
+"""The pattern for the host of an address without a scheme; a port or a path follows. The digest of an image is none."""
+_PATH = r"(?::\d{1,5}+)?(?:/|['\"], port=\d{1,5}\): Max retries exceeded with url: /)"
+"""The pattern for the text between a host and its path: as in a URL, or as urllib3 tells it."""
+_UUID = r"[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}"
+
 _SHAPES = (
     # user and password of a percent-encoded URL, and of an address without a scheme
     ("%3a", r"(?i)(%3A%2F%2F)(?:(?!%2F|%3F|%40)[^\s&])*+(?=%40)"),
-    ("@", r"(:)[^\s@/:]++(?=@[\w.-]++:\d)"),
+    ("@", r"(?i)(?<!\w)()[\da-f]{32}(?::[\da-f]{32})?(?=@[\w.-])"),  # an address of Sentry
+    ("@", rf"((?<![^\s\"'(])[^\s@/:\"'(]{{1,64}}:)[^\s@/\"'(][^\s/\"'(]*(?={_HOST})"),
+    ("@", rf"(:)[^\s@/:]++(?={_HOST})"),
     # all values in a query: signatures, keys, ids of upload sessions and any other
     ("? & # ;", rf"([?&#;][\w.~%+\[\]-]++=){_NOT_YET}[^\s&#\"<>]++"),
     ("%3d %253d %25253d", rf"(?i)(%(?:25){{0,2}}(?:3F|26|23)[\w.~+-]++%(?:25){{0,2}}3D){_NOT_YET}[^\s&#\"<>]++"),
@@ -59,19 +67,44 @@ _SHAPES = (
     (
         "hook /bot /with/key/",
         (
-            r"(?i)((?<![\w-])(?:web)?hooks?\.[\w.-]{1,100}+(?::\d{1,5}+)?/|/(?:web)?hooks?(?:b2)?/|/with/key/"
+            rf"(?i)((?<![\w-])(?:web)?hooks?\.[\w.-]{{1,100}}+{_PATH}|/(?:incoming-?)?(?:web)?hooks?(?:b2)?/|/with/key/"
             r"|/bot(?=\d{6,12}(?::|%3A)))"
             rf"{_NOT_YET}[^\s?#\"'<>]++"
         ),
     ),
+    # other services whose paths are secret: Slack without its host, what watches jobs, what takes events and logs
+    (
+        "/services/t /workflows/t /triggers/t /triggers/e",
+        (
+            r"(/services/(?=T[A-Z\d]++/B[A-Z\d]++/)|/workflows/(?=T[A-Z\d]++/A[A-Z\d]++/)"
+            r"|/triggers/(?=[TE][A-Z\d]++/\d++/))[^\s?#\"'<>]++"
+        ),
+    ),
+    (
+        "hc-ping. hchk.io nosnch.in cronitor.link ntfy.sh api.day.app macrodroid. ifttt.com loggly.com pagerduty.",
+        (
+            r"(?i)((?<![\w-])(?:hc-ping\.com|hchk\.io|nosnch\.in|cronitor\.link|ntfy\.sh|api\.day\.app"
+            rf"|trigger\.macrodroid\.com){_PATH}|ifttt\.com/use/|loggly\.com/inputs/"
+            rf"|pagerduty\.com/(?:integration|x-ere)/){_NOT_YET}[^\s?#\"'<>]++"
+        ),
+    ),
+    (
+        "/ping/ /alert/ /check_in/ /heartbeat/ /integration/ /x-ere/ /input/ /receiver/ /cron/",
+        (
+            rf"(?i)(/ping/(?={_UUID})|/generic/\d{{1,12}}/alert/(?={_UUID})"
+            r"|/(?:check_in|heartbeat|integration|x-ere|v1/input)/(?=[\da-z]{16})|/receiver/v1/http/"
+            rf"|/cron/[\w.-]{{1,100}}+/(?=[\da-f]{{32}})){_NOT_YET}[^\s?#\"'<>]++"
+        ),
+    ),
+    (":aa", r"((?<!\w)\d{6,12}:)AA[\w-]{33}(?![\w-])"),  # the token of a Telegram bot
     # headers: the value in quotes in a dict or a list of pairs, else to the end of the line
     ("authorization cookie x-", rf"(?i)({_HEADER}{_PAIR}){_NOT_YET}{_QUOTED}"),
     ("authorization cookie x-", rf"(?i)({_HEADER}{_AFTER}){_NOT_YET}{_LINE}"),
     # a credential without its header
     (
-        "bearer basic negotiate",
+        "bearer basic negotiate geniekey",
         (
-            rf"(?i){_START}((?:bearer|basic|negotiate)[ ]++)"
+            rf"(?i){_START}((?:bearer|basic|negotiate|geniekey)[ ]++)"
             r"(?!\[redacted\]|(?:auth\w*|tokens?|credentials?)\b|is[ ])[^\s\"',;)]++"
         ),
     ),
@@ -131,9 +164,11 @@ kept, the rest of the match is hidden.
 _URL = r"(://)((?:(?!://)\S)++)"
 
 _ANY_SIGN = (
-    r"://|--|/bot|/with/key/|1//0|%(?:25){0,2}3[ad]|a(?:iza|kia|sia|uth)|b(?:asic|earer)|c(?:ookie|redential)|dop_|eyj"
-    r"|g(?:h[oprsu]_|ithub_|lpat|o(?:cspx|og1))|h(?:f_|ook|vs\.)|k(?:_(?:live|test)|ey)|n(?:egotiate|pm_)"
-    r"|p(?:ass|rivate|wd|ypi-)|s(?:e(?:cret|ssion|tuser)|g\.|ignature|k-)|token|upload|x(?:app|ox|-)|ya29|[>@?&#;]"
+    r"://|--|:aa|1//0|%(?:25){0,2}3[ad]|a(?:iza|kia|pi\.day|sia|uth)|b(?:asic|earer)|c(?:ookie|redential|ronitor\.)|dop_"
+    r"|/(?:bot|with/key|services/t|workflows/t|triggers/[te]|ping|alert|check_in|heartbeat|in(?:tegration|put)|receiver"
+    r"|cron/)|eyj|g(?:h[oprsu]_|ithub_|lpat|o(?:cspx|og1))|h(?:c-ping|chk\.|f_|ook|vs\.)|ifttt\.|k(?:_(?:live|test)|ey)"
+    r"|loggly\.|macrodroid\.|n(?:egotiate|osnch|pm_|tfy\.)|p(?:agerduty\.|ass|rivate|wd|ypi-)"
+    r"|s(?:e(?:cret|ssion|tuser)|g\.|ignature|k-)|token|upload|x(?:app|ox|-)|ya29|[>@?&#;]"
 )
 """The pattern that matches every sign in `_SHAPES`, and `://`, in a lower-case text.
 
