@@ -8,6 +8,7 @@ import signal
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Generator
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -97,6 +98,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini("anyio_mode", "as in anyio")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Know what holds for several processes, where there may be some."""
+    if config.pluginmanager.hasplugin("xdist"):
+        import_module("forbear_testkit.workers").register(config)
+
+
 def pytest_collection() -> None:
     """Load all that a test could load later; the controller of pytest-xdist, which runs no test, skips this hook.
 
@@ -119,10 +126,13 @@ def pytest_collection_finish() -> None:
     _leave_out_of_collections()
 
 
-def pytest_runtest_logfinish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
     """Leave out, now and then, what the tests so far have loaded."""
+    result = yield
     if next(_finished) % _TESTS_BETWEEN_FREEZES == 0:
         _leave_out_of_collections()
+    return result
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
