@@ -1,6 +1,7 @@
 """Wait tables: as near to `decide` as they say."""
 
 import random
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from forbear.core.backoff import JITTERS, Constant, Exponential, Sequence
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.protocols import Backoff
-from forbear_simulate.waits import KNOTS, WaitTable, exact_table, mean_waits, wait_table
+from forbear_simulate.waits import KNOTS, exact_table, mean_waits, wait_table
 
 BACKOFFS: list[Backoff] = [
     *(Exponential(0.7, 1.9, 20, jitter) for jitter in JITTERS if jitter != "decorrelated"),
@@ -18,20 +19,24 @@ BACKOFFS: list[Backoff] = [
     Sequence([1, 1, 8, 2], spread=0.5),
 ]
 LIMITS = [Limits(), Limits(attempts=None, timeout=40), Limits(attempts=200, timeout=90, clamp=True), Limits(1, None)]
-TABLES = [(limits, backoff, wait_table(limits, backoff)) for limits in LIMITS for backoff in BACKOFFS]
+CASES = [(limits, backoff) for limits in LIMITS for backoff in BACKOFFS]
+
+# Each table is made once, by the test that needs it: at import, every worker would make all of them.
+tabled, tabled_exactly = cache(wait_table), cache(exact_table)
 
 
 @given(
-    st.sampled_from(TABLES),
+    st.sampled_from(CASES),
     st.integers(1, 250),
     st.floats(0, 100),
     st.floats(0, 1, exclude_max=True),
 )
 def test_a_table_is_decide_within_its_error(
-    case: tuple[Limits, Backoff, WaitTable], attempt: int, elapsed: float, u: float
+    case: tuple[Limits, Backoff], attempt: int, elapsed: float, u: float
 ) -> None:
     """For any attempt, time and `u`: the same stop, and a wait within a 1024th of its jitter."""
-    limits, backoff, table = case
+    limits, backoff = case
+    table = tabled(limits, backoff)
     assert not table.reads_last
     step = decide(limits, backoff, TRANSIENT, attempt=attempt, elapsed=elapsed, u=u, repeatable=True)
     wait = table.wait(attempt, elapsed, u)
@@ -82,14 +87,14 @@ def test_rows_end_where_waits_stop_growing() -> None:
 
 
 @given(
-    st.sampled_from([(limits, backoff) for limits, backoff, _ in TABLES if exact_table(limits, backoff) is not None]),
+    st.sampled_from(CASES).filter(lambda case: tabled_exactly(*case) is not None),
     st.integers(1, 250),
     st.floats(0, 1, exclude_max=True),
 )
 def test_an_exact_table_is_decide_but_for_rounding(case: tuple[Limits, Backoff], attempt: int, u: float) -> None:
     """The engines that must be exact use only tables without error: from the two ends of a row follow all waits."""
     limits, backoff = case
-    table = exact_table(limits, backoff)
+    table = tabled_exactly(limits, backoff)
     assert table is not None
     step = decide(limits, backoff, TRANSIENT, attempt=attempt, elapsed=0.0, u=u, repeatable=True)
     row = table.rows[min(attempt, len(table.rows)) - 1]

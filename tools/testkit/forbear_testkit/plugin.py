@@ -121,6 +121,15 @@ def pytest_collection() -> None:
                         import_module(module.name)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Module | pytest.Class, name: str, obj: object) -> list[None] | None:
+    """Make no tests of functions that are marked soak, where these are left out: each worker would make 2 000."""
+    if not name.startswith("test") or collector.config.option.markexpr != "not soak":
+        return None
+    marks = [*collector.iter_markers("soak"), *getattr(obj, "pytestmark", ())]
+    return [] if any(mark.name == "soak" for mark in marks) else None
+
+
 def pytest_collection_finish() -> None:
     """Start with only the objects of tests in reach of the collector."""
     _leave_out_of_collections()
