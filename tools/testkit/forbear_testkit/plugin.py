@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from forbear_testkit import certificates
+
 # `quick` runs the same examples every time, so that a red run is red again; `soak` looks for new ones.
 settings.register_profile("quick", derandomize=True, database=None, max_examples=40, deadline=None)
 settings.register_profile(
@@ -76,6 +78,8 @@ def _stay_on_loopback(event: str, args: tuple[Any, ...]) -> None:
 # A hook sees every library's sockets, and threads' and event loops' too, which a patched `socket` module would not.
 sys.addaudithook(_stay_on_loopback)
 
+
+certificates.leave_out()
 
 # A run of all tests loads hundreds of libraries. To search them for garbage again and again took a tenth of its time.
 gc.set_threshold(20_000, 20, 10)
