@@ -12,6 +12,7 @@ import valkey.asyncio
 from forbear.clients.redis import AsyncRedisCluster, RedisCluster
 from forbear.clients.valkey import AsyncValkeyCluster, ValkeyCluster
 from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry
+from forbear_testkit.clients.redis.nodes import HERE, THERE
 
 CLUSTERS = [
     Flavour("redis", redis, False, RedisCluster, redis.RedisCluster, no_retry(redis, redis)),
@@ -39,6 +40,6 @@ def open_with(flavour: Flavour, options: dict[str, Any], **kwargs: Any) -> Gener
 
 
 def value(nodes: tuple[int, ...], key: str) -> int:
-    """Return the value that the cluster has, read past every proxy."""
-    with redis.RedisCluster(host="127.0.0.1", port=nodes[0]) as client:
+    """Return the value that the cluster has for HERE or THERE, read past every proxy."""
+    with redis.Redis(port=nodes[(HERE, THERE).index(key)]) as client:
         return int(client.get(key) or 0)
