@@ -71,6 +71,7 @@ def test_a_package_is_installed(tmp_path: Path) -> None:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
         "INITIAL": "1ms",
         "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_WARN_CONFLICTS": "0",  # the value of what it switches off: a comparison that takes a second
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_NO_CACHE_DIR": "1",
     }
