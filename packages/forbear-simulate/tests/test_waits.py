@@ -1,7 +1,9 @@
 """Wait tables: as near to `decide` as they say."""
 
 import random
+from collections.abc import Callable
 from functools import cache
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -11,7 +13,7 @@ from forbear.core.backoff import JITTERS, Constant, Exponential, Sequence
 from forbear.core.decide import Limits, Wait, decide
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.protocols import Backoff
-from forbear_simulate.waits import KNOTS, exact_table, mean_waits, wait_table
+from forbear_simulate.waits import KNOTS, WaitTable, exact_table, mean_waits, wait_table
 
 BACKOFFS: list[Backoff] = [
     *(Exponential(0.7, 1.9, 20, jitter) for jitter in JITTERS if jitter != "decorrelated"),
@@ -22,7 +24,13 @@ LIMITS = [Limits(), Limits(attempts=None, timeout=40), Limits(attempts=200, time
 CASES = [(limits, backoff) for limits in LIMITS for backoff in BACKOFFS]
 
 # Each table is made once, by the test that needs it: at import, every worker would make all of them.
-tabled, tabled_exactly = cache(wait_table), cache(exact_table)
+tabled = cast("Callable[[Limits, Backoff], WaitTable]", cache(wait_table))
+tabled_exactly = cast("Callable[[Limits, Backoff], WaitTable | None]", cache(exact_table))
+
+
+def is_exact(case: tuple[Limits, Backoff]) -> bool:
+    """Whether its table has no error."""
+    return tabled_exactly(*case) is not None
 
 
 @given(
@@ -87,7 +95,7 @@ def test_rows_end_where_waits_stop_growing() -> None:
 
 
 @given(
-    st.sampled_from(CASES).filter(lambda case: tabled_exactly(*case) is not None),
+    st.sampled_from(CASES).filter(is_exact),
     st.integers(1, 250),
     st.floats(0, 1, exclude_max=True),
 )
