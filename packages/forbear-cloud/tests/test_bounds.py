@@ -1,5 +1,6 @@
 """Whatever a client sends, the memory and time of the cloud are bounded, and the next client is served."""
 
+import contextlib
 import gzip
 import socket
 import sys
@@ -249,6 +250,20 @@ def test_connections_are_bounded() -> None:
         finally:
             for sock in socks:
                 sock.close()
+
+
+def test_connections_that_come_at_once_are_bounded() -> None:
+    """The last of many that come while the server is busy replaces an earlier one, which has not been read yet."""
+    with Cloud(connection_limit=8) as cloud, contextlib.ExitStack() as stack:
+        cloud.store.create_bucket("bkt")
+        busy = stack.enter_context(connect(cloud))
+        with cloud.store.lock:
+            busy.sendall(HEAD + b"\r\n")
+            while not cloud.connections:
+                threading.Event().wait(0.001)
+            socks = [stack.enter_context(connect(cloud)) for _ in range(20)]
+            socks[-1].sendall(HEAD + b"\r\n")
+        assert socks[-1].recv(12) == b"HTTP/1.1 200"
 
 
 def test_busy_connections_stay() -> None:

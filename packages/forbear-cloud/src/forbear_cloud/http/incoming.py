@@ -44,8 +44,8 @@ class Incoming:
 
     Three attributes describe the latest request. `head_only` is true if its response has no body (HEAD), and
     `takes_chunks` if the client understands a chunked response (HTTP/1.1). `lasting` is true if the connection may
-    serve another request. `waiting_since` is when the wait for the next request began, on the loop's clock; None while
-    one is read or served.
+    serve another request. `waiting_since` is when the wait for the next request began, on the loop's clock: that for
+    the first one begins with the connection. None while one is read or served.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Incoming:
         host, port = stream.address
         self._host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.head_only = self.takes_chunks = self.lasting = False
-        self.waiting_since: float | None = None
+        self.waiting_since: float | None = asyncio.get_running_loop().time()
 
     async def next(self, transit: Transit) -> HttpRequest | None:
         """Return the next request with its whole body; `transit` counts the bytes of the body.
