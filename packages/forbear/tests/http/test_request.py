@@ -69,6 +69,21 @@ def test_the_origin(scheme: str, host: str, port: int | None, origin: tuple[str,
     assert Request("GET", host, "/x", scheme=scheme, port=port).origin == origin
 
 
+@pytest.mark.parametrize(
+    ("scheme", "host", "port", "authority"),
+    [
+        ("https", "Example.com", None, "example.com"),
+        ("http", "example.com:80", None, "example.com"),
+        ("https", "example.com:443", None, "example.com"),
+        ("http", "example.com", 4443, "example.com:4443"),
+        ("http", "localhost:8080", None, "localhost:8080"),
+    ],
+)
+def test_the_authority(scheme: str, host: str, port: int | None, authority: str) -> None:
+    """It has the port, unless that is a usual one."""
+    assert Request("GET", host, "/x", scheme=scheme, port=port).authority == authority
+
+
 def test_the_origin_is_that_of_https_by_default() -> None:
     """A service's own requests need to name neither scheme nor port."""
     assert Request("GET", "storage.googleapis.com", "/x").origin == ("https", "storage.googleapis.com", 443)
