@@ -33,6 +33,9 @@ of each token comes from the shared bucket, and is left unused as long as the se
 GOAL = 0.9
 """The least share of the retries of one unshared bucket that the fleet should get."""
 
+WINDOW = 5
+"""The longest wait, in seconds, until all processes have the server back: a `window`, in which each looks for it."""
+
 _LONGEST_WAIT = 60.0
 _TICK = 0.005
 
@@ -78,8 +81,8 @@ def share_a_budget(calls: int = CALLS, every: tuple[int, ...] = EVERY) -> Shared
     """Let a fleet make at least `calls` calls, while processes die and the server restarts; return the result.
 
     One of `every` calls of a process fails, in turn over the processes. The fleet goes on until the server is back for
-    one process. Each wait ends after 60 s in any case. Raises NoValkey if no server can run here, and RuntimeError if a
-    process of the fleet ends by itself.
+    one process, and then for at most a `window`, until it is back for all that lost it. Each wait ends after 60 s in
+    any case. Raises NoValkey if no server can run here, and RuntimeError if a process of the fleet ends by itself.
     """
     with TemporaryDirectory(prefix="fleet") as folder, ExitStack() as stack:
         fleet = _DemoFleet(stack, Path(folder), every)
@@ -92,6 +95,7 @@ def share_a_budget(calls: int = CALLS, every: tuple[int, ...] = EVERY) -> Shared
         fleet.wait_for(lambda log: len(log) >= calls * 2 // 3 and LOST in log)
         with valkey_server(fleet.socket):
             fleet.wait_for(lambda log: len(log) >= calls and BACK in log)
+            fleet.wait_for(lambda log: log.count(BACK) >= log.count(LOST), WINDOW)
             fleet.kill(PROCESSES)
         return result_of(fleet.log.read_bytes(), PROCESSES // 2)
 
@@ -151,9 +155,9 @@ class _DemoFleet:
         for process in killed:
             process.wait()
 
-    def wait_for(self, is_done: Callable[[bytes], bool]) -> None:
-        """Wait until `is_done` is true of the log, for at most 60 s; RuntimeError if a process has ended by itself."""
-        pause, end = threading.Event(), time.monotonic() + _LONGEST_WAIT
+    def wait_for(self, is_done: Callable[[bytes], bool], seconds: float = _LONGEST_WAIT) -> None:
+        """Wait at most `seconds` until `is_done` is true of the log; RuntimeError if a process has ended by itself."""
+        pause, end = threading.Event(), time.monotonic() + seconds
         while not is_done(self.log.read_bytes()) and time.monotonic() < end:
             if any(process.poll() is not None for process in self._running):
                 raise RuntimeError("a process of the fleet ended by itself: this is a bug of the demo")

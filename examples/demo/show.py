@@ -14,7 +14,7 @@ from rich.text import Text
 
 from examples.demo.checker import Score, Tally
 from examples.demo.fleet import share_after
-from examples.demo.shared import GOAL, SharedResult
+from examples.demo.shared import GOAL, WINDOW, SharedResult
 from examples.demo.storage import Snapshot
 from examples.demo.upload import UploadResult
 from forbear.cli.kit.output import columns, console, show_table, tell
@@ -188,8 +188,12 @@ def show_shared(shared: SharedResult, seed: int) -> None:
         _say_bug(seed)
         return
     _say(
-        f"When Valkey stopped, {shared.lost} processes noticed it and lived on credit of their own; by the end "
-        f"{shared.back} had it back."
+        f"When Valkey stopped, {shared.lost} processes noticed it and lived on credit of their own. "
+        + (
+            "After its restart all of them had it back."
+            if shared.back == shared.lost
+            else f"{WINDOW} s after the first one had it back, {shared.back} of them had."
+        )
     )
     share = f"{100 * shared.share:.0f} % of the retries of one bucket"
     if shared.share >= GOAL:

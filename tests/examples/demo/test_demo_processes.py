@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -85,6 +87,35 @@ def test_it_prints_the_numbers(result: SharedResult, code: int, said: str, monke
     document = demo(monkeypatch, "--json")
     assert document.exit_code == code
     assert json.loads(document.stdout)["shared"] == asdict(result) | {"bound": 934.0}
+
+
+@pytest.mark.parametrize(
+    ("back", "said"),
+    [
+        (7, "7 processes noticed it and lived on credit of their own. After its restart all of them had it back."),
+        (1, "5 s after the first one had it back, 1 of them had."),
+    ],
+)
+def test_it_tells_who_had_the_server_back(back: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that lost it, or how many of them within the time that the demo waits."""
+    monkeypatch.setattr(shared, "share_a_budget", shared_by(replace(SHARED, back=back)))
+    assert said in demo(monkeypatch).stdout
+
+
+def test_it_waits_one_window_for_the_last_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait for all is bounded: a process that never looks again does not hold up the demo."""
+    waits = list[tuple[float, bool, bool]]()
+
+    def wait_for(self: object, is_done: Callable[[bytes], bool], seconds: float = 60) -> None:
+        waits.append((seconds, is_done(b"lslsbs"), is_done(b"lslsbsb")))
+
+    monkeypatch.setattr(shared._DemoFleet, "wait_for", wait_for)
+    monkeypatch.setattr(shared, "valkey_server", nullcontext)
+    monkeypatch.setattr(shared, "PROCESSES", 0)
+    share_a_budget()
+    *earlier, last = waits
+    assert list(last) == [shared.WINDOW, False, True]
+    assert {seconds for seconds, _, _ in earlier} == {60}
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]], ids=["table", "json"])
