@@ -1,6 +1,6 @@
 """A simulated `SharedBudget` beside the real one: the same processes on a real Valkey, in virtual time."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from itertools import count
 from random import Random
@@ -102,6 +102,42 @@ def test_as_many_retries_as_on_a_real_server(valkey: Valkey, case: Case) -> None
     for engine in ("exact", "cohort"):
         outcome = simulate(scenario(case), engine=engine, runs=runs if engine == "exact" else 1, workers=1)
         assert sum(outcome.bins["retries"]) == pytest.approx(got, rel=0.05), engine
+
+
+IN_TURN, IN_TENS = (lambda number: number % 20), (lambda number: number // 10 % 20)
+
+
+@pytest.mark.parametrize(
+    ("order", "least", "most"),
+    [
+        pytest.param(IN_TURN, 139, 140, id="in turn"),
+        pytest.param(lambda number: Random(number).randrange(20), 165, 200, id="by chance"),
+        pytest.param(IN_TENS, 230, 290, id="ten calls in a row"),
+    ],
+)
+def test_the_order_of_the_processes_decides_what_is_granted(
+    valkey: Valkey, order: Callable[[int], int], least: int, most: int
+) -> None:
+    """In step, every process pays its surplus into a bucket that is full: what overflows is lost, really and simulated.
+
+    The simulation grants what the real fleet gets if the calls come to the same processes. Its own come by chance.
+    """
+    simulated, granted = SharedBudgets(SharedBucket(), 1), [0, 0]
+    simulated._dice = Random(0)
+    with virtual_time(0) as clock:
+        fleet = Fleet(valkey, f"order{next(_names)}", capacity=100)
+        shares = [fleet.make() for _ in range(20)]
+        for number in range(4500):
+            clock.advance(1 / 500)
+            process, now = order(number), clock.elapsed
+            if number < 4000:
+                shares[process].put()
+                simulated.succeeded(process, now, 0)
+            else:
+                granted[0] += retried(shares[process])
+                granted[1] += simulated.take(process, now, TRANSIENT) is not None
+    assert granted[0] == granted[1]
+    assert least <= granted[0] <= most
 
 
 @given(

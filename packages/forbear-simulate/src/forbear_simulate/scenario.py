@@ -153,7 +153,7 @@ class ClientBudget(Section):
 
     `rule` is a rule such as `forbear.TokenBucket()`, or a `forbear.Budget`, whose rule it then is. A
     `forbear.SharedBudget` has its bucket for the whole fleet. Each client is a process of it, or with `per="process"`
-    each group of `clients` is.
+    each group of `clients` is. Its calls come to the processes by chance; processes in lock step get less.
     """
 
     KEY: ClassVar[str] = "budget"
