@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import httpx
@@ -17,9 +18,10 @@ from click.testing import CliRunner
 import forbear.clients
 from forbear.cli.app import app
 from forbear.clients.httpx import RetryTransport
+from forbear.core.verdict import Safety
 from forbear.export import TARGETS
 from forbear.policy import Policy
-from forbear.services import cloud_storage, iam, memorystore
+from forbear.services import cloud_storage, iam, memorystore, registry
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_testkit import ROOT
@@ -169,3 +171,16 @@ def test_retry_after_is_obeyed_in_the_profiles_of_the_pages(policy: Policy, one_
         http.get(path)
     assert len(time.slept) == 1
     assert time.slept[0] >= 30
+
+
+def test_it_lists_the_deletions_that_can_undo_a_newer_change() -> None:
+    """Each operation that is always repeated, although its row names such a change, stands there, and no other does."""
+    section = PAGE.split("\n## Deletions\n")[1].split("\n## ")[0]
+    rows = chain.from_iterable(
+        chain.from_iterable(registry.service(name).tables().values())
+        for name in ("cloud_storage", "iam", "resource_manager", "memorystore")
+    )
+    listed = set(re.findall(r"`((?:iam|cloudresourcemanager)\.[\w.]+)`", section))
+    assert listed == {
+        row.id for row in rows if row.safety is Safety.ALWAYS and re.search("(again|began|restored) ", row.effect)
+    }
