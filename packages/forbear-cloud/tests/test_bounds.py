@@ -246,7 +246,7 @@ def test_connections_are_bounded() -> None:
                     continue
             for _ in range(3):
                 assert httpx.get(f"{cloud.url}/storage/v1/b/bkt").status_code == 200
-            assert cloud.connections <= 8
+            wait_for(lambda: cloud.connections <= 8)  # one that was replaced takes a moment to end
         finally:
             for sock in socks:
                 sock.close()
