@@ -108,7 +108,7 @@ layers: $(DEV) ## import-linter: who may import whom
 # Their own tests only: what another layer's tests happen to run does not count as tested.
 .PHONY: coverage
 coverage: $(DEV) ## branch coverage of core and http by their own tests: 100 %
-	@$(BIN)/coverage run -m pytest --quiet packages/forbear/tests/core packages/forbear/tests/http
+	@$(BIN)/coverage run -m pytest --quiet packages/forbear/tests/core packages/forbear/tests/http packages/forbear/tests/text
 	@$(BIN)/coverage report
 
 .PHONY: bench

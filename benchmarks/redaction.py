@@ -4,7 +4,7 @@ from functools import partial
 
 from benchmarks.measure import Effort, race, repeated
 from benchmarks.table import Table, Target
-from forbear.core.redact import redact
+from forbear.text.redact import redact
 
 _SHORT = {
     "forbear: a status": "503 Service Unavailable",

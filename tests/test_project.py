@@ -22,7 +22,7 @@ SRC = ROOT / "packages" / "forbear" / "src"
 PACKAGES = sorted((ROOT / "packages").iterdir())
 
 # Layers that `import forbear` loads, and the standard modules that would cost more than the rest of it together.
-CHEAP_LAYERS = ("core", "http", "run", "policy")
+CHEAP_LAYERS = ("text", "core", "http", "run", "policy")
 COSTLY = {"asyncio", "dataclasses", "datetime", "inspect", "logging", "random", "re", "typing"}
 
 LEAKS = re.compile(
@@ -120,7 +120,7 @@ def test_siblings_come_in_by_the_doors() -> None:
         ("forbear.services", "registry", False),
         ("forbear.services.rfc9110", "responses", False),
         ("forbear", "_listeners", False),
-        ("forbear.core.redact", "redact", False),
+        ("forbear.text.redact", "redact", False),
         ("forbear.cli.schedule", "command", False),
         ("forbear.cli.explain", "command", False),
         ("forbear.answers.curl", "CurlLine", False),

@@ -62,7 +62,7 @@ MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear_audit": None,
     "forbear_audit.fixes": None,
     "forbear.http.request": ("Request",),
-    "forbear.core.redact": ("redact",),
+    "forbear.text.redact": ("redact",),
 }
 """The public modules with their public names; None stands for those of `__all__`."""
 
@@ -108,7 +108,7 @@ _PARTS = {
     "Transfers": ("forbear_transfer",),
     "Observing": ("forbear.observe",),
     "Simulating": ("forbear_simulate",),
-    "Tools": ("forbear.export", "forbear_audit", "forbear.http", "forbear.core"),
+    "Tools": ("forbear.export", "forbear_audit", "forbear.http", "forbear.text"),
 }
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from forbear.core.redact import redact
 from forbear.grpc import status as grpc_status
 from forbear.http import ranges
 from forbear.http.preconditions import has_field, has_strong_tag
@@ -17,6 +16,7 @@ from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
 from forbear.tables import responses
 from forbear.tables.conditions import is_positive
 from forbear.tables.xml_body import every_entry
+from forbear.text.redact import redact
 from forbear_testkit.hostile.bounds import MIB, Bounded, Limits
 from forbear_transfer.errors import HttpError, TransferError, WrongResponse
 from forbear_transfer.objects import Object

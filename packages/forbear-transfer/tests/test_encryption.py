@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import pytest
 
-from forbear.core.redact import redact
+from forbear.text.redact import redact
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.rows import for_each
 from forbear_testkit.transfer.downloads import names, odd_server, reply

@@ -52,10 +52,7 @@ if TYPE_CHECKING:
     from forbear.core.check import is_list, is_mapping
     from forbear.core.check import positive_seconds as check_positive_seconds
     from forbear.core.check import shown as shown_value
-    from forbear.core.duration import parse_duration
     from forbear.core.record import Record, field_names
-    from forbear.core.redact import HiddenBytes, HiddenText, conceal, printable, redact
-    from forbear.core.redact import without_user as redact_address
     from forbear.core.report import ATTRIBUTE as REPORT_ATTRIBUTE
     from forbear.core.report import RequestIds
     from forbear.core.report import attach as attach_report
@@ -103,6 +100,9 @@ if TYPE_CHECKING:
     from forbear.shared_budget.process import PAYMENT as PAYMENT_SECONDS
     from forbear.shared_budget.process import ProcessShare
     from forbear.shared_budget.script import LocalBucket
+    from forbear.text.duration import parse_duration
+    from forbear.text.redact import HiddenBytes, HiddenText, conceal, printable, redact
+    from forbear.text.redact import without_user as redact_address
 
 __all__ = [
     "JITTERS",
@@ -206,8 +206,8 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "CurlLine": "answers.curl",
             "FixedBody": "exchange.http.send:Fixed",
             "GrpcCall": "grpc.call",
-            "HiddenBytes": "core.redact",
-            "HiddenText": "core.redact",
+            "HiddenBytes": "text.redact",
+            "HiddenText": "text.redact",
             "HostBudgets": "run.budget",
             "HttpBody": "exchange.http.send:Body",
             "HttpCall": "exchange.http.call",
@@ -235,7 +235,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "attach_report": "core.report:attach",
             "check_at_least": "core.check:at_least",
             "check_positive_seconds": "core.check:positive_seconds",
-            "conceal": "core.redact",
+            "conceal": "text.redact",
             "count_success": "run.spending:succeeded",
             "current_runtime": "run.runtime",
             "describe_command": "exchange.redis.work:single",
@@ -250,13 +250,13 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "is_mapping": "core.check",
             "micro_tokens": "core.budget:micro",
             "parse_content_range": "http.ranges:parse",
-            "parse_duration": "core.duration",
+            "parse_duration": "text.duration",
             "parse_size": "http.ranges:number",
             "policy_for_request": "answers.http:policy_for",
             "policy_names": "services.policies",
-            "printable": "core.redact",
-            "redact": "core.redact",
-            "redact_address": "core.redact:without_user",
+            "printable": "text.redact",
+            "redact": "text.redact",
+            "redact_address": "text.redact:without_user",
             "refuse_for_clients": "exchange.call",
             "request_ids": "http.request_ids",
             "retries_are_off": "run.switch:is_off",

@@ -5,8 +5,9 @@ from functools import partial
 import pytest
 
 from forbear.core.backoff import Constant
-from forbear.core.decide import Limits, Reason, Stop, Wait, decide, show
+from forbear.core.decide import Limits, Reason, Stop, Wait, decide
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.text.duration import show
 
 INFINITY = float("inf")
 

@@ -14,7 +14,6 @@ from forbear.answers import unreadable
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, wait_text
 from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
-from forbear.core.redact import hide, printable
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.http import ranges
@@ -24,6 +23,7 @@ from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
 from forbear.policy import Policy
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
+from forbear.text.redact import hide, printable
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService

@@ -6,6 +6,7 @@ from forbear.core import check
 from forbear.core.check import INFINITY, LARGEST
 from forbear.core.record import Record
 from forbear.core.verdict import Kind, Verdict
+from forbear.text.duration import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,8 +202,3 @@ def _timed_out(delay: float, timeout: float, left: float) -> str:
     if left <= 0:
         return f"timeout of {show(timeout)} reached"
     return f"timeout of {show(timeout)} would be passed by the next wait of {show(delay)}"
-
-
-def show(seconds: float) -> str:
-    """Format seconds for people, with three digits, or whole from 100 on: "31.2 s", "0.05 s", "600 s", "1e+15 s"."""
-    return f"{seconds:.0f} s" if 100 <= seconds < 1e15 else f"{seconds:.3g} s"

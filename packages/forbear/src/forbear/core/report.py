@@ -6,9 +6,10 @@ what a support case needs.
 
 from itertools import count
 
-from forbear.core.decide import Reason, show
+from forbear.core.decide import Reason
 from forbear.core.record import Record
-from forbear.core.redact import redact
+from forbear.text.duration import show
+from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Show a report to people who have to find its requests in the logs of a server: as text, and as a dict for JSON."""
 
-from forbear.core.decide import show
+from forbear.text.duration import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

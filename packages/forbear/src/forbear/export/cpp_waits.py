@@ -1,7 +1,7 @@
 """The waits of google-cloud-cpp, which its client of Cloud Storage and its generated clients share."""
 
-from forbear.core.decide import show
 from forbear.export.outline import Outline
+from forbear.text.duration import show
 
 _CPP_SOURCE = "google-cloud-cpp, backoff_policy.cc: `current_delay_end_ *= scaling_`"
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from forbear.core.backoff import Constant, Exponential, Sequence
-from forbear.core.decide import show
 from forbear.export.waits import Waits, difference, full_waits, mean_delays, mean_waits
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
@@ -16,6 +15,7 @@ from forbear.policy import Policy
 from forbear.run.endings import RAISE
 from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
+from forbear.text.duration import show
 
 MANY = 1_000_000
 """The number of retries for targets that require one, if the policy has no limit."""

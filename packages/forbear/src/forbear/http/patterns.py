@@ -1,8 +1,8 @@
 """Patterns by which users vouch for requests: a method and a URL, "POST https://api.example.com/v1/search*"."""
 
 from forbear.core.record import Record
-from forbear.core.redact import HIDDEN, hide, printable, without_user
 from forbear.http.request import Request, method_overrides
+from forbear.text.redact import HIDDEN, hide, printable, without_user
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

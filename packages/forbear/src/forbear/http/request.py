@@ -3,7 +3,7 @@
 from itertools import islice
 
 from forbear.core.record import Record
-from forbear.core.redact import redact
+from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """The ids by which servers find a request in their logs, as response headers and gRPC metadata carry them."""
 
-from forbear.core.redact import HIDDEN
 from forbear.core.report import RequestIds
+from forbear.text.redact import HIDDEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

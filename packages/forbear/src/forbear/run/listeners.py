@@ -3,9 +3,9 @@
 from collections.abc import Callable, Coroutine
 from contextvars import ContextVar, Token
 
-from forbear.core.redact import redact
 from forbear.core.report import text_of
 from forbear.run.functions import name_of, refuse_async
+from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

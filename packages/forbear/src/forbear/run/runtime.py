@@ -9,7 +9,7 @@ from contextvars import ContextVar, Token
 from functools import cached_property
 
 from forbear.core import check
-from forbear.core.decide import show
+from forbear.text.duration import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

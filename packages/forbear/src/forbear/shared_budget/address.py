@@ -4,8 +4,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from forbear.core.redact import HIDDEN
 from forbear.shared_budget.script import Command
+from forbear.text.redact import HIDDEN
 
 _PORT = 6379
 _FORMS = "redis://[user:password@]host[:6379][/0], rediss://... (TLS) or unix://[user:password@]/path[?db=0]"

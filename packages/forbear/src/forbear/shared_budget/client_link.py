@@ -5,13 +5,13 @@ import threading
 from typing import Any
 
 from forbear.core.check import is_mapping
-from forbear.core.redact import redact
 from forbear.core.report import text_of
 from forbear.run.switch import disabled
 from forbear.shared_budget.address import without
 from forbear.shared_budget.link import LinkFailed
 from forbear.shared_budget.script import Command
 from forbear.shared_budget.wire import ErrorResponse
+from forbear.text.redact import redact
 
 _MOST_STUCK = 3
 """The most threads that may hang in a client without a timeout before no more are started."""

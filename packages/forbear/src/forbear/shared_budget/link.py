@@ -8,10 +8,10 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from forbear.core.redact import redact
 from forbear.shared_budget.address import Address
 from forbear.shared_budget.script import Command, NonsenseResponse
 from forbear.shared_budget.wire import LONGEST, ErrorResponse, decode, encode
+from forbear.text.redact import redact
 
 _IDLE = 30.0
 """Seconds after which an unused connection is closed at the next ask: something between may have dropped it."""

@@ -9,7 +9,7 @@ from forbear.answers.har import GROUPS, JudgedRequest
 from forbear.answers.http import shown_path
 from forbear.cli.kit.output import BadInput, console
 from forbear.cli.kit.values import file_content
-from forbear.core.redact import printable
+from forbear.text.redact import printable
 
 MAX_SIZE = 256 * 1024 * 1024
 """The largest accepted file, in bytes."""

@@ -8,7 +8,7 @@ from forbear.answers.answer import Answer
 from forbear.answers.tables import either
 from forbear.cli.kit.forecast import end_text, forecast, limits_text, range_text
 from forbear.cli.kit.output import columns, console, name_options, show_table, warn, wrapped
-from forbear.core.redact import printable
+from forbear.text.redact import printable
 
 _LABEL = 12  # columns of the names of facts
 

@@ -1,8 +1,8 @@
 """Print the events of a run to stderr, as `forbear run` and `forbear curl` do."""
 
 from forbear.cli.kit.output import tell
-from forbear.core.decide import show
 from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Scheduled
+from forbear.text.duration import show
 
 
 class EventPrinter:

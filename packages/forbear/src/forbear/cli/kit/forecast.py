@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forbear.core.backoff import Constant, Exponential
-from forbear.core.decide import Limits, Stop, decide, show
+from forbear.core.decide import Limits, Stop, decide
 from forbear.core.verdict import TRANSIENT
+from forbear.text.duration import show
 
 if TYPE_CHECKING:
     from forbear.protocols import Backoff

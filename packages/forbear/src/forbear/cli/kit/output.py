@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forbear.cli.kit.links import leads_out
-from forbear.core.redact import redact
+from forbear.text.redact import redact
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 import click
 
 from forbear.cli.kit.output import BadInput
-from forbear.core.duration import parse_duration
+from forbear.text.duration import parse_duration
 
 _RATE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)([KMG]?)", re.ASCII | re.IGNORECASE)
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}

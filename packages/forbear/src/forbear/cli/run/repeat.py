@@ -13,10 +13,11 @@ from forbear.cli.run.output import DirectOutput, Matches, WatchedOutput
 from forbear.cli.run.rules import ExitRules
 from forbear.cli.run.signals import PASSED_ON, Signals
 from forbear.cli.run.stdin import DirectStdin, RecordedStdin, open_stdin
-from forbear.core.decide import Limits, show
+from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, Runtime, current
 from forbear.run.state import Run
+from forbear.text.duration import show
 
 if TYPE_CHECKING:
     from forbear.protocols import Backoff

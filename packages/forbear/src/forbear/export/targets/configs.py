@@ -7,10 +7,10 @@ from typing import Any
 
 from forbear.core.admission import ActiveShare
 from forbear.core.budget import Ratio
-from forbear.core.decide import show
 from forbear.export.outline import LEAST, MANY, Exported, Outline, duration
 from forbear.export.waits import difference
 from forbear.policy import Policy
+from forbear.text.duration import show
 
 _ENVOY_SOURCE = "Envoy, backoff_strategy.cc: `return (random_.random() % backoff)`"
 _APITOOLS_SOURCE = "apitools, util.py: `wait_time = 2 ** retry_attempt`"

@@ -6,10 +6,10 @@ Each method has settings of its own, whatever the request: a method that is safe
 import json
 from typing import Any
 
-from forbear.core.decide import show
 from forbear.export.outline import Exported, Outline
 from forbear.export.rpcs import LONGEST_CALL, camel, code_names, longest_call, milliseconds, outlined
 from forbear.policy import Policy
+from forbear.text.duration import show
 
 # The interfaces: settings class of Java, package of Go, its name, and the client's type in it.
 _CLIENTS = {

@@ -7,11 +7,11 @@ C++ decides by a list of its own.
 import json
 import re
 
-from forbear.core.decide import show
 from forbear.export.cpp_waits import cpp_milliseconds, cpp_window
 from forbear.export.outline import MANY, Exported, Outline
 from forbear.export.rpcs import camel, code_names, longest_call, milliseconds, outlined
 from forbear.policy import Policy
+from forbear.text.duration import show
 
 _TAGS = ("Folders", "Organizations", "Projects", "TagBindings", "TagHolds", "TagKeys", "TagValues")
 

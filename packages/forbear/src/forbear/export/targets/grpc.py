@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from forbear.core.budget import Throttle
-from forbear.core.decide import show
 from forbear.export.outline import LEAST, Exported, Outline, duration
 from forbear.export.rpcs import Method, safe_methods
 from forbear.export.waits import mean_waits
 from forbear.grpc import codes
 from forbear.grpc.call import is_rpc_service
 from forbear.policy import Policy
+from forbear.text.duration import show
 
 _MOST_ATTEMPTS = 5  # every implementation cuts larger numbers to this
 _MOST_TOKENS = 1000

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from forbear.core.backoff import Constant, Exponential, Sequence
-from forbear.core.decide import show
 from forbear.export.outline import Exported, Outline, assignments
 from forbear.export.python import Retryable, needed, source_errors, warn_about_safety
 from forbear.export.waits import Waits
 from forbear.policy import Policy
+from forbear.text.duration import show
 
 if TYPE_CHECKING:
     from google.api_core.retry import Retry

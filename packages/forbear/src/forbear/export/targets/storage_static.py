@@ -1,9 +1,9 @@
 """Export a policy as source code for the Cloud Storage clients of static languages: Go, Java, C++ and C#."""
 
-from forbear.core.decide import show
 from forbear.export.cpp_waits import cpp_milliseconds, cpp_window
 from forbear.export.outline import MANY, Exported, Outline
 from forbear.policy import Policy
+from forbear.text.duration import show
 
 _GO_LEAST = 1e-6  # seconds
 _GO_STATUSES = (408, 429, *range(500, 600))

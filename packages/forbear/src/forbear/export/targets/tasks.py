@@ -4,11 +4,11 @@ from datetime import timedelta
 from math import ceil
 from typing import Any
 
-from forbear.core.decide import show
 from forbear.export.outline import Exported, Outline
 from forbear.export.python import error_types, needed, source_errors, warn_about_safety
 from forbear.export.waits import difference
 from forbear.policy import Policy
+from forbear.text.duration import show
 
 Options = dict[str, Any]
 

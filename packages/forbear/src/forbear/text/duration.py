@@ -1,4 +1,4 @@
-"""Parse durations such as "1m30s", for the command line and for scenarios of simulations."""
+"""Durations as text: show seconds as "31.2 s", read "1m30s" (command line, scenarios of simulations)."""
 
 _UNITS = {"us": 1e-6, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 _NUMBER = r"(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)"
@@ -11,7 +11,7 @@ def parse_duration(text: str, *, plain: bool = False) -> float | None:
     Spaces around it and capitals are ignored. Return None for any other text, such as a sign, an exponent or "inf", and
     for a number beyond all floats.
     """
-    import re  # here: the core does not load it at import
+    import re  # here: `import forbear` does not load it
 
     text = text.strip().lower()
     if plain and re.fullmatch(_NUMBER, text):
@@ -21,3 +21,8 @@ def parse_duration(text: str, *, plain: bool = False) -> float | None:
     else:
         return None
     return seconds if seconds < float("inf") else None
+
+
+def show(seconds: float) -> str:
+    """Format seconds for people, with three digits, or whole from 100 on: "31.2 s", "0.05 s", "600 s", "1e+15 s"."""
+    return f"{seconds:.0f} s" if 100 <= seconds < 1e15 else f"{seconds:.3g} s"

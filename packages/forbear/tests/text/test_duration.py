@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.core.duration import parse_duration
+from forbear.text.duration import parse_duration
 
 
 @pytest.mark.parametrize(

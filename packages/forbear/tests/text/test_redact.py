@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.core import redact as module
-from forbear.core.redact import HIDDEN, LIMIT, HiddenBytes, HiddenText, conceal, redact, without_user
 from forbear.core.report import Attempt
+from forbear.text import redact as module
+from forbear.text.redact import HIDDEN, LIMIT, HiddenBytes, HiddenText, conceal, redact, without_user
 
 SECRET = "s3cr3tS3cr3tS3cr3tS3cr3t"
 HEX = "c0ffee0123456789c0ffee0123456789"
