@@ -18,7 +18,7 @@ from forbear.run.runtime import current
 from forbear.services import cloud_storage
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 ATTEMPTS = 6
 

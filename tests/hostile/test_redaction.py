@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from forbear.core import redact
+from forbear.text import redact
 from forbear_testkit.hostile.steps import spans
 
 PIECES = [

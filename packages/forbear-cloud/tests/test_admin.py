@@ -56,13 +56,6 @@ def test_faults(cloud: Cloud, http: httpx.Client) -> None:
     assert cloud.pending_faults == 0
 
 
-def test_the_old_name_of_random_faults(http: httpx.Client) -> None:
-    """The former action still works, and the response names the new one."""
-    response = http.post("/_cloud/faults", json={"action": "storm", "seed": 1}).json()
-    assert response["armed"] == 1
-    assert response["warnings"] == ["the action 'storm' is deprecated: use 'random_faults'"]
-
-
 @pytest.mark.parametrize(
     ("body", "text"),
     [

@@ -1,11 +1,9 @@
 """Random faults: the same for the same seed, at the given rates, and never endless."""
 
 import httpx
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import forbear_cloud
 from forbear_cloud import Cloud, RandomFaults, random_faults
 from forbear_cloud.http.messages import HttpRequest
 
@@ -80,12 +78,3 @@ def test_a_bounded_client_gets_through(seed: int) -> None:
                 if status in (200, 412):
                     break
             assert cloud.effects.count(INSERT, f"bkt/{number}") == 1
-
-
-@pytest.mark.parametrize(("old", "new"), [("storm", random_faults), ("Storm", RandomFaults)])
-def test_old_names(old: str, new: object) -> None:
-    """The former names still work and warn; other names are unknown."""
-    with pytest.warns(DeprecationWarning, match=rf"`forbear_cloud.{old}` is deprecated: use `\w*[fF]aults`"):
-        assert getattr(forbear_cloud, old) is new
-    with pytest.raises(AttributeError, match="has no attribute 'rain'"):
-        getattr(forbear_cloud, "rain")  # noqa: B009, the type checker knows that it is missing

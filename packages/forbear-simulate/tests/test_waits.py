@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from forbear.core.backoff import JITTERS, Constant, Exponential, Sequence
 from forbear.core.decide import Limits, Wait, decide
+from forbear.core.protocols import Backoff
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
-from forbear.protocols import Backoff
 from forbear_simulate.waits import KNOTS, WaitTable, exact_table, mean_waits, wait_table
 
 BACKOFFS: list[Backoff] = [

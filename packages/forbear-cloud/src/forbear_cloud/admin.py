@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TypeAlias
 
 from forbear_cloud.faults.fault import Fault
-from forbear_cloud.faults.plan import OLD_ACTION, FaultPlan, RandomFaults, fault_from_json
+from forbear_cloud.faults.plan import FaultPlan, RandomFaults, fault_from_json
 from forbear_cloud.http.messages import ApiError, HttpRequest, HttpResponse, Json, JsonObject, json_response
 from forbear_cloud.iam.accounts import account_resource
 from forbear_cloud.iam.policies import role_resource
@@ -18,7 +18,6 @@ from forbear_cloud.storage.store import Store
 
 PREFIX = "/_cloud/"
 _LARGEST_PLAN = 4 * 1024 * 1024
-_RENAMED = f"the action '{OLD_ACTION}' is deprecated: use 'random_faults'"
 
 
 class CloudState:
@@ -106,16 +105,14 @@ def _state(state: CloudState, request: HttpRequest) -> JsonObject:
 def _add_faults(state: CloudState, request: HttpRequest) -> JsonObject:
     """Add the fault, or the list of faults, that the body has as JSON; return how many under "armed".
 
-    ApiError 400, and no fault is added, if one of them is wrong; 413 if the body is larger than 4 MiB. The result has a
-    warning for the old name of an action.
+    ApiError 400, and no fault is added, if one of them is wrong; 413 if the body is larger than 4 MiB.
     """
     value = json_value(request.body, _LARGEST_PLAN)
     entries = value if isinstance(value, list) else [value]
     faults = [_fault(entry, f"faults[{number}]: " if entries is value else "") for number, entry in enumerate(entries)]
     for fault in faults:
         state.plan.add(fault)
-    old = any(isinstance(entry, dict) and entry.get("action") == OLD_ACTION for entry in entries)
-    return {"status": "ok", "armed": len(faults), **({"warnings": [_RENAMED]} if old else {})}
+    return {"status": "ok", "armed": len(faults)}
 
 
 def _fault(value: Json, prefix: str) -> Fault | RandomFaults:

@@ -2,7 +2,7 @@
 
 import click
 
-from forbear.cli.kit.output import EXIT_CODES, BadInput, tell, warn
+from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
 
 
 @click.command(epilog=EXIT_CODES)
@@ -27,7 +27,6 @@ from forbear.cli.kit.output import EXIT_CODES, BadInput, tell, warn
     help="Also serve requests for this host; may be repeated.",
 )
 @click.option("--faults", type=int, metavar="SEED", help="Fail some requests; the same ones for the same seed.")
-@click.option("--storm", type=int, hidden=True)
 def command(
     host: str,
     port: int,
@@ -35,7 +34,6 @@ def command(
     memory_limit: int,
     allowed_hosts: tuple[str, ...],
     faults: int | None,
-    storm: int | None,
 ) -> None:
     """Serve an embedded Cloud Storage on this machine, until Ctrl-C.
 
@@ -46,9 +44,6 @@ def command(
     """
     from forbear_cloud.foreground import Refused, serve_in_foreground  # needs h11 and google-crc32c
 
-    if storm is not None:
-        warn("`--storm` is deprecated: use `--faults`")
-        faults = storm if faults is None else faults
     try:
         serve_in_foreground(
             host,

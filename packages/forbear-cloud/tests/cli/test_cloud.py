@@ -63,20 +63,17 @@ def test_a_bucket_that_cannot_be(finish: Finish) -> None:
 
 
 def test_faults(start: Start) -> None:
-    """With `--faults` some requests fail, the same ones for the same seed; the old name of the option warns."""
+    """With `--faults` some requests fail, the same ones for the same seed."""
     statuses: list[list[int]] = []
-    warnings: list[str] = []
-    for option in ("--faults", "--storm"):
-        process = start("cloud", option, "7")
+    for _ in range(2):
+        process = start("cloud", "--faults", "7")
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         statuses.append([status(f"{url}/storage/v1/b/no-such-bucket") for _ in range(30)])
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
-        warnings += [line for line in err.splitlines() if line.startswith("warning: ")]
+        process.communicate(timeout=20)
     assert statuses[0] == statuses[1]
     assert len(set(statuses[0])) > 2
-    assert warnings == ["warning: `--storm` is deprecated: use `--faults`"]
 
 
 def status(url: str | urllib.request.Request) -> int:

@@ -51,7 +51,7 @@ BAD = [
     (("rsync", "--exit-code", *RSYNC), "error: `--exit-code` is for `--dry-run`"),
     (("cp", "--parallel", "0", *UP), "error: invalid value for `--parallel`: 0 is not in the range x>=1"),
     (("cp", "--faults", "1", *UP), "error: `--faults` is for the embedded cloud only\nhint: add --embedded"),
-    (("rsync", "--storm", "1", *UP), "error: `--faults` is for the embedded cloud only\nhint: add --embedded"),
+    (("rsync", "--faults", "1", *UP), "error: `--faults` is for the embedded cloud only\nhint: add --embedded"),
     (("cp", "--anonymous", "--credentials", "key.json", *UP), "error: `--anonymous` does not go with `--credentials`"),
     (("cp", "--anonymous", "--impersonate", "a@b", *UP), "error: `--anonymous` does not go with `--impersonate`"),
     (
@@ -126,9 +126,7 @@ def test_a_missing_package(module: str, args: tuple[str, ...], hint: str, env: d
     assert done.stderr.splitlines()[1:] == [hint]
 
 
-def test_the_old_name_of_faults(invoke: Invoke) -> None:
-    """`--storm` still works, is in no help, and warns on stderr."""
-    done = invoke("rsync", "-r", "--embedded", "--storm", "7", "here", "gs://demo/")
-    assert done.stderr.startswith("warning: `--storm` is now called `--faults`; ")
+def test_faults(invoke: Invoke) -> None:
+    """`--faults` of an embedded cloud says at the end how many requests met a fault."""
+    done = invoke("rsync", "-r", "--embedded", "--faults", "7", "here", "gs://demo/")
     assert done.stderr.endswith(" met a fault\n")
-    assert "--storm" not in invoke("rsync", "--help").stdout

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from forbear.answers.errors import NoAnswer
     from forbear.answers.subject import explain
     from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
+    from forbear.core.protocols import Backoff, On
     from forbear.http.idempotency import IdempotencyKey
     from forbear.judges.transient import transient
-    from forbear.protocols import Backoff, On
     from forbear.run.decorated import policy_of, with_policy
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
@@ -45,13 +45,13 @@ else:
     _LAZY = {
         "ActiveShare": "core.admission",
         "Answer": "answers.answer",
-        "Backoff": "protocols",
+        "Backoff": "core.protocols",
         "BudgetUnavailable": "shared_budget.trial",
         "ClientThrottle": "core.admission",
         "FailureOutcome": "answers.answer",
         "IdempotencyKey": "http.idempotency",
         "NoAnswer": "answers.errors",
-        "On": "protocols",
+        "On": "core.protocols",
         "RequestRatio": "core.admission",
         "SharedBudget": "shared_budget.budget",
         "explain": "answers.subject",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from forbear.core.check import is_list, is_mapping
     from forbear.core.check import positive_seconds as check_positive_seconds
     from forbear.core.check import shown as shown_value
+    from forbear.core.protocols import BudgetRule
     from forbear.core.record import Record, field_names
     from forbear.core.report import ATTRIBUTE as REPORT_ATTRIBUTE
     from forbear.core.report import RequestIds
@@ -86,7 +87,6 @@ if TYPE_CHECKING:
     from forbear.http.status import TRANSIENT_STATUSES
     from forbear.http.status import reason as status_phrase
     from forbear.http.vouch import Vouch, vouched
-    from forbear.protocols import BudgetRule
     from forbear.run.budget import HostBudgets, granted
     from forbear.run.runtime import Runtime, current_runtime
     from forbear.run.runtime import current as runtime_context
@@ -202,7 +202,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "AsyncHttpPort": "exchange.http.port:AsyncPort",
             "AsyncOnceBody": "exchange.http.send:AsyncOnce",
             "BodyReader": "exchange.http.drive:Reader",
-            "BudgetRule": "protocols",
+            "BudgetRule": "core.protocols",
             "CurlLine": "answers.curl",
             "FixedBody": "exchange.http.send:Fixed",
             "GrpcCall": "grpc.call",

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypeVar, Unpack
 
     from forbear.core.events import Event, Failed, Succeeded
+    from forbear.core.protocols import Answer, Backoff, On
     from forbear.http.request import HttpService
-    from forbear.protocols import Answer, Backoff, On
     from forbear.run.derive import Changes, Seconds
 
     F = TypeVar("F", bound=Callable[..., Any])

@@ -12,7 +12,7 @@ from forbear.core.backoff import JITTERS, Constant, Exponential, Sequence
 
 if TYPE_CHECKING:
     from forbear.core.backoff import Jitter
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 ratios = st.floats(min_value=0, max_value=1, exclude_max=True)
 numbers = st.integers(min_value=0, max_value=10**9)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.core.budget import MICRO, Ratio, Throttle, TokenBucket
+import forbear
+from forbear.core.budget import MICRO, Ratio, Throttle, TokenBucket, check_rule
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 
 Rule = TokenBucket | Throttle | Ratio
@@ -280,3 +281,41 @@ def test_zero_deposits_and_floors_are_allowed() -> None:
     puts(rule, state, 1000)
     assert takes(rule, state) == 0
     assert Ratio(floor=0).floor == 0
+
+
+METHODS = r"`rule` must have the methods start\(\), take\(state, now, verdict\) and succeeded"
+
+
+class Blind(forbear.TokenBucket):
+    """A bucket that does not accept the verdict."""
+
+    __slots__ = ()
+
+    def take(self, state: list[int], now: float) -> bool:  # type: ignore[override]
+        """Grant nothing."""
+        return False
+
+
+class Half:
+    """A rule that lacks `start` and `succeeded`."""
+
+    def take(self, state: list[int], now: float, verdict: Verdict) -> int | None:
+        """Grant nothing."""
+        return None
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        (Half(), METHODS),
+        (Blind(), METHODS),
+        (forbear.TokenBucket, r"`rule` must be a rule such as forbear.TokenBucket\(\)"),
+        (0.1, r"`rule` must be a rule such as forbear.TokenBucket\(\)"),
+    ],
+)
+def test_rules_that_cannot_work_are_refused(rule: Any, text: str) -> None:
+    """The text says which methods a rule must have."""
+    with pytest.raises(TypeError, match=text):
+        check_rule(rule)
+    with pytest.raises(TypeError, match=text):
+        forbear.Budget(rule)

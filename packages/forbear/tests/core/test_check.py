@@ -11,8 +11,8 @@ from forbear.core import check
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.decide import Limits
 from forbear.core.events import Succeeded
+from forbear.core.protocols import Backoff
 from forbear.core.verdict import Kind, Verdict
-from forbear.protocols import Backoff
 
 
 @pytest.mark.parametrize(

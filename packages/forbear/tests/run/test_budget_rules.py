@@ -21,7 +21,7 @@ from forbear.run.spending import Throttled
 from forbear.testing.script import Script
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.run.budgets import Closed, begun
-from forbear_testkit.run.cases import BUSY, Busy
+from forbear_testkit.run.cases import Busy
 
 THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 
@@ -183,65 +183,3 @@ def test_presets_are_pickled(name: str) -> None:
     """Another process gets a new budget by the same rule."""
     budget: Budget = getattr(Budget, name)()
     assert repr(pickle.loads(pickle.dumps(budget))) == repr(budget)
-
-
-class Earlier:
-    """A rule by the contract that had no verdicts and no costs: it grants what was put in."""
-
-    def start(self) -> list[int]:
-        """Return no retries, and none put in after a retry."""
-        return [0, 0]
-
-    def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Count a success."""
-        state[0] += 1
-        state[1] += retried
-
-    def take(self, state: list[int], now: float) -> bool:
-        """Grant a retry for a success."""
-        state[0] -= state[0] > 0
-        return state[0] > 0
-
-
-def test_rules_of_the_earlier_contract_work() -> None:
-    """`put` and a `take` without a verdict are called as before; a warning names the methods to write instead."""
-    with pytest.warns(DeprecationWarning, match="deprecated: use succeeded") as warned:
-        budget = Budget(Earlier())
-    assert warned[0].filename == __file__
-    policy = BUSY.with_budget(budget)
-    with virtual_time():
-        for _ in range(3):
-            policy.call(Script("done"))
-        policy.call(Script(Busy, Busy, "done"))
-    assert budget._state[:2] == [2, 1]
-
-
-class Mixed(forbear.TokenBucket):
-    """A bucket changed by the earlier contract."""
-
-    __slots__ = ()
-
-    def take(self, state: list[int], now: float) -> bool:  # type: ignore[override]
-        """Grant nothing."""
-        return False
-
-
-class Half:
-    """A rule that lacks `start` and `succeeded`."""
-
-    def take(self, state: list[int], now: float, verdict: Verdict) -> int | None:
-        """Grant nothing."""
-        return None
-
-
-@pytest.mark.parametrize(
-    ("rule", "text"),
-    [
-        (Half(), r"`rule` must have the methods start\(\), take\(state, now, verdict\) and succeeded"),
-        (Mixed(), r"`rule` must not mix two contracts: rename put"),
-    ],
-)
-def test_rules_that_cannot_work_are_refused(rule: Any, text: str) -> None:
-    """The text says which methods a rule must have."""
-    with pytest.raises(TypeError, match=text):
-        Budget(rule)

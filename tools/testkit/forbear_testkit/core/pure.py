@@ -7,7 +7,7 @@ from forbear.core.decide import Limits, Stop, decide
 from forbear.core.verdict import TRANSIENT, Verdict
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 
 def run(

@@ -9,7 +9,6 @@ from forbear_cloud.faults.fault import Fault, call_with_json, fields_of
 from forbear_cloud.faults.parameters import FaultMatch, Matching, checked_match, number, whole
 from forbear_cloud.http.messages import HttpRequest
 
-OLD_ACTION = "storm"
 """The former name of the action "random_faults" in JSON."""
 
 
@@ -104,10 +103,10 @@ def random_faults(
 def fault_from_json(value: object) -> Fault | RandomFaults:
     """Read one fault as JSON, as `Fault.from_json` does, or random ones: {"action": "random_faults", "seed": 1, ...}.
 
-    The other names are then the parameters of `random_faults`. The old action "storm" means the same.
+    The other names are then the parameters of `random_faults`.
     """
     fields = fields_of(value)
-    if fields.get("action") in ("random_faults", OLD_ACTION):
+    if fields.get("action") == "random_faults":
         return call_with_json(random_faults, fields)
     return Fault.from_json(fields)
 

@@ -21,7 +21,7 @@ from forbear.core.presets import PRESETS
 from forbear.core.record import Record, field_names
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 
 @click.command(epilog=EXIT_CODES)

@@ -10,6 +10,9 @@ from forbear.core.verdict import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from forbear.core.protocols import BudgetRule
     from forbear.core.verdict import Verdict
 
 MICRO = 1_000_000
@@ -19,6 +22,8 @@ SLOTS = 10
 """The slots of a window, each a tenth of it."""
 SHORTEST_WINDOW = 0.001
 """The shortest window, in seconds."""
+
+_VARARGS = 0x04  # CO_VARARGS
 
 _RETRYABLE = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
@@ -40,6 +45,20 @@ def tokens(name: str, value: float, *, least: float = 1 / MICRO) -> None:
         check.positive(name, value)
     if value and micro(value) == 0:
         raise ValueError(f"`{name}` must be at least 0.000001{' or 0' if least == 0 else ''}, got {check.shown(value)}")
+
+
+def check_rule(rule: "Any") -> "BudgetRule":
+    """Return `rule`; raise TypeError, with the names of what is missing, unless it keeps the contract `BudgetRule`."""
+    if isinstance(rule, type) or not callable(getattr(rule, "take", None)):
+        raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
+    code = getattr(rule.take, "__code__", None)
+    blind = code is not None and code.co_argcount < 4 and not code.co_flags & _VARARGS
+    if blind or not all(callable(getattr(rule, name, None)) for name in ("start", "succeeded")):
+        raise TypeError(
+            "`rule` must have the methods start(), take(state, now, verdict) and succeeded(state, now, cost), "
+            f"got {rule!r}; add the missing ones, as in forbear.TokenBucket"
+        )
+    return rule  # type: ignore[no-any-return]
 
 
 class TokenBucket(Record):

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
     Seconds = float | timedelta
 

@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 
 class Preset(Record):

@@ -24,7 +24,7 @@ from forbear.services import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.protocols import Subject
+    from forbear.run.plan import Subject
 
 watch()  # what an adapter gives up may do harm
 

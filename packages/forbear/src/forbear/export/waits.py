@@ -9,7 +9,7 @@ from forbear.core.backoff import Constant, Exponential, Sequence
 if TYPE_CHECKING:
     from collections.abc import Sequence as Many
 
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 _MEANS = {"full": 0.5, "equal": 0.75, "none": 1.0}
 _COUNTED = 10  # retries after which a backoff is taken to grow no more

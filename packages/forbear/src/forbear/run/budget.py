@@ -4,7 +4,7 @@ import os
 from _thread import RLock  # threading.RLock itself, without the import cost of threading
 
 from forbear.core import check
-from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear.core.budget import Ratio, Throttle, TokenBucket, check_rule
 from forbear.core.verdict import TRANSIENT
 from forbear.run.runtime import current
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
+    from forbear.core.protocols import BudgetRule
     from forbear.core.verdict import Verdict
-    from forbear.protocols import BudgetRule, EarlierRule
 
     T = TypeVar("T")
 
@@ -63,11 +63,9 @@ class Budget:
         own = cls.take is not Budget.take or cls.atake is not Budget.atake or cls.put is not Budget.put
         cls.is_custom = own
 
-    def __init__(self, rule: "BudgetRule | EarlierRule | None" = None) -> None:
-        from forbear.run.budget_rules import adapted  # when a budget is made, not before
-
+    def __init__(self, rule: "BudgetRule | None" = None) -> None:
         self._rule: Any = TokenBucket() if rule is None else rule
-        self._counts = adapted(self._rule)
+        self._counts = check_rule(self._rule)
         self._admit: Any = getattr(self._counts, "admit", None)
         self._failed: Any = getattr(self._counts, "failed", None)
         self._release: Any = getattr(self._counts, "release", None)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypedDict, Unpack
 
     from forbear.core.events import Event, Failed, Succeeded
-    from forbear.protocols import Answer, Backoff, On
+    from forbear.core.protocols import Answer, Backoff, On
     from forbear.run.budget import Budget
 
     Seconds = float | timedelta

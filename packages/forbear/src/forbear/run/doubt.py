@@ -10,7 +10,7 @@ from forbear.run.nesting import gave_up, inherit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.protocols import Subject
+    from forbear.run.plan import Subject
     from forbear.run.runtime import Runtime
     from forbear.run.state import Run
 

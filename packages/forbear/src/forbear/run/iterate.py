@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from forbear.protocols import RetryPlan
+    from forbear.run.plan import RetryPlan
 
 
 _READY, _STARTED, _ENTERED, _DONE = "ready", "started", "entered", "done"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.core.service import Judgement
-    from forbear.protocols import RetryPlan
+    from forbear.run.plan import RetryPlan
 
     Judge = Callable[[BaseException, "RunContext"], Judgement | None]
     """Returns how safe a repeat of the request that the error shows is, or None if the error shows none."""

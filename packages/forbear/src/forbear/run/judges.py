@@ -10,8 +10,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from forbear.core.protocols import On
     from forbear.policy import Policy
-    from forbear.protocols import On
 
 TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
 JUDGE = "judge by the error or the value alone"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from forbear.protocols import RetryPlan
+    from forbear.run.plan import RetryPlan
 
 
 def call(

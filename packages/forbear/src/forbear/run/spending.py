@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.core.verdict import Verdict
-    from forbear.protocols import RetryPlan
+    from forbear.run.plan import RetryPlan
     from forbear.run.runtime import Runtime
     from forbear.run.state import Run
 

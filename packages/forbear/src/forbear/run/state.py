@@ -27,8 +27,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from forbear.protocols import RetryPlan, Subject
     from forbear.run.kept import KeptFailure
+    from forbear.run.plan import RetryPlan, Subject
 
     Failure = tuple[Verdict, Exception | None, str, str, float, Details]
     """A failed attempt: its verdict, its error if there is one, its name and text, the seconds elapsed, its details."""

@@ -8,7 +8,7 @@ import click
 
 from forbear.cli.kit import values
 from forbear.cli.kit.options import PolicyOptions, add_options, policy_options
-from forbear.cli.kit.output import BadInput, warn
+from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.profiles import profile_option
 from forbear.cli.kit.shared_budget import shared_budget_option
 
@@ -90,7 +90,6 @@ _OPTIONS = (
     shared_budget_option,
     click.option("--embedded", is_flag=True, help="Use an embedded cloud, which ends with the command."),
     click.option("--faults", type=int, metavar="SEED", help="With --embedded: fail some requests."),
-    click.option("--storm", type=int, hidden=True),
 )
 
 
@@ -133,7 +132,6 @@ class TransferOptions(PolicyOptions):
     shared_budget: str | None
     embedded: bool
     faults: int | None
-    storm: int | None
 
 
 def transfer_options(function: F) -> F:
@@ -143,14 +141,7 @@ def transfer_options(function: F) -> F:
 
 
 def check(options: TransferOptions, *, dry_run: bool = False) -> None:
-    """Raise BadInput for options that exclude each other, and for one that needs another one.
-
-    The old name `--storm` gets a warning, and its value becomes that of `--faults` unless that is used, too.
-    """
-    if options["storm"] is not None:
-        warn("`--storm` is now called `--faults`; the old name will be removed in the next version")
-        if options["faults"] is None:
-            options["faults"] = options["storm"]
+    """Raise BadInput for options that exclude each other, and for one that needs another one."""
     by_name: dict[str, object] = dict(options)
     for name in _NOT_EMPTY:
         if by_name[name] == "":  # of a variable that is not set, for example

@@ -9,7 +9,7 @@ from forbear.core.verdict import TRANSIENT
 from forbear.text.duration import show
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 
 MOST = 1000

@@ -12,7 +12,7 @@ from forbear.core.backoff import JITTERS, Constant, Exponential
 from forbear.core.decide import Limits
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 FUNCTION_LIMITS = Limits(timeout=None)
 """The limits of commands without a default policy: five attempts, and no timeout."""

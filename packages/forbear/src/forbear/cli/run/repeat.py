@@ -20,7 +20,7 @@ from forbear.run.state import Run
 from forbear.text.duration import show
 
 if TYPE_CHECKING:
-    from forbear.protocols import Backoff
+    from forbear.core.protocols import Backoff
 
 
 class CommandFailed(Exception):
