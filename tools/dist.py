@@ -5,6 +5,7 @@
 """
 
 import filecmp
+import os
 import shutil
 import sys
 import tarfile
@@ -81,7 +82,7 @@ def test(folder: Path, wheels: dict[str, Path], sources: dict[str, Path]) -> Non
     install(python, "--require-hashes", "-r", ROOT / "requirements" / "dev.txt")
     install(python, "--no-deps", "--no-build-isolation", *wheels.values(), ROOT / "tools" / "testkit")
     # Programs that the tests start are those of this environment.
-    env = {"PATH": f"{python.parent}:{BIN}", "FORBEAR_ROOT": str(ROOT)}
+    env = {"PATH": f"{python.parent}:{BIN}:{os.environ['PATH']}", "FORBEAR_ROOT": str(ROOT)}
     words = ("-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider")
     for name, source in sources.items():
         print(f"== the tests of {name}", flush=True)

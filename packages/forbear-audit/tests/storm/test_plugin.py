@@ -85,3 +85,14 @@ def test_bad_options(pytestconfig: pytest.Config, options: list[str], text: str)
     config.option = config._parser.parse_known_args(options)
     with pytest.raises(pytest.UsageError, match=text):
         StormPlugin(config)
+
+
+def test_cheap_to_load() -> None:
+    """pytest loads the plugin in every project, so it loads no module of forbear or anything else."""
+    script = (
+        "import sys, pytest; before = set(sys.modules)\n"
+        "import forbear_storm_pytest\n"
+        "print(*sorted(set(sys.modules) - before - {'contextvars', '_contextvars'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["forbear_storm_pytest"]

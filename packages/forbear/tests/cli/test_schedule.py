@@ -157,11 +157,10 @@ def test_a_plot_that_fails_prints_nothing_else(name: str, invoke: Invoke, tmp_pa
     assert done.stderr.startswith(("error: cannot plot to ", "error: cannot write "))
 
 
-@pytest.mark.parametrize("command", ["schedule", "simulate"])
-def test_a_plot_without_matplotlib(command: str, finish: Finish, tmp_path: Path) -> None:
+def test_a_plot_without_matplotlib(finish: Finish, tmp_path: Path) -> None:
     """The missing package is reported with the extra that installs it, before any output."""
     (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('no', name='matplotlib')")
-    done = finish(command, "--plot", str(tmp_path / "plot.png"), PYTHONPATH=str(tmp_path))
+    done = finish("schedule", "--plot", str(tmp_path / "plot.png"), PYTHONPATH=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == ('error: this needs matplotlib, which is not installed\nhint: pip install "forbear[plot]"\n')
 
