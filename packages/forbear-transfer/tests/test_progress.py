@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from forbear.core.attempt import Attempt
 from forbear.core.events import Scheduled
-from forbear.core.report import Attempt
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
 from forbear_transfer import (

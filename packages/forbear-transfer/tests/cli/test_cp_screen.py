@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.events import Scheduled
-from forbear.core.report import Attempt, Report
+from forbear.core.report import Report
 from forbear_transfer.cli.shared.reporter import Reporter, of_bytes, of_clock, of_span
 from forbear_transfer.cli.shared.screen import Screen
 from forbear_transfer.cli.shared.statistics import Statistics

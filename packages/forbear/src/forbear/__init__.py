@@ -1,5 +1,6 @@
 """forbear: retries that know what is safe to repeat, how long to hold back and when to stop."""
 
+from forbear.core.attempt import Attempt
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason, Stop, Wait, decide
@@ -14,7 +15,7 @@ from forbear.core.events import (
     Succeeded,
 )
 from forbear.core.presets import PRESETS, Preset
-from forbear.core.report import Attempt, Report, report
+from forbear.core.report import Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
 from forbear.observe import default_listeners
 from forbear.policy import Policy, retry
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from forbear.answers.subject import explain
     from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
     from forbear.core.protocols import Backoff, On
+    from forbear.decorated import policy_of, with_policy
     from forbear.http.idempotency import IdempotencyKey
     from forbear.judges.transient import transient
-    from forbear.run.decorated import policy_of, with_policy
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
     from forbear.shared_budget.budget import SharedBudget
@@ -55,11 +56,11 @@ else:
         "RequestRatio": "core.admission",
         "SharedBudget": "shared_budget.budget",
         "explain": "answers.subject",
-        "policy_of": "run.decorated",
+        "policy_of": "decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
         "transient": "judges.transient",
-        "with_policy": "run.decorated",
+        "with_policy": "decorated",
     }
 
     def __getattr__(name):

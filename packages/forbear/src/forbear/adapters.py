@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from forbear.answers.http import answer as explain_request
     from forbear.answers.http import policy_for as policy_for_request
     from forbear.answers.profile import ProfileChoice
+    from forbear.core.attempt import RequestIds
     from forbear.core.backoff import JITTERS
     from forbear.core.budget import MICRO as MICRO_PER_TOKEN
     from forbear.core.budget import SLOTS as WINDOW_SLOTS
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from forbear.core.protocols import BudgetRule
     from forbear.core.record import Record, field_names
     from forbear.core.report import ATTRIBUTE as REPORT_ATTRIBUTE
-    from forbear.core.report import RequestIds
     from forbear.core.report import attach as attach_report
     from forbear.core.report import text_of as error_text
     from forbear.core.service import Judgement
@@ -223,7 +223,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "Record": "core.record",
             "RenderedBody": "exchange.http.send:Rendered",
             "Request": "http.request",
-            "RequestIds": "core.report",
+            "RequestIds": "core.attempt",
             "Run": "run.state",
             "Runtime": "run.runtime",
             "SeekableBody": "exchange.http.send:Seekable",

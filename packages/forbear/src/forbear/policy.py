@@ -351,11 +351,19 @@ def _mark(wrapper: "Any", policy: "Policy", function: "Callable[..., Any]") -> "
 
     def with_policy(other: "Policy | None" = None, /, **changes: "Unpack[Changes]") -> "Any":
         """Return the function under another policy, or under its own one with `changes`."""
-        from forbear.run.decorated import chosen
-
-        return chosen(policy, other, changes)(function)
+        return _chosen(policy, other, changes)(function)
 
     wrapper.policy = policy
     wrapper.with_policy = with_policy
     setattr(wrapper, MARK, wrapper.__code__)
     return wrapper
+
+
+def _chosen(own: "Policy", other: "Policy | None", changes: "Any") -> "Policy":
+    """Return `other`, or the `own` policy, with `changes`; TypeError if there is neither a policy nor a change."""
+    if other is not None and not isinstance(other, Policy):
+        raise TypeError(f"`policy` must be a forbear.Policy or None (the function's own), got {other!r}")
+    if other is None and not changes:
+        raise TypeError("`with_policy` needs a policy or changes, such as timeout=5")
+    policy = own if other is None else other
+    return policy.with_changes(**changes) if changes else policy

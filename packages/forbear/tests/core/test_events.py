@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.events import (
     BudgetDegraded,
@@ -15,7 +16,7 @@ from forbear.core.events import (
     Scheduled,
     label_of,
 )
-from forbear.core.report import Attempt, Report
+from forbear.core.report import Report
 from forbear.core.verdict import NOT_EXECUTED
 
 

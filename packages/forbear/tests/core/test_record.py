@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
+from forbear.core.attempt import Attempt
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason
 from forbear.core.events import BudgetDegraded, BudgetRestored, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.record import Record, field_names
-from forbear.core.report import Attempt, Report
+from forbear.core.report import Report
 from forbear.core.verdict import TRANSIENT, Verdict
 
 FAILURE = Attempt(1, "OSError", "lost", 0.5, 2)

@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
-from forbear.core.report import EXTENSION, Attempt, Report, attach, carried, carry, report, reports_made, text_of
+from forbear.core.report import EXTENSION, Report, attach, carried, carry, report, reports_made, text_of
 
 TEXT = "limit of 2 attempts reached"
 TWO = (Attempt(1, "OSError", "lost", 0.25, 1), Attempt(2, "OSError", "lost again", 31.21))

@@ -6,8 +6,9 @@ import pickle
 
 import pytest
 
+from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
-from forbear.core.report import Attempt, Report
+from forbear.core.report import Report
 from forbear.core.support import utc
 
 IDS = (("x-guploader-uploadid", "ABPtcPq-1"), ("x-cloud-trace-context", "105445aa7843bc8bf206b120001000/1"))

@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from forbear.core.attempt import Attempt
 from forbear.core.backoff import Exponential
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
-from forbear.core.report import Attempt, report
+from forbear.core.report import report
 from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.run.runtime import current

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.core.report import Attempt
+from forbear.core.attempt import Attempt
 from forbear.text import redact as module
 from forbear.text.redact import HIDDEN, LIMIT, HiddenBytes, HiddenText, conceal, redact, without_user
 

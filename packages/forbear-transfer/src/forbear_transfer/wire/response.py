@@ -9,14 +9,34 @@ from collections import deque
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Report, Verdict
 from forbear.adapters import TRANSIENT_STATUSES, status_phrase
 from forbear_transfer.errors import TransferError
 
 if TYPE_CHECKING:
-    from forbear_transfer.wire.connection import Connection
+
+    class Feeder(Protocol):
+        """The protocol of the connection from which a response comes."""
+
+        @property
+        def transport(self) -> asyncio.Transport:
+            """The transport, which pauses while a reader is slow."""
+            ...
+
+        def expect(self, otherwise: str) -> None:
+            """Start the stall timeout anew."""
+            ...
+
+        async def pace(self, count: int, *, received: bool) -> None:
+            """Wait until so many bytes are within the limit of the rate."""
+            ...
+
+        def abort(self) -> None:
+            """Close the connection at once."""
+            ...
+
 
 _HIGH = 1024 * 1024
 """The bytes that may wait for their reader before the connection stops reading."""
@@ -36,7 +56,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
 
     __forbear_report__: Report
 
-    def __init__(self, status: int, headers: Mapping[str, str], connection: "Connection") -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], connection: "Feeder") -> None:
         self.status = status
         self.headers = headers
         self.ended = False

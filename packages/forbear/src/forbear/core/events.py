@@ -9,7 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-    from forbear.core.report import Attempt, Report
+    from forbear.core.attempt import Attempt
+    from forbear.core.report import Report
     from forbear.core.verdict import Verdict
 
 

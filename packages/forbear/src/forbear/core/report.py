@@ -6,6 +6,7 @@ what a support case needs.
 
 from itertools import count
 
+from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.record import Record
 from forbear.text.duration import show
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-RequestIds = tuple[tuple[str, str], ...]
-"""The ids by which a server knows a request, as pairs of a header's name, in lower case, and its value."""
-
-Details = tuple[()] | tuple[float, int | str | None, RequestIds]
-"""The time, status and request ids of a failed attempt, as `Attempt` has them; () if they are not known."""
-
 ATTRIBUTE = "__forbear_report__"
 """The name of the attribute by which a response or an error carries its report."""
 
@@ -30,8 +25,6 @@ EXTENSION = "forbear_report"
 
 PREFIX = "forbear: "
 """The beginning of every note."""
-_LONGEST_TEXT = 500
-_LONGEST_ID = 256
 _LONGEST_RESOURCE = 2048
 _MOST_CARRIERS = 1000
 
@@ -41,55 +34,6 @@ reports_made = [0]
 
 While it does not change, no inner run has made a report.
 """
-
-
-class Attempt(Record):
-    """One failed attempt: its `number` from 1, the `error` type and `text`, and the seconds `elapsed` in the run.
-
-    `error` is a name, such as "ConnectionError" or "HTTP 503". `delay` is the wait after it in seconds, None after the
-    last attempt. `time` is the wall clock when it failed, in seconds since the epoch, None if it is not known;
-    comparisons leave it out. `status` is the HTTP status or the name of the gRPC code that the server sent, None
-    without one. `request_ids` are the ids that the server gave the attempt, as pairs of a header's name and its value.
-
-    The constructor removes secrets from text and ids, and cuts the text after 500 characters and each id after 256,
-    because reports and events show them.
-    """
-
-    __slots__ = ("number", "error", "text", "elapsed", "delay", "time", "status", "request_ids")
-
-    number: int
-    error: str
-    text: str
-    elapsed: float
-    delay: float | None
-    time: float | None
-    status: int | str | None
-    request_ids: RequestIds
-
-    def __init__(
-        self,
-        number: int,
-        error: str,
-        text: str,
-        elapsed: float,
-        delay: float | None = None,
-        time: float | None = None,
-        status: int | str | None = None,
-        request_ids: RequestIds = (),
-    ) -> None:
-        store = object.__setattr__
-        store(self, "number", number)
-        store(self, "error", error)
-        store(self, "text", redact(text)[:_LONGEST_TEXT])
-        store(self, "elapsed", elapsed)
-        store(self, "delay", delay)
-        store(self, "time", time)
-        store(self, "status", status)
-        cleaned = tuple((name, redact(value)[:_LONGEST_ID]) for name, value in request_ids) if request_ids else ()
-        store(self, "request_ids", cleaned)
-
-    def _values(self) -> "Iterator[object]":
-        return (getattr(self, name) for name in self._fields() if name != "time")
 
 
 class Report(Record):
@@ -182,9 +126,12 @@ class Report(Record):
         An attempt has its time (UTC), its error, its status, the server's request ids and the wait after it. There are
         no secrets in it, and no line end after the last line.
         """
-        from forbear.core.support import text_of_report  # most reports are never shown
+        from forbear.core.support import lines_of  # most reports are never shown
 
-        return text_of_report(self)
+        request = " ".join(part for part in (self.method, self.resource) if part is not None)
+        lines = [f"Request: {request}"] if request else []
+        lines += [f"Operation: {self.operation}", f"Outcome: {self.note.partition(': ')[2]}"]
+        return "\n".join([*lines, *lines_of(self.attempts)])
 
     def as_dict(self) -> "dict[str, Any]":
         """Return the facts of `as_text` as a dict that `json.dumps` accepts.
@@ -192,9 +139,20 @@ class Report(Record):
         Times are texts such as "2026-11-22T10:00:00.123Z". Durations are seconds with three decimals, and `request_ids`
         are objects by name.
         """
-        from forbear.core.support import dict_of_report
+        from forbear.core.support import facts_of
 
-        return dict_of_report(self)
+        return {
+            "operation": str(self.operation),
+            "method": self.method,
+            "resource": self.resource,
+            "reason": self.reason.name.lower(),
+            "text": self.text,
+            "elapsed": round(self.elapsed, 3),
+            "count": self.count,
+            "omitted": self.omitted,
+            "maybe_done": self.maybe_done,
+            "attempts": [facts_of(attempt) for attempt in self.attempts],
+        }
 
 
 _attributes_of = BaseException.__dict__["__dict__"].__get__

@@ -1,56 +1,39 @@
-"""Show a report to people who have to find its requests in the logs of a server: as text, and as a dict for JSON."""
+"""The attempts of a report as a support case needs them: lines of text for people, and facts for JSON."""
 
 from forbear.text.duration import show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
-    from forbear.core.report import Attempt, Report
+    from forbear.core.attempt import Attempt
 
 
-def text_of_report(report: "Report") -> str:
-    """Return the lines of `Report.as_text`: the request, the outcome, and each attempt after an empty line."""
-    request = " ".join(part for part in (report.method, report.resource) if part is not None)
-    outcome = report.note.partition(": ")[2]
-    lines = [f"Operation: {report.operation}", f"Outcome: {outcome}"]
-    if request:
-        lines.insert(0, f"Request: {request}")
+def lines_of(attempts: "Iterable[Attempt]") -> list[str]:
+    """Return the lines of attempts, each after an empty line; a line says how many are omitted between two of them."""
+    lines: list[str] = []
     previous = 0
-    for attempt in report.attempts:
+    for attempt in attempts:
         lines.append("")
         if attempt.number > previous + 1:
             lines += [f"{attempt.number - previous - 1} attempts are omitted here", ""]
         lines += _lines(attempt)
         previous = attempt.number
-    return "\n".join(lines)
+    return lines
 
 
-def dict_of_report(report: "Report") -> "dict[str, Any]":
-    """Return the dict of `Report.as_dict`."""
+def facts_of(attempt: "Attempt") -> "dict[str, Any]":
+    """Return the facts of an attempt as a dict that `json.dumps` accepts, for `Report.as_dict`."""
     return {
-        "operation": str(report.operation),
-        "method": report.method,
-        "resource": report.resource,
-        "reason": report.reason.name.lower(),
-        "text": report.text,
-        "elapsed": round(report.elapsed, 3),
-        "count": report.count,
-        "omitted": report.omitted,
-        "maybe_done": report.maybe_done,
-        "attempts": [
-            {
-                "number": attempt.number,
-                "time": utc(attempt.time),
-                "elapsed": round(attempt.elapsed, 3),
-                "error": attempt.error,
-                "text": attempt.text,
-                "status": attempt.status,
-                "request_ids": dict(attempt.request_ids),
-                "delay": None if attempt.delay is None else round(attempt.delay, 3),
-            }
-            for attempt in report.attempts
-        ],
+        "number": attempt.number,
+        "time": utc(attempt.time),
+        "elapsed": round(attempt.elapsed, 3),
+        "error": attempt.error,
+        "text": attempt.text,
+        "status": attempt.status,
+        "request_ids": dict(attempt.request_ids),
+        "delay": None if attempt.delay is None else round(attempt.delay, 3),
     }
 
 

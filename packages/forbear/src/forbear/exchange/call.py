@@ -5,8 +5,9 @@ After each failure, the loop that repeats the call passes a judgement on the cal
 
 from collections.abc import Callable
 
+from forbear.core.attempt import Details
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import Details, Report, reports_made, text_of
+from forbear.core.report import Report, reports_made, text_of
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import Kind, Verdict
 from forbear.grpc import codes

@@ -1,6 +1,6 @@
 """The ids by which servers find a request in their logs, as response headers and gRPC metadata carry them."""
 
-from forbear.core.report import RequestIds
+from forbear.core.attempt import RequestIds
 from forbear.text.redact import HIDDEN
 
 TYPE_CHECKING = False

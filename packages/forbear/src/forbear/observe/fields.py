@@ -1,8 +1,8 @@
 """Describe an event as a name, plain values and a level, for loggers that keep values apart from the message."""
 
+from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled
-from forbear.core.report import Attempt
 
 LOGGER = "forbear"
 """The name of the logger to which events are written by default."""

@@ -5,8 +5,8 @@ Each event except `Failed` is one line.
 
 import logging
 
+from forbear.core.attempt import Attempt
 from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled
-from forbear.core.report import Attempt
 from forbear.observe.fields import LOGGER, fields, is_warning
 from forbear.text.duration import show
 from forbear.text.redact import printable

@@ -6,6 +6,7 @@ run leaves no span open, and the listener keeps no state.
 
 from collections.abc import Iterable
 
+from forbear.core.attempt import Attempt
 from forbear.core.events import (
     BudgetDegraded,
     BudgetRestored,
@@ -16,7 +17,6 @@ from forbear.core.events import (
     Scheduled,
     label_of,
 )
-from forbear.core.report import Attempt
 from forbear.observe.fields import reason
 from forbear.run.runtime import current
 

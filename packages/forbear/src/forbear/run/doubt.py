@@ -4,8 +4,9 @@ A function of the user raised the error while it judged the attempt, or a cancel
 report, an outer run could execute the request again.
 """
 
+from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
-from forbear.core.report import Attempt, Report, attach, text_of
+from forbear.core.report import Report, attach, text_of
 from forbear.run.nesting import gave_up, inherit
 
 TYPE_CHECKING = False

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.core.protocols import On
-    from forbear.policy import Policy
+    from forbear.run.plan import RetryPlan
 
 TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
 JUDGE = "judge by the error or the value alone"
@@ -98,7 +98,7 @@ def retries(on: "On", error: Exception) -> bool:
     return verdict_of("on", on(error)).kind is not Kind.PERMANENT
 
 
-def check_joined(left: "Policy", right: "Policy") -> None:
+def check_joined(left: "RetryPlan", right: "RetryPlan") -> None:
     """Raise ValueError if `right` sets what `left | right` takes from `left` alone, to another value."""
     for name, default in _LEFT:
         value = getattr(right, name)

@@ -6,11 +6,11 @@ Secrets are removed from texts only for listeners and reports, because most runs
 from functools import partial
 from sys import intern
 
-from forbear.core.report import Attempt
+from forbear.core.attempt import Attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.core.report import Details, RequestIds
+    from forbear.core.attempt import Details, RequestIds
 
     KeptFailure = (
         Attempt

@@ -17,10 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
+    from typing import Protocol
 
     from trio import CancelScope
 
-    from forbear.run.stopping import StopEvent
+    class StopEvent(Protocol):
+        """The protocol of an event, such as a threading.Event."""
+
+        def is_set(self) -> bool:
+            """Return whether the event is set."""
+            ...
+
+        def wait(self, timeout: float, /) -> object:
+            """Return once the event is set, or after `timeout` seconds."""
+            ...
+
 
 _GLANCE = 0.05
 """Seconds between looks at the events of `stop_on`, where none of them can be waited for."""

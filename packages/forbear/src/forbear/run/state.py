@@ -6,9 +6,10 @@ events, then the loop's wait.
 
 from functools import partial
 
+from forbear.core.attempt import Attempt, Details
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
-from forbear.core.report import Attempt, Details, Report, attach, reports_made, text_of
+from forbear.core.report import Report, attach, reports_made, text_of
 from forbear.core.service import why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.run import listeners

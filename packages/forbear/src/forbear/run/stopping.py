@@ -5,20 +5,9 @@ from forbear.run.switch import ever_stopping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol, Self
+    from typing import Self
 
-    from forbear.run.runtime import Runtime
-
-    class StopEvent(Protocol):
-        """The protocol of an event, such as a threading.Event."""
-
-        def is_set(self) -> bool:
-            """Return whether the event is set."""
-            ...
-
-        def wait(self, timeout: float, /) -> object:
-            """Return once the event is set, or after `timeout` seconds."""
-            ...
+    from forbear.run.runtime import Runtime, StopEvent
 
 
 WAITED = float("0")

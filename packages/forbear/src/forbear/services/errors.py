@@ -11,11 +11,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from forbear.core.attempt import RequestIds
 from forbear.core.backoff import Exponential
 from forbear.core.check import is_mapping
 from forbear.core.decide import Limits
 from forbear.core.record import Record
-from forbear.core.report import RequestIds, cause_of
+from forbear.core.report import cause_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import status as grpc_status

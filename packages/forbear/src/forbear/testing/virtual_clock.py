@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import trio
 
-    from forbear.run.stopping import StopEvent
+    from forbear.run.runtime import StopEvent
 
 # asyncio does not say when all tasks are waiting. A task that wakes another (by a queue, a group, a cancellation) takes
 # one round of the loop. After so many rounds without a new wait, all tasks count as waiting.

@@ -2,6 +2,7 @@
 
 from functools import partial
 from typing import Any
+from weakref import ref
 
 try:
     import requests
@@ -89,6 +90,7 @@ class RetryAdapter(HTTPAdapter):
         if port.needs_reader(response):
             if stream or "content-encoding" in response.headers:
                 response = continued(port, response, whole=not stream)
+                port.raw = ref(response.raw)
             else:
                 read(port, response)  # the session would, and takes longer
         if port.report is not None:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any
-from weakref import ref
+from typing import Any
 
 import requests
 import urllib3
@@ -14,9 +13,6 @@ from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Reader
 from forbear.exchange.http.port import Port
 from forbear.exchange.http.responses import SHOWN
-
-if TYPE_CHECKING:
-    from forbear.clients.requests.port import RequestsPort
 
 _PIECE = 64 * 1024
 
@@ -108,7 +104,7 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
     known._content_consumed = True
 
 
-def continued(port: "RequestsPort", response: requests.Response, *, whole: bool) -> requests.Response:
+def continued(port: Port[requests.Response], response: requests.Response, *, whole: bool) -> requests.Response:
     """Return a copy of the response, whose body is continued by further requests where it breaks.
 
     Only the body of a GET is continued. If that is impossible, the error gets a report. `whole` is True if the session
@@ -120,7 +116,6 @@ def continued(port: "RequestsPort", response: requests.Response, *, whole: bool)
     reader.whole = whole
     is_chunked = "transfer-encoding" in response.headers
     copy.raw = _Raw(response.raw, _File(reader, reader.close, is_chunked=is_chunked))
-    port.raw = ref(copy.raw)
     return copy
 
 

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
+from forbear.core.attempt import Details
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
-from forbear.core.report import Details, Report, attach, text_of
+from forbear.core.report import Report, attach, text_of
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import FORBIDDEN, Start, begun, first_limit, is_only_of_user, with_proof, within_rules

@@ -37,16 +37,6 @@ def with_policy(function: "F", policy: "Policy | None" = None, /, **changes: "Un
     return changed if bound is None else MethodType(changed, bound)  # type: ignore[return-value]
 
 
-def chosen(own: "Policy", other: "Policy | None", changes: "Any") -> "Policy":
-    """Return `other`, or the `own` policy, with `changes`; TypeError if there is neither a policy nor a change."""
-    if other is not None and not isinstance(other, type(own)):
-        raise TypeError(f"`policy` must be a forbear.Policy or None (the function's own), got {other!r}")
-    if other is None and not changes:
-        raise TypeError("`with_policy` needs a policy or changes, such as timeout=5")
-    policy = own if other is None else other
-    return policy.with_changes(**changes) if changes else policy
-
-
 def _marked(function: "Any") -> "Any":
     inner: Any = getattr(function, "__func__", function)
     code: object = getattr(inner, MARK, None)

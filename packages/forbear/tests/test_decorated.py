@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from forbear.core.backoff import Constant
+from forbear.decorated import policy_of, with_policy
 from forbear.policy import Policy, retry
-from forbear.run.decorated import policy_of, with_policy
 from forbear.testing import virtual_time
 from forbear_testkit.run.cases import Busy
 
