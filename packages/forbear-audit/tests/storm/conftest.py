@@ -1,12 +1,13 @@
 """Rules for every test of the storm: a run looks at the modules of these tests, not at those of all others."""
 
 import sys
+from pathlib import Path
 
 import pytest
 
 from forbear_audit.storm import stack
 
-_MINE = ("packages.forbear-audit.tests.storm", "forbear_testkit.testing")
+_HERE = str(Path(__file__).parent)
 _TESTS = ("packages.", "tests.", "forbear_testkit.")
 
 
@@ -16,5 +17,7 @@ def few_modules() -> None:
     stack._modules_of_libraries.update(
         (name, module)
         for name, module in list(sys.modules.items())
-        if name.startswith(_TESTS) and not name.startswith(_MINE)
+        if name.startswith(_TESTS)
+        and not name.startswith("forbear_testkit.testing")
+        and not str(getattr(module, "__file__", "")).startswith(_HERE)  # its name depends on the root of the tests
     )
