@@ -78,6 +78,8 @@ def test_a_circle_of_links_has_a_place(path: str, tmp_path: Path) -> None:
     """A path through a circle of links has a place in the folder, and a root that is one has an address."""
     (tmp_path / "loop").symlink_to("other")
     (tmp_path / "other").symlink_to("loop")
-    assert place_in(tmp_path / path, tmp_path.resolve()).parts[:1] in (("loop",), ("a.py",), ())
+    place = place_in(tmp_path / path, tmp_path.resolve())  # which one depends on the version of Python
+    assert not place.is_absolute()
+    assert ".." not in place.parts
     log = sarif_log({}, (), (), tmp_path / "loop")
     assert log["runs"][0]["originalUriBaseIds"]["%SRCROOT%"]["uri"].startswith("file:///")
