@@ -14,12 +14,10 @@ from forbear.core.events import (
     Scheduled,
     Succeeded,
 )
-from forbear.core.presets import PRESETS, Preset
 from forbear.core.report import Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
 from forbear.observe import default_listeners
 from forbear.policy import Policy, retry
-from forbear.read_modify_write import aupdate, update
 from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
 from forbear.run.endings import RAISE, TryAgain, Unsatisfied
@@ -34,10 +32,12 @@ if TYPE_CHECKING:
     from forbear.answers.errors import NoAnswer
     from forbear.answers.subject import explain
     from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
+    from forbear.core.presets import PRESETS, Preset
     from forbear.core.protocols import Backoff, On
     from forbear.decorated import policy_of, with_policy
     from forbear.http.idempotency import IdempotencyKey
     from forbear.judges.transient import transient
+    from forbear.read_modify_write import aupdate, update
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
     from forbear.shared_budget.budget import SharedBudget
@@ -53,13 +53,17 @@ else:
         "IdempotencyKey": "http.idempotency",
         "NoAnswer": "answers.errors",
         "On": "core.protocols",
+        "PRESETS": "core.presets",
+        "Preset": "core.presets",
         "RequestRatio": "core.admission",
         "SharedBudget": "shared_budget.budget",
+        "aupdate": "read_modify_write",
         "explain": "answers.subject",
         "policy_of": "decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
         "transient": "judges.transient",
+        "update": "read_modify_write",
         "with_policy": "decorated",
     }
 

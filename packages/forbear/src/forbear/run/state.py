@@ -10,7 +10,6 @@ from forbear.core.attempt import Attempt, Details
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
 from forbear.core.report import Report, attach, reports_made, text_of
-from forbear.core.service import why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.budget import PendingDelay
@@ -103,6 +102,8 @@ class Run:
             if call is not None and slot[0] is not None and rule.repeatable is None:
                 judgement = judged(error, plan, *call)
                 if judgement is not None and not judgement.repeatable:
+                    from forbear.core.service import why_not  # no run without a judge needs it
+
                     repeatable, unsafe = False, why_not(judgement, self.operation)
             return self.after(verdict, error, name, text, repeatable=repeatable, unsafe=unsafe)
         except Exception as broken:
