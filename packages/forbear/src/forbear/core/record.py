@@ -3,7 +3,7 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, NoReturn, Self
+    from typing import Any, ClassVar, NoReturn, Self
 
 
 class Record:
@@ -15,13 +15,19 @@ class Record:
 
     __slots__ = ()
 
+    _names: "ClassVar[tuple[str, ...]]" = ()
+
+    def __init_subclass__(cls, **options: "Any") -> None:
+        super().__init_subclass__(**options)
+        cls._names = tuple(name for base in reversed(cls.__mro__) for name in base.__dict__.get("__slots__", ()))
+
     def _set(self, **fields: object) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     @classmethod
     def _fields(cls) -> tuple[str, ...]:
-        return tuple(name for base in reversed(cls.__mro__) for name in base.__dict__.get("__slots__", ()))
+        return cls._names
 
     def _values(self) -> "Iterator[object]":
         return (getattr(self, name) for name in self._fields())

@@ -16,8 +16,8 @@ from forbear.exchange.grpc import Rpc
 
 _READY = grpc.ChannelConnectivity.READY
 _FAILED = grpc.ChannelConnectivity.TRANSIENT_FAILURE
-_OPEN = (_READY, grpc.ChannelConnectivity.SHUTDOWN)
-"""The states in which a call is handed over: that the channel is closed, gRPC says itself."""
+_HANDED_OVER = (_READY, grpc.ChannelConnectivity.SHUTDOWN)
+"""The states in which grpc gets the call: it says itself that a channel is closed."""
 
 _LONGEST = 30.0
 """The seconds to wait for a connection without a `timeout` of the call; gRPC itself gives an attempt 20 s."""
@@ -158,7 +158,7 @@ class Readiness:
                 state = self._wait(details.timeout, patient=bool(details.wait_for_ready))
             except ValueError:  # the channel is closed
                 state = grpc.ChannelConnectivity.SHUTDOWN
-            return continuation(_with_rest(details, began), requests) if state in _OPEN else Unsent(state)
+            return continuation(_with_rest(details, began), requests) if state in _HANDED_OVER else Unsent(state)
 
         return checked
 
@@ -174,7 +174,7 @@ class Readiness:
         end = None if timeout is None and patient else time.time() + (_LONGEST if timeout is None else timeout)
         while True:
             state = _STATES[number]
-            if state in _OPEN or (state is _FAILED and not patient):
+            if state in _HANDED_OVER or (state is _FAILED and not patient):
                 return state
             now = time.time()
             if end is not None and now >= end:
@@ -197,7 +197,7 @@ class AioReadiness:
         async def checked(details: Any, requests: Any) -> Any:
             began = time.monotonic()
             state = await self._wait(details.timeout, patient=bool(details.wait_for_ready))
-            if state not in _OPEN:
+            if state not in _HANDED_OVER:
                 raise AioUnsent(state)
             return await continuation(_with_rest(details, began), requests)
 
@@ -208,7 +208,7 @@ class AioReadiness:
         state = channel.get_state(try_to_connect=True)
         try:
             async with asyncio.timeout(timeout if timeout is not None or patient else _LONGEST):
-                while state not in _OPEN and (state is not _FAILED or patient):
+                while state not in _HANDED_OVER and (state is not _FAILED or patient):
                     await channel.wait_for_state_change(state)
                     state = channel.get_state(try_to_connect=True)
         except TimeoutError:
