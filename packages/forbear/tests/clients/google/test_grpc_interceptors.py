@@ -2,7 +2,7 @@
 
 import asyncio
 import queue
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -130,6 +130,66 @@ def test_the_error_of_requests_that_come_once_names_the_cure(server: Server, nam
         call(server, name, request=iter([b"a"]))
     assert caught.value.__notes__[0].endswith("the requests can be read only once; pass a list")
     assert call(server, name, request=iter([b"a"]))[0] == b"1"
+
+
+@pytest.mark.parametrize("name", ["Collect", "Bidi"])
+@pytest.mark.parametrize("way", ["iterator", "written"])
+def test_a_policy_around_requests_that_come_once_does_not_send_them_again(server: Server, name: str, way: str) -> None:
+    """The function makes a new iterator each time, but the call may have been executed."""
+    server.fail(UNAVAILABLE, times=9)
+
+    async def requests() -> AsyncIterator[bytes]:
+        yield b"a"
+
+    async def run() -> None:
+        async with grpc.aio.insecure_channel(server.target, interceptors=aio_interceptors()) as opened:
+            channel: Any = opened
+            make = channel.stream_unary if name == "Collect" else channel.stream_stream
+
+            @forbear.retry(grpc.RpcError)
+            async def send() -> None:
+                made = make(f"/t.T/{name}")(requests() if way == "iterator" else None)
+                if way == "written":
+                    await made.write(b"a")
+                    await made.done_writing()
+                if name == "Collect":
+                    await made
+                else:
+                    async for _ in made:
+                        pass
+
+            await send()
+
+    with virtual_time(), pytest.raises(grpc.RpcError):
+        asyncio.run(run())
+    assert server.calls == [name]
+
+
+def test_an_error_of_the_users_judge_does_not_change_the_call(server: Server) -> None:
+    """It goes to the loop's handler: the caller gets the error of gRPC, and a policy around it stops."""
+    server.fail(UNAVAILABLE, times=9)
+    told: list[BaseException] = []
+
+    def judge(error: Exception) -> bool:
+        raise LookupError("no such error")
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, found: told.append(found["exception"]))
+        async with grpc.aio.insecure_channel(
+            server.target, interceptors=aio_interceptors(forbear.retry(on=judge))
+        ) as opened:
+            channel: Any = opened
+
+            @forbear.retry(grpc.RpcError)
+            async def send() -> None:
+                await channel.stream_unary("/t.T/Collect")(iter([b"a"]))
+
+            await send()
+
+    with virtual_time(), pytest.raises(grpc.RpcError):
+        asyncio.run(run())
+    assert [str(error) for error in told] == ["no such error"]
+    assert server.calls == ["Collect"]
 
 
 def test_a_future_does_not_wait_for_its_requests(server: Server) -> None:

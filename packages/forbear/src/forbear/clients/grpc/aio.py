@@ -11,7 +11,7 @@ import grpc.aio
 from forbear.clients.grpc.ready import AioReadiness, AioUnsent
 from forbear.clients.grpc.sync import comes_again, first_of, name_of, timed
 from forbear.exchange.call import RetriedCall
-from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
+from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 from forbear.run.budget import granted
@@ -82,15 +82,13 @@ class _Interceptor:
 
     async def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
-        if rpc.policy.budget is None and self._ready is None:
-            return await continuation(details, requests)
         retried = rpc.begin(details.timeout, awaits=True)
         try:
             call = await opened(rpc, retried, self._gated(continuation, rpc, None), details, None, requests)
         except BaseException:
             retried.end()
             raise
-        call.add_done_callback(partial(_count, retried))
+        call.add_done_callback(partial(_ended_once, rpc, retried))
         return call
 
 
@@ -108,21 +106,38 @@ async def opened(
         await retried.asleep(delay)
 
 
-def _count(retried: RetriedCall, call: Any) -> None:
-    """Count the end of a call that is sent once in the policy's budget, and later its success."""
-    retried.end()
-    noting = asyncio.ensure_future(_count_success(retried, call))
-    _noting.add(noting)
-    noting.add_done_callback(_noting.discard)
+def _ended_once(rpc: Rpc, retried: RetriedCall, call: Any) -> None:
+    """Count the end of a call that is sent once. If it failed, tell the runs around it that it must not be repeated.
+
+    The caller may write its requests by hand, so the call cannot be awaited before it is handed out, and grpc makes its
+    error later. The runs around it are those of this context: the call was made in it. What a function of the user
+    raises here goes to the loop, because an error in this callback would be that of grpc's own task.
+    """
+    try:
+        code = _at_once(call.code())
+        if code is grpc.StatusCode.OK:
+            retried.succeeded()
+        elif call.cancelled():
+            rpc.cut_off(retried, asyncio.CancelledError(), None)
+        else:
+            trailing = _at_once(call.trailing_metadata()) or grpc.aio.Metadata()
+            error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, _at_once(call.details()), None)
+            rpc.failed(retried, error, None, ONCE)
+    except Exception as broken:
+        told = {"message": f"a function of the policy failed for {rpc.method}", "exception": broken}
+        asyncio.get_running_loop().call_exception_handler(told)
+    finally:
+        retried.end()
 
 
-async def _count_success(retried: RetriedCall, call: Any) -> None:
-    if await call.code() is grpc.StatusCode.OK:
-        retried.succeeded()
-
-
-_noting: set[asyncio.Future[None]] = set()
-"""The tasks of `_count`, which asyncio itself does not keep alive."""
+def _at_once(answer: Any) -> Any:
+    """Return what a call that has ended knows of itself: the coroutine has nothing to wait for."""
+    try:
+        answer.send(None)
+    except StopIteration as done:
+        return done.value
+    answer.close()
+    raise RuntimeError("a call of gRPC that has ended does not know its status: this is a bug of forbear")
 
 
 class _UnaryUnary(_Interceptor, grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[type-arg]
