@@ -29,7 +29,7 @@ tabled_exactly = cast("Callable[[Limits, Backoff], WaitTable | None]", cache(exa
 
 
 def is_exact(case: tuple[Limits, Backoff]) -> bool:
-    """Whether its table has no error."""
+    """Return whether the table of a case is exact."""
     return tabled_exactly(*case) is not None
 
 

@@ -231,7 +231,7 @@ def test_what_a_sibling_gave_up_stops_nobody_else() -> None:
 
 
 def test_a_task_of_an_earlier_attempt_stops_no_later_one() -> None:
-    """What was given up before the attempt began is not of this attempt."""
+    """A request that was given up before the attempt began does not stop the run."""
     pay, calls = Payment(), 0
 
     @retry(Failed, attempts=3, backoff=Constant(1), retry_exhausted=True)

@@ -1,4 +1,4 @@
-"""What happens to the body of a response: tables of cases, one row at each side of every bound."""
+"""Bodies of responses: which are read at once, continued, watched or shown, with cases around every bound."""
 
 import pytest
 

@@ -53,7 +53,7 @@ def test_what_is_repeatable_leaves_the_same_twice_as_once(live: Live, command: l
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_what_is_repeatable_by_promise_leaves_the_same_too(live: Live, command: list[str], promise: Promise) -> None:
-    """What misleads or does harm otherwise, the reply or the writes of others, is what the caller promises to mind."""
+    """The caller promises that no reply and no write of others makes the repeat harmful."""
     assert not classify(command).repeatable
     assert classify(command, promised={promise}).repeatable
     once, twice = _once_and_twice(live, command)
@@ -98,7 +98,7 @@ def test_what_others_write_in_between_is_as_before_or_after_one_execution(live: 
 
 
 def _left_by(live: Live, commands: list[list[str]]) -> list[State]:
-    """What commands leave in the first two databases."""
+    """Run commands on a fresh server, and return what they leave in its first two databases."""
     live.run([*_FRESH, ["PERSIST", "u"], *commands])
     states = []
     for database in (1, 0):
@@ -119,7 +119,7 @@ def test_a_message_is_delivered_twice(live: Live, socket_path: str) -> None:
 
 
 def test_reading_pending_entries_again_counts_a_delivery_and_no_more(live: Live) -> None:
-    """What recovers entries whose reply was lost needs a promise, because the server counts how often it delivers."""
+    """The server counts how often it delivers an entry, so reading pending entries again needs a promise."""
     again = ["XREADGROUP", "GROUP", "g", "me", "STREAMS", "x", "0"]
     assert not classify(again).repeatable
     assert classify(again, promised={"idempotent"}).repeatable
