@@ -71,7 +71,7 @@ def use_transfer() -> None:
 
 
 def use_cloud() -> None:
-    """Ask a cloud for a bucket, without forbear."""
+    """PendingGrant a cloud for a bucket, without forbear."""
     import urllib.request
 
     from forbear_cloud import Cloud
@@ -104,7 +104,7 @@ def use_simulate() -> None:
 
 
 def commands() -> None:
-    """Ask each way to start the command line for the version, and each command for its help."""
+    """PendingGrant each way to start the command line for the version, and each command for its help."""
     version = importlib.metadata.version("forbear")
     program = Path(sysconfig.get_path("scripts")) / "forbear"
     for way in ([str(program)], [sys.executable, "-I", "-m", "forbear"]):

@@ -28,16 +28,14 @@ BLOCKS = {
     "Callable[[], Awaitable[object]]": "Callable[[], object]",
     "-> Awaitable[R]": "-> R",
     "_Nothing()": "iter(())",
-    "from forbear.run.budget import granted\n": "",
 }
 RULES = (
-    (r"await granted\((.*)\)\n", r"\1\n"),
     (r"await \((.*)\)\n", r"\1\n"),
     (r"\b(?:async|await) ", ""),
     (r"\bAsync(?=[A-Z])", ""),
     (r"\bStopAsyncIteration\b", "StopIteration"),
     (r"__a(iter|next)__", r"__\1__"),
-    (r"\ba(next|sleep|close)\b", r"\1"),
+    (r"\ba(ask|next|sleep|close)\b", r"\1"),
     (r"\ban async iterator\b", "an iterator"),
 )
 

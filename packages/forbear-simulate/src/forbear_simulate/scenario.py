@@ -165,7 +165,7 @@ class ClientBudget(Section):
     def __post_init__(self) -> None:
         Section.__post_init__(self)
         rule: Any = self.rule
-        if isinstance(rule, Budget) and rule.answers_late:
+        if isinstance(rule, Budget) and rule.is_shared:
             rule = SharedBucket.of(rule)
         if isinstance(rule, SharedBucket):
             if self.per == "client":

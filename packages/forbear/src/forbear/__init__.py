@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
     from forbear.shared_budget.budget import SharedBudget
-    from forbear.shared_budget.trial import BudgetUnavailable
+    from forbear.shared_budget.server_check import BudgetUnavailable
 else:
     _LAZY = {
         "ActiveShare": "core.admission",
         "Answer": "answers.answer",
         "Backoff": "core.protocols",
-        "BudgetUnavailable": "shared_budget.trial",
+        "BudgetUnavailable": "shared_budget.server_check",
         "ClientThrottle": "core.admission",
         "FailureOutcome": "answers.answer",
         "IdempotencyKey": "http.idempotency",

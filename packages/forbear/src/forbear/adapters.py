@@ -10,8 +10,9 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
   its body: a `FixedBody`, `SeekableBody`, `RenderedBody`, `OnceBody` or `AsyncOnceBody`. `streamed_body` makes the one
   that fits. A `BodyReader` or `AsyncBodyReader` continues the body of a response that breaks. `on_result` sees bodies
   of up to `MOST_SHOWN` bytes.
-- **A run without an exchange.** `Run` is the state of one run, and `Spending` its part of a budget. `admit` counts the
-  first attempt, `count_success` a success, and an async loop passes each delay through `granted`. `HostBudgets` are
+- **A run without an exchange.** `Run` is the state of one run, and `Spending` its part of a budget. It takes each
+  `Failure` or `DetailedFailure`, and answers with a `Grant`. `admit` counts the first attempt, `count_success` a
+  success. `HostBudgets` are
   those of `Budget.per_host`. `retries_are_off` says whether to retry at all. `current_runtime` returns the `Runtime`,
   which has clock, sleep and randomness; `runtime_context` replaces it.
 - **What the wire says.** The service of a `Request` (`forbear.services.find`) returns its `Judgement`, and `vouched`
@@ -87,7 +88,9 @@ if TYPE_CHECKING:
     from forbear.http.status import TRANSIENT_STATUSES
     from forbear.http.status import reason as status_phrase
     from forbear.http.vouch import Vouch, vouched
-    from forbear.run.budget import HostBudgets, granted
+    from forbear.run.budget import HostBudgets
+    from forbear.run.failure import DetailedFailure, Failure
+    from forbear.run.grant import Grant
     from forbear.run.runtime import Runtime, current_runtime
     from forbear.run.runtime import current as runtime_context
     from forbear.run.spending import Spending, admit
@@ -96,7 +99,7 @@ if TYPE_CHECKING:
     from forbear.run.switch import is_off as retries_are_off
     from forbear.services.policies import AmbiguousName as AmbiguousPolicyName
     from forbear.services.policies import find_policy, policy_names
-    from forbear.shared_budget.asking import Ask as PendingGrant
+    from forbear.shared_budget.pending_grant import PendingGrant
     from forbear.shared_budget.process import PAYMENT as PAYMENT_SECONDS
     from forbear.shared_budget.process import ProcessShare
     from forbear.shared_budget.script import LocalBucket
@@ -119,7 +122,10 @@ __all__ = [
     "BodyReader",
     "BudgetRule",
     "CurlLine",
+    "DetailedFailure",
+    "Failure",
     "FixedBody",
+    "Grant",
     "GrpcCall",
     "HiddenBytes",
     "HiddenText",
@@ -159,7 +165,6 @@ __all__ = [
     "explain_request",
     "field_names",
     "find_policy",
-    "granted",
     "is_curl",
     "is_list",
     "is_mapping",
@@ -204,7 +209,10 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "BodyReader": "exchange.http.drive:Reader",
             "BudgetRule": "core.protocols",
             "CurlLine": "answers.curl",
+            "DetailedFailure": "run.failure",
+            "Failure": "run.failure",
             "FixedBody": "exchange.http.send:Fixed",
+            "Grant": "run.grant",
             "GrpcCall": "grpc.call",
             "HiddenBytes": "text.redact",
             "HiddenText": "text.redact",
@@ -217,7 +225,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "LocalBucket": "shared_budget.script",
             "OnceBody": "exchange.http.send:Once",
             "Overrides": "answers.http",
-            "PendingGrant": "shared_budget.asking:Ask",
+            "PendingGrant": "shared_budget.pending_grant",
             "ProcessShare": "shared_budget.process",
             "ProfileChoice": "answers.profile",
             "Record": "core.record",
@@ -244,7 +252,6 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "explain_request": "answers.http:answer",
             "field_names": "core.record",
             "find_policy": "services.policies",
-            "granted": "run.budget",
             "is_curl": "answers.curl",
             "is_list": "core.check",
             "is_mapping": "core.check",

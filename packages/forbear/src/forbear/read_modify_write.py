@@ -6,12 +6,12 @@ The caller says which errors are conflicts, and how to recognize an own write.
 from collections.abc import Awaitable, Callable, Coroutine
 
 from forbear.core.decide import Limits, Reason, Stop
-from forbear.core.report import Report, reports_made, text_of
+from forbear.core.report import Report, reports_made
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
-from forbear.run.budget import granted
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import RAISE
+from forbear.run.failure import DetailedFailure
 from forbear.run.functions import name_of, refuse_async
 from forbear.run.harm import HarmLog, settle, watch
 from forbear.run.nesting import inherit, inner_report
@@ -22,6 +22,8 @@ from forbear.run.state import Run
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
+
+    from forbear.run.grant import Grant
 
     V = TypeVar("V")
 
@@ -81,15 +83,15 @@ def update(
             changed = cycle.changed(value)
             stored = write(changed)
         except Exception as error:
-            delay = cycle.failed(error)
-            if delay is None:
+            grant = cycle.failed(error)
+            if grant is None or not grant.ask():
                 raise
         except BaseException:
             cycle.run.end()
             raise
         else:
             return cycle.done(changed, stored)
-        cycle.run.runtime.sleep(delay)
+        grant.sleep()
 
 
 async def aupdate(
@@ -117,12 +119,12 @@ async def aupdate(
                 changed = cycle.changed(value)
                 stored = await cycle.bounded("write", write, changed)
             except Exception as error:
-                delay = await granted(cycle.failed(error))
-                if delay is None:
+                grant = cycle.failed(error)
+                if grant is None or not await grant.aask():
                     raise
             else:
                 return cycle.done(changed, stored)
-            await cycle.run.runtime.asleep(delay)
+            await grant.asleep()
     finally:  # after a cancellation, too
         cycle.run.end()
         log.close()
@@ -225,8 +227,8 @@ class _UpdateCycle:
         async with self.run.runtime.within(limit):
             return await awaitable
 
-    def failed(self, error: Exception) -> float | None:
-        """Return the seconds to wait before the next cycle, None to raise the error.
+    def failed(self, error: Exception) -> "Grant | None":
+        """Return the retry of the cycle, None to raise the error.
 
         Errors of `modify` and `mine` are always raised, those of `read` and `write` by the policy. A conflict leads to
         the next cycle within the policy's limits, unless a write is in doubt and there is no `mine`.
@@ -240,31 +242,28 @@ class _UpdateCycle:
                 leave_in_doubt(broken, self.run.operation, _UNFINISHED, self.run.runtime, self.run.started)
             raise
 
-    def _failed(self, step: str, error: Exception) -> float | None:
+    def _failed(self, step: str, error: Exception) -> "Grant | None":
         inner = inner_report(error, self.run)
         if step == "modify":
             verdict = TRANSIENT if self.run.in_doubt else PERMANENT  # no outer run repeats a write that is in doubt
-            return self._after(error, verdict, None, repeatable=False, unsafe=_UNFINISHED)
+            return self._after(error, verdict, None, unsafe=_UNFINISHED)
         verdict = self._policy.verdict_of_error(error)
         if type(error) is AttemptTimeout or (inner is not None and inner.reason in _LEFT_OPEN):
             verdict = TRANSIENT
         if step == "write":
             return self._write_failed(error, verdict, inner)
-        in_doubt = self.run.in_doubt
-        delay = self._after(error, verdict, inner, repeatable=True)
-        self.run.in_doubt = in_doubt  # a read changes nothing
-        return delay
+        return self._after(error, verdict, inner, unsafe=None, harmless=True)
 
-    def _write_failed(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> float | None:
+    def _write_failed(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> "Grant | None":
         # If an inner policy repeated the write, it may be in conflict with its own first attempt.
         repeated = inner is not None and (inner.count > 1 or inner.maybe_done)
         if self._is_conflict(error, verdict, inner):
             self.run.in_doubt |= repeated
             knowable = self._mine is not None or not self.run.in_doubt
             kind = Kind.NOT_EXECUTED if knowable else Kind.TRANSIENT
-            return self._after(error, verdict.replace(kind=kind), None, repeatable=knowable)
+            return self._after(error, verdict.replace(kind=kind), None, unsafe=None if knowable else _UNKNOWABLE)
         self.run.in_doubt |= repeated or verdict.kind is Kind.TRANSIENT or _tried_enough(inner)
-        return self._after(error, verdict, inner, repeatable=self._mine is not None)
+        return self._after(error, verdict, inner, unsafe=_UNKNOWABLE if self._mine is None else None)
 
     def _is_conflict(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> bool:
         if verdict.kind is Kind.CONFLICT or (inner is not None and inner.reason is Reason.CONFLICT):
@@ -279,24 +278,17 @@ class _UpdateCycle:
         verdict: "Verdict",
         inner: "Report | None",
         *,
-        repeatable: bool,
-        unsafe: str = _UNKNOWABLE,
-    ) -> float | None:
+        unsafe: str | None,
+        harmless: bool = False,
+    ) -> "Grant | None":
         blocked = Stop(Reason.EXHAUSTED) if verdict.exhausted and not self._policy.retry_exhausted else None
         if inner is not None and _tried_enough(inner) and not self._policy.retry_exhausted:
             if not self.run.in_doubt:
                 return None  # the inner run's report is enough
             blocked = Stop(inner.reason, f"{inner.operation} gave up: {inner.text}")
-            verdict, repeatable = TRANSIENT, True
+            verdict, unsafe = TRANSIENT, None
         return self.run.after(
-            verdict,
-            error,
-            type(error).__qualname__,
-            text_of(error),
-            repeatable=repeatable,
-            maybe_done=True,
-            blocked=blocked,
-            unsafe=unsafe,
+            DetailedFailure(verdict, error, unsafe=unsafe, maybe_done=True, blocked=blocked, harmless=harmless)
         )
 
 

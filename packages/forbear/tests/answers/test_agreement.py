@@ -20,6 +20,7 @@ from forbear.grpc.call import GrpcCall
 from forbear.http.idempotency import IdempotencyKey
 from forbear.http.request import Request
 from forbear.http.vouch import Vouch
+from forbear.run.grant import Grant
 from forbear.run.listeners import muted
 from forbear.services import redis, registry
 from forbear_testkit.rows import for_each
@@ -119,9 +120,9 @@ def driven(request: Request, overrides: Overrides) -> list[FailureOutcome]:
     key = overrides.key if service.name == "rfc9110" else None
     outcomes = list[FailureOutcome]()
 
-    def add(failure: str, status: int | None, delay: float | None, exchange: Exchange) -> None:
+    def add(failure: str, status: int | None, grant: Grant | None, exchange: Exchange) -> None:
         text = "the error is permanent" if exchange.report is None else exchange.report.text
-        outcomes.append(FailureOutcome(failure, status, delay is not None, "" if delay is not None else text))
+        outcomes.append(FailureOutcome(failure, status, grant is not None, "" if grant is not None else text))
 
     def exchange() -> Exchange:
         new = key is not None and key.header.lower() not in request.headers

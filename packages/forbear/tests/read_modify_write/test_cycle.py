@@ -25,6 +25,7 @@ from forbear_testkit.read_modify_write.store import (
     modify,
     overtaken,
 )
+from forbear_testkit.run.remote_budget import Remote
 
 every_driver = pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
 
@@ -134,6 +135,17 @@ def test_mine_is_asked_only_in_doubt(drive: Driver) -> None:
     assert asked == []
     drive(Store(writes=(overtaken(), Fault(Down), overtaken())), mine=ask)
     assert asked == [2, 3]
+
+
+@every_driver
+def test_a_failed_read_leaves_no_doubt_under_a_budget_that_is_awaited(drive: Driver) -> None:
+    """The retry is scheduled when the budget has answered, and a read changes nothing then either."""
+
+    def ask(doc: Doc) -> bool:
+        raise AssertionError(f"nothing was written, but `mine` was asked: {doc}")
+
+    outcome = drive(Store(reads=(Fault(Down),)), mine=ask, policy=POLICY.with_budget(Remote(True)))
+    assert outcome.error is None
 
 
 @every_driver

@@ -5,7 +5,8 @@ import pytest
 
 from forbear.core.report import report
 from forbear.core.verdict import TRANSIENT
-from forbear.run.budget import Budget, PendingDelay, granted
+from forbear.run.budget import Budget
+from forbear.run.failure import Failure
 from forbear.run.runtime import current
 from forbear.run.state import Run
 from forbear.testing.virtual_clock import virtual_time
@@ -74,18 +75,24 @@ def test_a_plain_block_in_an_async_loop_awaits_it(backend: str) -> None:
 
 
 def test_a_local_budget_is_asked_at_once() -> None:
-    """Nothing is left pending for a budget that does not block, in an async loop neither."""
+    """The grant of a budget that does not block is granted already, in an async loop too."""
     runtime = current.get()
-    run = Run(BUSY.with_budget(Budget()), "op", runtime, runtime.monotonic(), awaits=True)
-    assert type(run.after(TRANSIENT, Busy(), "Busy", "", repeatable=True)) is float
+    budget = Budget()
+    run = Run(BUSY.with_budget(budget), "op", runtime, runtime.monotonic(), awaits=True)
+    grant = run.after(Failure(TRANSIENT, Busy()))
+    assert grant is not None
+    assert (grant.is_open, anyio.run(grant.aask)) == (False, True)
+    assert sum(budget.take() for _ in range(20)) == 9  # of ten
 
 
-def test_what_is_not_pending_is_returned_as_it_is() -> None:
-    """A delay of a run without such a budget costs no question, and None means to give up."""
-
-    async def main() -> None:
-        assert await granted(1.5) == 1.5
-        assert await granted(None) is None
-        assert await granted(PendingDelay(2.0, Budget().atake, lambda allowed: 2.0 if allowed else None)) == 2.0
-
-    anyio.run(main)
+def test_a_budget_with_an_atake_of_its_own_is_asked_by_the_grant() -> None:
+    """The run has decided, and nothing is asked before the loop asks."""
+    budget = Remote(True)
+    with virtual_time():
+        runtime = current.get()
+        run = Run(budget.policy(), "op", runtime, runtime.monotonic())
+        grant = run.after(Failure(TRANSIENT, Busy()))
+        assert grant is not None
+        assert (grant.is_open, budget.log) == (True, [])
+        assert grant.ask()
+    assert budget.log == ["take", "Scheduled"]

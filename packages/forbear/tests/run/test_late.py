@@ -1,14 +1,13 @@
 """Budgets whose answer may come late: what becomes of it when the run is cancelled, interrupted or stopped."""
 
 import threading
-from typing import ClassVar
 
 import anyio
 import pytest
 
 from forbear.core.report import report
 from forbear.run.budget import Budget
-from forbear.run.late import AGAIN
+from forbear.run.late import AGAIN, LateGrant
 from forbear.run.stopping import stop_on
 from forbear.testing.virtual_clock import VirtualRuntime, clock, virtual_time
 from forbear_testkit.run.cases import BUSY, Busy
@@ -18,7 +17,7 @@ from forbear_testkit.run.drivers import ASYNC, SYNC, Driver
 class Late(Budget):
     """A budget that answers at a virtual time after each ask (None: never); `log` has what a run does with it."""
 
-    answers_late: ClassVar[bool] = True
+    open_grant = LateGrant
 
     def __init__(self, answer: bool, after: float | None) -> None:
         super().__init__()

@@ -1,5 +1,7 @@
 """What adapters tell a run beyond the error: why it must not go on, why it is not safe, and what a reply may mean."""
 
+from typing import Any
+
 import pytest
 
 from forbear.core.decide import Reason, Stop
@@ -7,6 +9,7 @@ from forbear.core.report import attach, report
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.policy import Policy
 from forbear.run.budget import Budget
+from forbear.run.failure import DetailedFailure
 from forbear.run.runtime import current
 from forbear.run.state import Run
 from forbear.testing.virtual_clock import virtual_time
@@ -20,10 +23,10 @@ def begun(policy: Policy = BUSY) -> Run:
     return Run(policy, "upload", current.get(), current.get().monotonic())
 
 
-def after(run: Run, verdict: Verdict = TRANSIENT, error: Exception | None = None, **more: object) -> float | None:
-    """Tell the run of a failure."""
-    told: dict[str, object] = {"repeatable": True, **more}
-    return run.after(verdict, error, "Busy", "lost", **told)  # type: ignore[arg-type]
+def after(run: Run, verdict: Verdict = TRANSIENT, error: Exception | None = None, **more: Any) -> float | None:
+    """Report a failure to the run; return the delay of its retry, None if it gave up."""
+    grant = run.after(DetailedFailure(verdict, error, name="Busy", text="lost", **more))
+    return None if grant is None or not grant.ask() else grant.delay
 
 
 def reason(run: Run) -> tuple[Reason, str]:
@@ -40,20 +43,20 @@ def test_what_blocks_another_attempt() -> None:
     assert reason(run) == (Reason.BODY, "the body is gone")
     assert budget.take()
     run = begun()
-    assert after(run, repeatable=False, blocked=GONE) is None
-    assert reason(run) == (Reason.UNSAFE, Reason.UNSAFE.value)
+    assert after(run, unsafe="it would append twice", blocked=GONE) is None
+    assert reason(run) == (Reason.UNSAFE, "it would append twice")
 
 
 def test_why_it_is_unsafe() -> None:
     """The adapter knows the operation, so its words replace the general ones; they concern no other stop."""
     run = begun()
-    assert after(run, repeatable=False, unsafe="a second one would append twice") is None
+    assert after(run, unsafe="a second one would append twice") is None
     assert reason(run) == (Reason.UNSAFE, "a second one would append twice")
     run = begun(BUSY.with_attempts(1))
-    assert after(run, unsafe="not this") is None
+    assert after(run, NOT_EXECUTED, unsafe="not this") is None
     assert reason(run) == (Reason.ATTEMPTS, "limit of 1 attempt reached")
     run = begun()
-    assert after(run, unsafe="not this") == 1
+    assert after(run, NOT_EXECUTED, unsafe="not this") == 1
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from forbear.core.budget import MICRO, micro
 from forbear.run.budget import Budget
-from forbear.shared_budget.asking import Ask
+from forbear.shared_budget.pending_grant import PendingGrant
 from forbear.shared_budget.process import ProcessShare
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.shared_budget.fleet import Fleet, Server, retried, running_server
@@ -42,7 +42,7 @@ class History:
     def __init__(self, server: Server, processes: int, capacity: float, seed: int) -> None:
         self.fleet = Fleet(server, f"bound{next(_names)}", capacity=capacity)
         self.shares = [self.fleet.make() for _ in range(processes)]
-        self.asks: list[tuple[float, Ask]] = []
+        self.asks: list[tuple[float, PendingGrant]] = []
         self.events: list[Happened] = []
         self.dice = Random(seed)
 
@@ -57,7 +57,7 @@ class History:
         answer = share.ask()
         if answer is True:
             self.events.append(Happened(now, retry=MICRO))
-        elif isinstance(answer, Ask):
+        elif isinstance(answer, PendingGrant):
             if answer.wait(0) is None:
                 self.asks.append((now, answer))
             elif answer.look():

@@ -7,8 +7,8 @@ import pytest
 
 from forbear.core.budget import MICRO, micro
 from forbear.core.events import BudgetDegraded, BudgetRestored
-from forbear.shared_budget.asking import Ask
 from forbear.shared_budget.budget import SharedBudget
+from forbear.shared_budget.pending_grant import PendingGrant
 from forbear.testing.valkey import valkey_server
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.shared_budget.fleet import Fleet, Server, retried, running_server
@@ -94,7 +94,7 @@ def test_a_late_grant_is_paid_in_at_the_end(server: Server) -> None:
         share = fleet.make()
         server.latency = 0.05
         answer = share.ask()
-        assert isinstance(answer, Ask)
+        assert isinstance(answer, PendingGrant)
         assert answer.wait(0) is None
         assert not answer.end()
         assert (share.is_owed(), fleet.level()) == (True, 0)
@@ -111,7 +111,7 @@ def test_credit_is_not_lost_while_an_answer_is_overdue(server: Server) -> None:
         share = fleet.make()
         server.latency = 0.05
         answer = share.ask()
-        assert isinstance(answer, Ask)
+        assert isinstance(answer, PendingGrant)
         assert answer.wait(0) is None
         for _ in range(5):
             share.put()
@@ -126,7 +126,7 @@ def test_a_budget_waits_for_what_it_is_owed(patient: None) -> None:
     with valkey_server() as path:
         budget = SharedBudget(f"unix://{path}", "owed", capacity=20)
         answer = budget.ask()
-        assert isinstance(answer, Ask)
+        assert isinstance(answer, PendingGrant)
         answer.give_up()
         budget.pay_in()
         assert [budget.take() for _ in range(3)] == [True, True, False]

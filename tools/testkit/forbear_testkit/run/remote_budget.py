@@ -1,7 +1,5 @@
 """A budget whose `take` does I/O, as one that is shared through a server would."""
 
-from typing import ClassVar
-
 from forbear.core.events import Event, GaveUp, Scheduled
 from forbear.policy import Policy
 from forbear.run.budget import Budget
@@ -13,8 +11,6 @@ class Remote(Budget):
     """A budget that asks a server: it answers from a list, after half a virtual second; `log` has every step."""
 
     __slots__ = ("answers", "log")
-
-    blocks: ClassVar[bool] = True
 
     def __init__(self, *answers: bool) -> None:
         super().__init__()

@@ -8,8 +8,8 @@ from forbear.core.budget import micro
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.run.runtime import current
 from forbear.shared_budget.address import parse_url
-from forbear.shared_budget.asking import Ask
 from forbear.shared_budget.link import LinkFailed, SocketLink
+from forbear.shared_budget.pending_grant import PendingGrant
 from forbear.shared_budget.process import ProcessShare
 from forbear.shared_budget.script import Command, key_of
 from forbear.testing.valkey import valkey_server
@@ -113,6 +113,6 @@ def running_server(**settings: str) -> Generator[Server]:
 
 
 def retried(share: ProcessShare) -> bool:
-    """Ask for a retry, and return whether it is granted at once."""
+    """PendingGrant for a retry, and return whether it is granted at once."""
     answer = share.ask()
-    return (answer.look() is True or answer.end()) if isinstance(answer, Ask) else answer
+    return (answer.look() is True or answer.end()) if isinstance(answer, PendingGrant) else answer

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from forbear import PERMANENT, TRANSIENT, Policy, Verdict
 from forbear.adapters import (
+    DetailedFailure,
     FixedBody,
     HttpBody,
     HttpCall,
@@ -17,8 +18,6 @@ from forbear.adapters import (
     adrive,
     count_success,
     current_runtime,
-    error_text,
-    granted,
     request_ids,
     retries_are_off,
 )
@@ -172,12 +171,11 @@ class Retries:
         ids: RequestIds = ()
         if isinstance(error, HttpError):
             status, ids = error.status, request_ids(error.headers, resumable=self._sent.method == "PUT")
-        name, text, details = type(error).__qualname__, error_text(error), (runtime.now(), status, ids)
-        delay = await granted(run.after(verdict, error, name, text, repeatable=True, details=details))
-        if delay is None:
+        grant = run.after(DetailedFailure(verdict, error, details=(runtime.now(), status, ids)))
+        if grant is None or not await grant.aask():
             raise error
         self._is_counted = True
-        await runtime.asleep(delay)
+        await grant.asleep()
 
     def _begun(self) -> Run:
         runtime, spending = current_runtime(), self._spending

@@ -19,7 +19,6 @@ from forbear.core.backoff import Exponential
 from forbear.exchange.grpc import Rpc
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
-from forbear.run.budget import granted
 from forbear.run.functions import refuse_awaitable
 
 if TYPE_CHECKING:
@@ -127,8 +126,8 @@ class Retry(_ForRpc, api_retry.Retry):
                     try:
                         value = func(*args, **kwargs)
                     except Exception as error:
-                        delay = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
-                        if delay is None:
+                        grant = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
+                        if grant is None or not grant.ask():
                             raise
                     except BaseException as interrupt:
                         rpc.cut_off(call, interrupt, args[0] if args else None)
@@ -138,7 +137,7 @@ class Retry(_ForRpc, api_retry.Retry):
                             refuse_awaitable(value, rpc.method)
                         call.succeeded()
                         return value
-                    call.sleep(delay)
+                    grant.sleep()
             except BaseException:
                 call.end()
                 raise
@@ -166,8 +165,8 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
                     try:
                         value = await func(*args, **kwargs)
                     except Exception as error:
-                        delay = await granted(rpc.failed(call, error, args[0] if args else None, on_error=on_error))
-                        if delay is None:
+                        grant = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
+                        if grant is None or not await grant.aask():
                             raise
                     except BaseException as interrupt:  # a cancellation, too
                         rpc.cut_off(call, interrupt, args[0] if args else None)
@@ -175,7 +174,7 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
                     else:
                         call.succeeded()
                         return value
-                    await call.asleep(delay)
+                    await grant.asleep()
             except BaseException:
                 call.end()
                 raise

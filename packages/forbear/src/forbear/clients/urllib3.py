@@ -28,6 +28,7 @@ from forbear.exchange.http.options import HttpOptions, check_policy
 from forbear.http.ranges import number
 from forbear.http.request import READS, Request
 from forbear.policy import Policy
+from forbear.run.grant import Grant
 from forbear.run.spending import succeeded
 from forbear.run.switch import is_off
 
@@ -92,7 +93,7 @@ class Retry(urllib3.Retry):
         self._bodies_are_reusable = bodies_are_reusable
         self._exchange: Exchange | None = None
         self._body = _Body(bodies_are_reusable)
-        self._delay = 0.0
+        self._grant: Grant | None = None
         super().__init__(total=None, redirect=redirect, raise_on_status=False)
 
     def new(self, **changes: Any) -> Self:
@@ -135,22 +136,22 @@ class Retry(urllib3.Retry):
             following._exchange = None  # a redirected request is another request
             return following
         following = self.new(history=(*self.history, RequestHistory(method, url, error, _status(response), None)))
-        delay = None if is_off() else following._after(str(method), str(url), response, error, _pool)
-        if delay is None:
+        grant = None if is_off() else following._after(str(method), str(url), response, error, _pool)
+        if grant is None or not grant.ask():
             following._give_up(str(url), response, error, _pool)
         if response is not None:
             _release(response)
-        following._delay = delay or 0.0
+        following._grant = grant
         return following
 
     def get_backoff_time(self) -> float:
         """Return the seconds to wait before the next attempt."""
-        return self._delay
+        return 0.0 if self._grant is None else self._grant.delay
 
     def sleep(self, response: urllib3.BaseHTTPResponse | None = None) -> None:
         """Wait the seconds of `get_backoff_time`, after a redirect none; `response` does not matter."""
-        if self._exchange is not None:
-            self._exchange.runtime.sleep(self._delay)
+        if self._exchange is not None and self._grant is not None:
+            self._grant.sleep()
 
     def _after(
         self,
@@ -159,7 +160,7 @@ class Retry(urllib3.Retry):
         response: urllib3.BaseHTTPResponse | None,
         error: Exception | None,
         pool: ConnectionPool | None,
-    ) -> float | None:
+    ) -> Grant | None:
         if self._exchange is None:
             self._exchange = self._begin(method, url, pool)
         if error is not None:

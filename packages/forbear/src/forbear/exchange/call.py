@@ -1,13 +1,13 @@
 """One call that is no HTTP request, through its attempts: an RPC, or a call of Google's clients.
 
-After each failure, the loop that repeats the call passes a judgement on the call's safety, and gets the wait.
+After each failure, the loop that repeats the call passes a judgement on the call's safety, and gets the retry.
 """
 
 from collections.abc import Callable
 
 from forbear.core.attempt import Details
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import Report, reports_made, text_of
+from forbear.core.report import Report, reports_made
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import Kind, Verdict
 from forbear.grpc import codes
@@ -16,6 +16,7 @@ from forbear.http.request_ids import is_resumable
 from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import RAISE
+from forbear.run.failure import DetailedFailure
 from forbear.run.functions import refuse_async
 from forbear.run.harm import watch
 from forbear.run.runtime import current_runtime
@@ -25,6 +26,7 @@ from forbear.services import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.run.grant import Grant
     from forbear.run.plan import Subject
 
 watch()  # what an adapter gives up may do harm
@@ -35,14 +37,13 @@ FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repea
 class Start:
     """The moment before the first attempt: the runtime, its time, and the number of reports made so far.
 
-    It is all that a request needs which succeeds at once. `awaits` is true if the loop passes each delay through
-    `granted`.
+    It is all that a request needs which succeeds at once. `awaits` is as for `Run`.
     """
 
     __slots__ = ("awaits", "reports", "runtime", "time")
 
     def __init__(self, *, awaits: bool = False) -> None:
-        self.awaits = awaits  # as for `Run`
+        self.awaits = awaits
         self.runtime = runtime = current_runtime()
         self.time = runtime.monotonic()
         self.reports: int = reports_made[0]  # a report made later comes from an inner retry
@@ -51,8 +52,8 @@ class Start:
 class RetriedCall:
     """One call through its attempts; `start` is the moment before the first one.
 
-    Report each attempt (`failed` or `succeeded`, or `end` if it is cancelled), and wait for the returned seconds before
-    the next one.
+    Report each attempt (`failed` or `succeeded`, or `end` if it is cancelled). Ask the grant that `failed` returns, and
+    wait before the next one.
     """
 
     __slots__ = ("_policy", "_run", "_spending", "_start")
@@ -95,8 +96,8 @@ class RetriedCall:
         subject: "Subject | None" = None,
         cure: str | None = None,
         by_word: bool = False,
-    ) -> float | None:
-        """Return the seconds to wait before the next attempt, None to raise `error`.
+    ) -> "Grant | None":
+        """Return the retry that follows, None to raise `error`.
 
         `judgement` is the safety of the call. `code` is the status of the response, or the number of a gRPC call's
         code; None without a response. `stuck` says why another attempt is impossible, although the operation would
@@ -105,21 +106,24 @@ class RetriedCall:
         None if it is not known. `by_word` says that only the user calls the failure NOT_EXECUTED.
         """
         policy, start = self._policy, self._start
-        may_repeat = policy.repeatable is not False
         run = self._begun(judgement.operation, subject)
+        unsafe = None
+        if policy.repeatable is False:
+            unsafe = f"{judgement.operation or 'the call'} {FORBIDDEN}"
+        elif not judgement.repeatable:
+            unsafe = (
+                why_not(judgement, "the call") + cure_for(judgement, option) + ("" if cure is None else f"; {cure}")
+            )
         return run.after(
-            verdict,
-            error,
-            type(error).__qualname__,
-            text_of(error),
-            repeatable=judgement.repeatable and may_repeat,
-            maybe_done=code in judgement.maybe_done,
-            blocked=None if stuck is None else Stop(Reason.BODY, stuck),
-            unsafe=why_not(judgement, "the call") + cure_for(judgement, option) + ("" if cure is None else f"; {cure}")
-            if may_repeat
-            else f"{judgement.operation or 'the call'} {FORBIDDEN}",
-            details=_details(error, start.runtime.now(), subject),
-            vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
+            DetailedFailure(
+                verdict,
+                error,
+                unsafe=unsafe,
+                blocked=None if stuck is None else Stop(Reason.BODY, stuck),
+                maybe_done=code in judgement.maybe_done,
+                vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
+                details=_details(error, start.runtime.now(), subject),
+            )
         )
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
@@ -153,14 +157,6 @@ class RetriedCall:
         """Return the seconds left of the caller's `timeout` for all attempts, at least 0; None without a timeout."""
         start = self._start
         return None if timeout is None else max(0.0, timeout - (start.runtime.monotonic() - start.time))
-
-    def sleep(self, delay: float) -> None:
-        """Wait `delay` seconds before the next attempt, by the clock of the runtime."""
-        self._start.runtime.sleep(delay)
-
-    async def asleep(self, delay: float) -> None:
-        """Wait `delay` seconds before the next attempt, in async code, by the clock of the runtime."""
-        await self._start.runtime.asleep(delay)
 
 
 def refuse_for_clients(policy: Policy, vouch: str) -> None:

@@ -30,6 +30,7 @@ from forbear.tables import responses
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.grpc.call import RpcService
+    from forbear.run.grant import Grant
 
 BEGUN = "the responses had begun to arrive, and would arrive again"
 """The reason why a broken stream of responses is not opened again."""
@@ -99,8 +100,7 @@ class Rpc:
         Raises Throttled, with a report, if the policy's budget refuses the first attempt.
 
         `timeout` is the caller's limit for all attempts, in seconds. It replaces the policy's timeout only if it is
-        positive and shorter. `awaits` is true if the caller's loop passes each delay through `granted`, which awaits
-        the retry budget.
+        positive and shorter. `awaits` is true if the caller's loop is async.
         """
         policy = self.policy
         if timeout is not None and timeout > 0:
@@ -117,8 +117,8 @@ class Rpc:
         message: object,
         stuck: str | None = None,
         on_error: Callable[[Exception], object] | None = None,
-    ) -> float | None:
-        """Return the seconds to wait before the next attempt of `call`, None to raise `error`.
+    ) -> "Grant | None":
+        """Return the retry of `call` that follows, None to raise `error`.
 
         `message` is the request (of a stream the first one), None if it is not available. No other attempt is made if
         `message` is an iterator, which can be read only once, or if `stuck` gives a reason against it. `on_error` is

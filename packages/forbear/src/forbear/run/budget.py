@@ -6,11 +6,12 @@ from _thread import RLock  # threading.RLock itself, without the import cost of 
 from forbear.core import check
 from forbear.core.budget import Ratio, Throttle, TokenBucket, check_rule
 from forbear.core.verdict import TRANSIENT
+from forbear.run.grant import OpenGrant
 from forbear.run.runtime import current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
     from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
     from forbear.core.protocols import BudgetRule
@@ -49,11 +50,12 @@ class Budget:
     by_host: "ClassVar[bool]" = False
     """True for the budgets of `per_host`, which have the counters."""
 
-    blocks: "ClassVar[bool]" = False
-    """True for a subclass whose `take` does I/O: async loops then await `atake` instead."""
+    is_shared: "ClassVar[bool]" = False
+    """True for a bucket that other processes share."""
 
-    answers_late: "ClassVar[bool]" = False
-    """True for a subclass whose `ask` may answer after the decision; see `forbear.run.late`."""
+    open_grant: "ClassVar[type[OpenGrant] | None]" = None
+    """The class of the grants by which runs ask, for a subclass whose answer takes time, as one with its own `atake`;
+    None: `take` answers at once."""
 
     is_custom: "ClassVar[bool]" = False
     """True for a subclass with a `take`, `atake` or `put` of its own, which runs then call."""
@@ -62,6 +64,8 @@ class Budget:
         super().__init_subclass__(**options)
         own = cls.take is not Budget.take or cls.atake is not Budget.atake or cls.put is not Budget.put
         cls.is_custom = own
+        if cls.open_grant is None and cls.atake is not Budget.atake:
+            cls.open_grant = OpenGrant
 
     def __init__(self, rule: "BudgetRule | None" = None) -> None:
         self._rule: Any = TokenBucket() if rule is None else rule
@@ -178,7 +182,7 @@ class Budget:
         return self._take(TRANSIENT) is not None
 
     async def atake(self) -> bool:
-        """Do the same as `take` without blocking the event loop; a subclass with `blocks` does its I/O here."""
+        """Do the same as `take` without blocking the event loop; async code awaits it where a subclass overrides it."""
         return self.take()
 
     def put(self, *, retried: bool) -> None:
@@ -310,7 +314,7 @@ class HostBudgets(Budget):
                 "`make_or_rule` must be a rule, or a function that makes a forbear.Budget, such as "
                 f"forbear.Budget.envoy; got one that makes {budget!r}"
             )
-        if budget.answers_late:
+        if budget.is_shared:
             raise TypeError(
                 "`make_or_rule` must not make a SharedBudget, which would be one bucket for all hosts: the name is "
                 f"that of the bucket; pass one by the name of the service to each client, got {budget!r}"
@@ -329,31 +333,3 @@ def refuse_per_host(budget: Budget | None) -> None:
     """Raise TypeError for a budget per host, where no host is known; any other budget, or None, passes."""
     if budget is not None and budget.by_host:
         raise TypeError(PER_HOST)
-
-
-class PendingDelay(float):
-    """A delay in seconds that a budget which does I/O has not granted yet.
-
-    `ask` asks the budget and returns an awaitable of its answer. `settle` takes the answer, and returns the delay or,
-    if the budget refused, None.
-    """
-
-    __slots__ = ("ask", "settle")
-
-    ask: "Callable[[], Awaitable[Any]]"
-    settle: "Callable[[Any], float | None]"
-
-    def __new__(cls, delay: float, ask: "Callable[[], Awaitable[T]]", settle: "Callable[[T], float | None]") -> "Self":
-        """Make a pending delay of `delay` seconds, with its functions `ask` and `settle`."""
-        pending = super().__new__(cls, delay)
-        pending.ask, pending.settle = ask, settle
-        return pending
-
-
-async def granted(delay: float | None) -> float | None:
-    """Return `delay` once the budget of its run has granted the retry, None if the budget refuses it.
-
-    Async loops whose `Run` was made with `awaits=True` call it between the decision and the wait. A delay that needs no
-    grant is returned as it is, and so is None.
-    """
-    return delay.settle(await delay.ask()) if isinstance(delay, PendingDelay) else delay

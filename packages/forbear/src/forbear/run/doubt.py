@@ -11,9 +11,8 @@ from forbear.run.nesting import gave_up, inherit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.run.plan import Subject
+    from forbear.run.plan import RunState, Subject
     from forbear.run.runtime import Runtime
-    from forbear.run.state import Run
 
 UNSAFE_CALL = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
 """The reason why a function is not called again."""
@@ -49,7 +48,7 @@ def leave_in_doubt(
     attach(error, report)
 
 
-def leave_call_in_doubt(error: Exception, run: "Run") -> None:
+def leave_call_in_doubt(error: Exception, run: "RunState") -> None:
     """Let `error`, raised while `run` judged an attempt of a function, carry what must not be repeated of that attempt.
 
     That is the function itself if the policy does not repeat it, else what an inner run gave up.

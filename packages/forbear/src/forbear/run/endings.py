@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any
 
-    from forbear.run.state import Run
+    from forbear.run.plan import RunState
 
 
 class _Raise(Record):
@@ -69,7 +69,7 @@ class Unsatisfied(Exception):
         return self._text
 
 
-def replaces(run: "Run", outcome: object) -> bool:
+def replaces(run: "RunState", outcome: object) -> bool:
     """Return whether `on_give_up` replaces the `outcome`, an error or a refused value, after which the run ended.
 
     It does where a limit, the budget, doubt or the caller ended the run, or an inner run whose end counts here. It does
@@ -93,7 +93,7 @@ def refusal_of(value: object) -> tuple[str, str]:
     return kind, f"on_result refused a value of type {kind}"
 
 
-def unsatisfied(run: "Run", value: object) -> Unsatisfied | None:
+def unsatisfied(run: "RunState", value: object) -> Unsatisfied | None:
     """Return the error for the last `value`, which `on_result` refused; None to return the value itself.
 
     It has the run's report, if there is one. There is no error without `raise_unsatisfied` and `on_give_up`, nor while

@@ -1,6 +1,5 @@
 """The iterator forms, `for attempt in policy` and `async for`; one object is both the iterator and the attempt."""
 
-from forbear.run.budget import PendingDelay, granted
 from forbear.run.endings import RAISE
 from forbear.run.harm import HarmLog
 from forbear.run.runtime import AttemptTimeout, current_runtime
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from forbear.run.grant import Grant
     from forbear.run.plan import RetryPlan
 
 
@@ -26,17 +26,20 @@ class _Block:
     An error after which another attempt follows does not leave the block. Raises TypeError for a plan with `on_result`.
     """
 
-    __slots__ = ("_run", "_delay", "_state")
+    __slots__ = ("_run", "_grant", "_state")
 
-    def __init__(self, plan: "RetryPlan", operation: str, *, awaits: bool = False) -> None:
+    _awaits = False
+    """True if the head of the loop asks the grant: `with attempt` cannot await the answer."""
+
+    def __init__(self, plan: "RetryPlan", operation: str) -> None:
         if plan.on_result is not None or plan.on_give_up is not RAISE:
             name, what = ("on_give_up", "replaces") if plan.on_result is None else ("on_result", "needs")
             raise TypeError(f"`{name}` {what} a returned value, and a block has none; use policy.call or the decorator")
         runtime = current_runtime()
-        self._run = Run(plan, operation, runtime, runtime.monotonic(), awaits=awaits)
+        self._run = Run(plan, operation, runtime, runtime.monotonic(), awaits=self._awaits)
         if plan.budget is not None:
             begin(self._run)
-        self._delay: float | None = None
+        self._grant: Grant | None = None
         self._state = _READY
 
     @property
@@ -58,11 +61,12 @@ class _Block:
             self._run.succeeded()
             return False
         try:
-            self._delay = self._run.failed(error, ((), {})) if isinstance(error, Exception) else None
+            self._grant = self._run.failed(error, ((), {})) if isinstance(error, Exception) else None
+            goes_on = self._grant is not None and (self._awaits or self._grant.ask())
         except BaseException:  # of a judge or a listener
             self._run.end()
             raise
-        if self._delay is None:
+        if not goes_on:
             self._run.end()
             return False
         self._state = _READY
@@ -92,8 +96,8 @@ class Attempts(_Block):
     def __iter__(self) -> "Iterator[Self]":
         try:
             while self._goes_on():
-                if self._delay is not None:
-                    self._run.runtime.sleep(self._delay)
+                if self._grant is not None:
+                    self._grant.sleep()
                 self._state = _STARTED
                 yield self
         finally:  # the loop may be left before a retry that was granted
@@ -109,12 +113,10 @@ class AsyncAttempts(_Block):
 
     __slots__ = ("_error", "_log", "_within")
 
+    _awaits = True
     _error: Exception
     _log: HarmLog
     _within: "AbstractAsyncContextManager[None] | None"
-
-    def __init__(self, plan: "RetryPlan", operation: str) -> None:
-        super().__init__(plan, operation, awaits=True)
 
     def __aiter__(self) -> "Self":
         return self
@@ -123,21 +125,20 @@ class AsyncAttempts(_Block):
         if not self._goes_on():
             raise StopAsyncIteration
         try:
-            if type(self._delay) is PendingDelay:
-                await self._ask_budget()
-            if self._delay is not None:
-                await self._run.runtime.asleep(self._delay)
+            if self._grant is not None:
+                if self._grant.is_open:
+                    await self._ask(self._grant)
+                await self._grant.asleep()
         except BaseException:  # a cancellation, too
             self._run.end()
             raise
         self._state = _STARTED
         return self
 
-    async def _ask_budget(self) -> None:
+    async def _ask(self, grant: "Grant") -> None:
         """Await the budget's decision on the retry; if it refuses, raise the error of the block again."""
-        self._delay = await granted(self._delay)
         try:
-            if self._delay is None:
+            if not await grant.aask():
                 self._state = _DONE
                 raise self._error
         finally:
@@ -153,7 +154,7 @@ class AsyncAttempts(_Block):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
     ) -> bool:
         goes_on = super().__exit__(kind, error, traceback)
-        if type(self._delay) is PendingDelay and isinstance(error, Exception):
+        if goes_on and self._grant is not None and self._grant.is_open and isinstance(error, Exception):
             self._error = error
         return goes_on
 

@@ -10,7 +10,8 @@ from forbear.core.attempt import Attempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.core.attempt import Details, RequestIds
+    from forbear.core.attempt import RequestIds
+    from forbear.run.failure import Failure
 
     KeptFailure = (
         Attempt
@@ -25,14 +26,22 @@ _LONGEST_TEXT = 4096
 """Characters of an error's text that are kept until a listener or a report reads it."""
 
 
-def short(number: int, name: str, text: str, elapsed: float, delay: float, details: "Details") -> "KeptFailure":
-    """Return a failed attempt that no listener has seen."""
-    name = intern(name) if type(name) is str else name  # a built-in class makes its name anew each time
-    kept = (number, name, text[:_LONGEST_TEXT], elapsed, delay)
-    return (*kept, *details) if details else kept
+def with_failure(
+    failures: "tuple[KeptFailure, ...]", number: int, failure: "Failure", delay: float
+) -> "tuple[KeptFailure, ...]":
+    """Return `failures` with one more, which no listener has seen: attempt `number`, followed by a wait of `delay`."""
+    name, text = failure.name, failure.text
+    if type(name) is str:
+        name = intern(name)  # a built-in class makes its name anew each time
+    if len(text) > _LONGEST_TEXT:
+        text = text[:_LONGEST_TEXT]
+    kept = (number, name, text, failure.elapsed, delay)
+    if failure.details or len(failures) == 2 * _KEPT:
+        return with_kept(failures, (*kept, *failure.details))
+    return (*failures, kept)
 
 
-def with_failure(failures: "tuple[KeptFailure, ...]", failure: "KeptFailure") -> "tuple[KeptFailure, ...]":
+def with_kept(failures: "tuple[KeptFailure, ...]", failure: "KeptFailure") -> "tuple[KeptFailure, ...]":
     """Return `failures` with one more; a failure in the middle of a long run gives way."""
     if len(failures) == 2 * _KEPT:
         failures = failures[:_KEPT] + failures[_KEPT + 1 :]

@@ -5,7 +5,7 @@ unless the plan has a budget, `on_result`, `on_success` or an attempt timeout.
 """
 
 from forbear.core.report import reports_made
-from forbear.run.budget import granted, refuse_per_host
+from forbear.run.budget import refuse_per_host
 from forbear.run.endings import RAISE, replacement, replaces, unsatisfied
 from forbear.run.functions import copy_metadata, no_awaitable, refuse_coroutine
 from forbear.run.harm import HarmLog, is_watched, watch
@@ -69,16 +69,16 @@ async def acall(
                     async with runtime.within(limit):
                         value = await pending
             except Exception as error:
-                delay = await granted(run.failed(error, (args, kwargs)))
-                if delay is None:
+                grant = run.failed(error, (args, kwargs))
+                if grant is None or not await grant.aask():
                     if not replaces(run, error):
                         raise
                     return await _areplaced(run, error)
             else:
-                delay = await granted(run.returned(value))
-                if delay is None:
+                grant = run.returned(value)
+                if grant is None or not await grant.aask():
                     return await _alast(run, value) if run.refused else value
-            await runtime.asleep(delay)
+            await grant.asleep()
     finally:  # after a cancellation, too
         run.end()
         if log is not None:
@@ -110,8 +110,8 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
             value: object = function(*args, **kwargs)
         except Exception as error:
             run = Run(plan, operation, current_runtime(), started, reports)
-            delay = run.failed(error, (args, kwargs))
-            if delay is None:
+            grant = run.failed(error, (args, kwargs))
+            if grant is None or not grant.ask():
                 if not replaces(run, error):
                     raise
                 return _replaced(run, error)
@@ -120,7 +120,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
                 refuse_coroutine(value, operation)
                 harmless = type(value)
             return value
-        run.runtime.sleep(delay)
+        grant.sleep()
         return _repeat(run, function, args, kwargs)
 
     return copy_metadata(retried, function)
@@ -154,8 +154,8 @@ def awrap(
                 except Exception as error:
                     if run is None:
                         run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
-                    delay = run.failed(error, (args, kwargs))
-                    if delay is None:
+                    grant = run.failed(error, (args, kwargs))
+                    if grant is None:
                         if not replaces(run, error):
                             raise
                         return await _areplaced(run, error)
@@ -163,7 +163,7 @@ def awrap(
                     if run is not None:
                         run.succeeded()
                     return value
-                await run.runtime.asleep(delay)
+                await grant.asleep()
         finally:  # after a cancellation, too
             if log is not None:
                 log.close()
@@ -180,17 +180,17 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
         try:
             value: object = function(*args, **kwargs)
         except Exception as error:
-            delay = run.failed(error, (args, kwargs))
-            if delay is None:
+            grant = run.failed(error, (args, kwargs))
+            if grant is None or not grant.ask():
                 if not replaces(run, error):
                     raise
                 return _replaced(run, error)
         else:
             refuse_coroutine(value, run.operation)
-            delay = run.returned(value)
-            if delay is None:
+            grant = run.returned(value)
+            if grant is None or not grant.ask():
                 return _last(run, value) if run.refused else value
-        run.runtime.sleep(delay)
+        grant.sleep()
 
 
 def _replaced(run: Run, error: Exception) -> "Any":

@@ -29,22 +29,10 @@ from forbear.run.remote import remote_report
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Protocol
 
-    from forbear.run.runtime import Runtime
+    from forbear.run.plan import RunState
 
     Entry = tuple[int, int, int]
-
-    class OuterRun(Protocol):
-        """The protocol of the outer run: the attributes of a `Run` that this module reads."""
-
-        runtime: Runtime
-        started: float
-        reports: int
-        awaits: bool
-
-        @property
-        def began(self) -> float: ...
 
 
 _FINAL = (
@@ -69,7 +57,7 @@ class RunOrigin:
 
     __slots__ = ("began", "clock", "entry")
 
-    def __init__(self, run: "OuterRun", error: BaseException | None) -> None:
+    def __init__(self, run: "RunState", error: BaseException | None) -> None:
         self.began = run.started
         self.clock = id(run.runtime)
         traceback: TracebackType | None = None if error is None else traceback_of(error)
@@ -92,7 +80,7 @@ def gave_up(report: "Report", outcome: object) -> None:
         remember(report)
 
 
-def inherit(error: BaseException, run: "OuterRun") -> None:
+def inherit(error: BaseException, run: "RunState") -> None:
     """Let `error`, which a function raised, carry the report of what must not be repeated in its attempt, if any.
 
     An inner run made that report during the current attempt of `run`. It was made in a thread or task of this attempt
@@ -101,8 +89,7 @@ def inherit(error: BaseException, run: "OuterRun") -> None:
     because the run may have begun in an `except` block. The report comes with its note, unless `report(error)` finds it
     anyway.
     """
-    is_chained = cause_of(error) is not None or context_of(error) is not None
-    if reports_made[0] == run.reports and not is_chained:
+    if reports_made[0] == run.reports and context_of(error) is None and cause_of(error) is None:
         return
     shown = _harm_in(error, run)
     if shown is not None:
@@ -113,13 +100,13 @@ def inherit(error: BaseException, run: "OuterRun") -> None:
         attach(error, hidden)
 
 
-def harm_within(run: "OuterRun") -> "Report | None":
+def harm_within(run: "RunState") -> "Report | None":
     """Return the newest report on what must not be repeated that was made within the current attempt of `run`."""
     within = (harm.report for harm in reversed(harms(shared=run.awaits)) if not harm.is_settled)
     return next((report for report in within if _is_within(None, report, run)), None)
 
 
-def _harm_in(error: BaseException, run: "OuterRun", *, behind: bool = False) -> "Report | None":
+def _harm_in(error: BaseException, run: "RunState", *, behind: bool = False) -> "Report | None":
     """Return the first report that `error` holds on what must not be repeated in the current attempt of `run`.
 
     With `behind`, the contexts of errors are searched, too.
@@ -135,7 +122,7 @@ def _harm_in(error: BaseException, run: "OuterRun", *, behind: bool = False) -> 
     return None
 
 
-def ended_within(outcome: object, run: "OuterRun") -> bool:
+def ended_within(outcome: object, run: "RunState") -> bool:
     """Return whether an inner run gave up on `outcome` for a final reason during the current attempt of `run`.
 
     Final are a limit that it reached, and a repeat that could do harm (`_FINAL`).
@@ -146,7 +133,7 @@ def ended_within(outcome: object, run: "OuterRun") -> bool:
     return any(report.reason in _FINAL and _is_within(carrier, report, run) for carrier, report in carried(outcome))
 
 
-def inner_report(outcome: object, run: "OuterRun") -> "Report | None":
+def inner_report(outcome: object, run: "RunState") -> "Report | None":
     """Return the report of an inner run that `outcome` carries, whatever its reason; None if there is none.
 
     The report must be of the current attempt of `run`.
@@ -154,7 +141,7 @@ def inner_report(outcome: object, run: "OuterRun") -> "Report | None":
     return next((report for carrier, report in carried(outcome) if _is_within(carrier, report, run)), None)
 
 
-def _is_within(carrier: object, report: "Report", run: "OuterRun") -> bool:
+def _is_within(carrier: object, report: "Report", run: "RunState") -> bool:
     """Return whether `report`, which is on `carrier`, was made during the current attempt of `run`.
 
     It must be newer than the start of that attempt. If it was made in this thread or task, or in another process, it

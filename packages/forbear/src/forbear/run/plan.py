@@ -1,4 +1,4 @@
-"""Types for annotations: `RetryPlan`, the parts of a policy that a run reads, and `Subject`, the request."""
+"""Types for annotations: `RetryPlan`, what a run reads of a policy, `Subject`, the request, and `RunState`, the run."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -7,8 +7,10 @@ from typing import Any, Protocol
 from forbear.core.decide import Limits
 from forbear.core.events import Event, Failed, Succeeded
 from forbear.core.protocols import Backoff
+from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.run.budget import Budget
+from forbear.run.runtime import Runtime
 
 
 class RetryPlan(Protocol):
@@ -58,3 +60,21 @@ class Subject(Protocol):
     def method(self) -> str: ...
     @property
     def resource(self) -> str | None: ...
+
+
+class RunState(Protocol):
+    """The protocol of a `Run`, as the modules below it read one."""
+
+    plan: RetryPlan
+    operation: str
+    runtime: Runtime
+    started: float
+    reports: int
+    awaits: bool
+    attempt: int
+    report: Report | None
+
+    @property
+    def began(self) -> float: ...
+    def refuse(self, error: Exception) -> None: ...
+    def succeeded(self) -> None: ...

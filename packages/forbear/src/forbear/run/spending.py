@@ -7,12 +7,17 @@ from forbear.run.switch import ever_off, is_off
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
     from forbear.core.verdict import Verdict
-    from forbear.run.plan import RetryPlan
+    from forbear.run.plan import RetryPlan, RunState
     from forbear.run.runtime import Runtime
-    from forbear.run.state import Run
+
+    class SpendingRun(RunState, Protocol):
+        """The protocol of a run that spends from a budget, if it has one."""
+
+        spending: "Spending | None"
+
 
 REFUSED = "the retry budget refused the first attempt"
 
@@ -103,7 +108,7 @@ class Spending:
         self.end()
 
 
-def gate(run: "Run", function: "Callable[..., Any]") -> "Callable[..., Any]":
+def gate(run: "SpendingRun", function: "Callable[..., Any]") -> "Callable[..., Any]":
     """Return `function` if the budget of `run` admits the first attempt, else a function that raises Throttled.
 
     While retries are off, nothing is refused or counted.
@@ -111,13 +116,13 @@ def gate(run: "Run", function: "Callable[..., Any]") -> "Callable[..., Any]":
     return function if run.spending is None or run.spending.admits(run.runtime) else _throttled
 
 
-def begin(run: "Run") -> None:
+def begin(run: "SpendingRun") -> None:
     """Raise Throttled, with a report, if the budget of `run` does not admit the first attempt: `gate` for blocks."""
     if run.spending is not None:
         admit(run.spending, run.runtime, lambda: run)
 
 
-def admit(spending: Spending, runtime: "Runtime", run: "Callable[[], Run]") -> None:
+def admit(spending: Spending, runtime: "Runtime", run: "Callable[[], SpendingRun]") -> None:
     """Count a first attempt. If the budget does not admit it, raise Throttled, with a report by the run of `run()`.
 
     The clients call it before they send a request. They need no run before the first failure.
@@ -131,7 +136,7 @@ def admit(spending: Spending, runtime: "Runtime", run: "Callable[[], Run]") -> N
         raise
 
 
-def succeeded(run: "Run | None", plan: "RetryPlan", spending: Spending | None = None) -> None:
+def succeeded(run: "RunState | None", plan: "RetryPlan", spending: Spending | None = None) -> None:
     """Count a success in the budget, and notify the listeners if it took more than one attempt.
 
     `run` is None if no attempt had failed: then only `spending` counts it, or without one the budget of `plan`, if any.

@@ -1,23 +1,21 @@
-"""`Run`: the state of one run. After each failed attempt it says how long to wait, or that the run gives up.
+"""`Run`: the state of one run. After each failed attempt it grants a retry, or gives up; `Run.after` has the steps.
 
-All loops and adapters share it. The order after a failure: `decide`, then a token from the retry budget, then the
-events, then the loop's wait.
+All loops and adapters share it.
 """
 
-from functools import partial
-
-from forbear.core.attempt import Attempt, Details
+from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
-from forbear.core.report import Report, attach, reports_made, text_of
-from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
+from forbear.core.report import Report, attach, reports_made
+from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind
 from forbear.run import listeners
-from forbear.run.budget import PendingDelay
 from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
 from forbear.run.endings import refusal_of
+from forbear.run.failure import DetailedFailure, Failure
+from forbear.run.grant import Grant
 from forbear.run.judge_slot import judged, slot
 from forbear.run.judges import delayed, why_stopped
-from forbear.run.kept import attempts_of, short, with_failure
+from forbear.run.kept import attempts_of, with_failure, with_kept
 from forbear.run.nesting import RunOrigin, ended_within, gave_up, harm_within, inherit
 from forbear.run.runtime import AttemptTimeout, Runtime
 from forbear.run.spending import REFUSED, Spending
@@ -30,25 +28,27 @@ if TYPE_CHECKING:
     from forbear.run.kept import KeptFailure
     from forbear.run.plan import RetryPlan, Subject
 
-    Failure = tuple[Verdict, Exception | None, str, str, float, Details]
-    """A failed attempt: its verdict, its error if there is one, its name and text, the seconds elapsed, its details."""
+    Call = tuple[tuple[Any, ...], dict[str, Any]]
+    """The arguments of a function, by position and by name."""
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
 
 
-class Run:
-    """The state of one run. `report` is set when it gives up; `attempt` is the number of the attempt under way.
+class Run(Grant):
+    """The state of one run, and the grant of its next retry if no budget takes its time: that saves an object.
+
+    `report` is set when it gives up; `attempt` is the number of the attempt under way.
 
     `plan` is the policy and `operation` the name for reports. `started` is the time before the first attempt, on the
-    clock of `runtime`, and `reports` the number of reports made by then (default: now). With `awaits`, the loop passes
-    each delay through `granted`, so that a blocking budget is awaited there; without it, `after` asks the budget at
-    once. `subject` is the request that the run sends, for the report; None (default) for a run of a function.
-    `spending` is the run's part in the budget if the first attempt was counted there; None (default) makes one.
+    clock of `runtime`, and `reports` the number of reports made by then (default: now). `awaits` is True if the loop is
+    async: then it shares its thread, and `stop_on` does not end its waits. `subject` is the request that the run sends,
+    for the report; None (default) for a run of a function. `spending` is the run's part in the budget if the first
+    attempt was counted there; None (default) makes one.
     """
 
     __slots__ = (
-        "plan", "operation", "runtime", "started", "reports", "awaits", "subject", "attempt", "previous", "in_doubt",
+        "plan", "operation", "started", "reports", "awaits", "subject", "attempt", "previous", "in_doubt",
         "vouched", "failures", "listeners", "report", "refused", "counts", "spending",
     )  # fmt: skip
 
@@ -82,12 +82,12 @@ class Run:
         self.refused = False  # `on_result` refused the last value
         self.spending = spending if plan.budget is None or spending is not None else Spending(plan.budget)
 
-    def failed(self, error: Exception, call: "tuple[tuple[Any, ...], dict[str, Any]] | None" = None) -> float | None:
-        """Return the seconds to wait after `error` before the next attempt, None to raise the error.
+    def failed(self, error: Exception, call: "Call | None" = None) -> Grant | None:
+        """Return the retry that follows `error`, None to raise it.
 
         The policy judges the error; an AttemptTimeout is transient. `call` has the arguments of a function that failed,
-        None for other work; a judge in the slot then says what the error shows. If the run gives up
-        with a report, the error has it and its note by then.
+        None for other work; a judge in the slot then says what the error shows. If the run gives up with a report, the
+        error has it and its note by then.
         """
         plan = self.plan
         if self.spending is not None and self.spending.refused:
@@ -96,22 +96,26 @@ class Run:
         inherit(error, self)
         try:
             verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
-            name, text = type(error).__qualname__, text_of(error)
             rule: RetryPlan = plan.rule_of(error) if plan.others else plan
-            repeatable, unsafe = rule.repeats_calls, UNSAFE_CALL
+            unsafe = None if rule.repeats_calls else UNSAFE_CALL
             if call is not None and slot[0] is not None and rule.repeatable is None:
-                judgement = judged(error, plan, *call)
-                if judgement is not None and not judgement.repeatable:
-                    from forbear.core.service import why_not  # no run without a judge needs it
-
-                    repeatable, unsafe = False, why_not(judgement, self.operation)
-            return self.after(verdict, error, name, text, repeatable=repeatable, unsafe=unsafe)
+                unsafe = self._unsafe_by_judge(error, call) or unsafe
+            return self.after(Failure(verdict, error, unsafe))
         except Exception as broken:
             leave_call_in_doubt(broken, self)
             raise
 
-    def returned(self, value: object) -> float | None:
-        """Return the seconds to wait before the next attempt, None to return `value`: a success, or the last value.
+    def _unsafe_by_judge(self, error: Exception, call: "Call") -> str | None:
+        """Return why the function must not be called again, by what `error` shows; None if nothing forbids it."""
+        judgement = judged(error, self.plan, *call)
+        if judgement is None or judgement.repeatable:
+            return None
+        from forbear.core.service import why_not  # no run without a judge needs it
+
+        return why_not(judgement, self.operation)
+
+    def returned(self, value: object) -> Grant | None:
+        """Return the retry that follows `value`, None to return it: a success, or the last value.
 
         The policy's `on_result` judges the value; without it, any value is a success.
         """
@@ -125,7 +129,9 @@ class Run:
             if reports_made[0] != self.reports and not plan.retry_exhausted and harm_within(self) is not None:
                 self.end()
                 return None
-            return self.after(verdict, None, *refusal_of(value), repeatable=plan.repeats_calls, response=value)
+            name, text = refusal_of(value)
+            unsafe = None if plan.repeats_calls else Reason.UNSAFE.value
+            return self.after(DetailedFailure(verdict, None, unsafe, name=name, text=text, response=value))
         except Exception as broken:
             leave_call_in_doubt(broken, self)
             raise
@@ -170,171 +176,150 @@ class Run:
         left = timeout - (self.runtime.monotonic() - self.started)
         return min(limit, left) if left > 0 else limit
 
-    def after(
-        self,
-        verdict: "Verdict",
-        error: Exception | None,
-        name: str,
-        text: str,
-        *,
-        repeatable: bool,
-        maybe_done: bool = False,
-        blocked: Stop | None = None,
-        unsafe: str | None = None,
-        response: object = None,
-        details: Details = (),
-        vouched: bool = False,
-    ) -> float | None:
-        """Return the seconds to wait before the next attempt, None to give up; events and report are made here, too.
+    def after(self, failure: Failure) -> Grant | None:
+        """Return the retry that follows `failure`, None to give up. A loop asks the grant, and then waits.
 
-        `name` and `text` describe the failure; `response` is the failed response or value where there is no `error`.
-        `repeatable` says whether the operation may be executed twice, and `unsafe` why not. `maybe_done` says that an
-        earlier success would lead to this response. `blocked` forbids a further attempt that the decision would allow,
-        because the body cannot be sent again. `details` are the time, status and request ids of the failure, for
-        reports; without them the time is reckoned by the monotonic clock. `vouched` says that only the user's word
-        allows a retry. With `awaits`, the result may be a `PendingDelay`. None without a report if retries are off, if
-        an inner run gave up, or for a permanent first failure.
+        The steps, in this order; each may end the run:
+
+        1. While retries are off, or if an inner run gave up, the failure passes through without a report.
+        2. The budget counts it.
+        3. `decide`: the verdict, the safety of a repeat, and the limits.
+        4. What blocks a retry, retries that the client itself has used up, and the caller's own stop.
+        5. The budget is asked. If its answer takes time, the grant asks.
+        6. `schedule` counts the retry, or `give_up` makes the report. Both notify the listeners.
         """
-        if ever_off[0] and is_off():
-            self.end()
+        if (ever_off[0] or reports_made[0] != self.reports) and self._passes_through(failure):
             return None
-        plan: RetryPlan = self.plan
-        outcome = response if error is None else error
-        if reports_made[0] != self.reports and not plan.retry_exhausted and ended_within(outcome, self):
-            if self.spending is not None:
-                self.spending.failed(verdict, error)
-            return None
-        if self.attempt == 1:
+        plan, number, previous = self.plan, self.attempt, self.previous
+        if number == 1:
             self.listeners = listeners.of_run(plan.on_event)
-        spending, priced = self.spending, verdict
+
+        spending, counted = self.spending, failure.verdict
         if spending is not None:
-            priced = spending.failed(verdict, error)
-        elapsed = self.runtime.monotonic() - self.started
-        number, previous = self.attempt, self.previous
+            counted = spending.failed(counted, failure.error)
+
+        failure.elapsed = elapsed = self.runtime.monotonic() - self.started
         if plan.others:
-            plan, number, previous = self._joined(error)
-            if plan.repeatable is False:
-                repeatable, unsafe = False, None
-        if plan.delay is not None and verdict.delay is None:
-            verdict = delayed(verdict, plan.delay(outcome))
+            plan, number, previous = self._joined(failure)
+        if plan.delay is not None and failure.verdict.delay is None:
+            failure.verdict = delayed(failure.verdict, plan.delay(failure.outcome))
         step = decide(
             plan.limits,
             plan.backoff,
-            verdict,
+            failure.verdict,
             attempt=number,
             elapsed=elapsed,
             u=self.runtime.random(),
-            repeatable=repeatable,
+            repeatable=failure.unsafe is None,
             previous=previous,
         )
-        failure = verdict, error, name, text, elapsed, details
-        if verdict.exhausted and not self.plan.retry_exhausted and blocked is None:
-            blocked = Stop(Reason.EXHAUSTED)
-        stop = blocked
         if isinstance(step, Stop):
-            stop = Stop(Reason.UNSAFE, unsafe) if unsafe is not None and step.reason is Reason.UNSAFE else step
-        elif stop is None:
-            if ever_stopping[0] or plan.stop is not None:
-                stop = self._stopped(failure, plan)
-            if stop is None:
-                self.vouched |= vouched
-                if self.counts is not None:
-                    self.counts[id(plan)] = number, step.delay
-                if spending is None:
-                    return self._schedule(step.delay, failure, outcome)
-                if spending.budget.answers_late:
-                    from forbear.run.late import settled
+            self.give_up(Stop(Reason.UNSAFE, failure.unsafe) if step.reason is Reason.UNSAFE else step, failure)
+            return None
 
-                    return settled(self, spending.budget, step.delay, failure, outcome, maybe_done)
-                settle = partial(self._settle, step.delay, failure, outcome, maybe_done)
-                if self.awaits and spending.budget.blocks:
-                    return PendingDelay(step.delay, spending.budget.atake, settle)
-                return settle(spending.take(priced, step.delay))
-        self._give_up(stop, failure, outcome, maybe_done)
+        stop = failure.blocked
+        if stop is None and failure.verdict.exhausted and not self.plan.retry_exhausted:
+            stop = Stop(Reason.EXHAUSTED)
+        if stop is None and (ever_stopping[0] or plan.stop is not None):
+            stop = self._callers_stop(failure, plan)
+
+        if stop is None:
+            if self.counts is not None:
+                self.counts[id(plan)] = number, step.delay
+            if spending is None:
+                return self.schedule(failure, step.delay)
+            if spending.budget.open_grant is not None:
+                return spending.budget.open_grant(self, spending.budget, failure, step.delay)
+            if spending.take(counted, step.delay):
+                return self.schedule(failure, step.delay)
+            stop = Stop(Reason.BUDGET)
+        self.give_up(stop, failure)
         return None
 
-    def refuse(self, error: Exception) -> None:
-        """Give up with `error`, a Throttled: the budget refused the first attempt."""
-        self.listeners = listeners.of_run(self.plan.on_event)
-        elapsed = self.runtime.monotonic() - self.started
-        failure = NOT_EXECUTED, error, type(error).__qualname__, text_of(error), elapsed, ()
-        self._give_up(Stop(Reason.BUDGET, REFUSED), failure, error, maybe_done=False)
+    def _passes_through(self, failure: Failure) -> bool:
+        """Return whether the outcome goes to the caller as it is: retries are off, or an inner run gave up."""
+        if ever_off[0] and is_off():
+            self.end()
+            return True
+        if reports_made[0] == self.reports or self.plan.retry_exhausted or not ended_within(failure.outcome, self):
+            return False
+        if self.spending is not None:
+            self.spending.failed(failure.verdict, failure.error)
+        return True
 
-    def _joined(self, error: Exception | None) -> "tuple[RetryPlan, int, float | None]":
-        """Return the policy that counts for `error` among joined ones, the number of its failures and its last delay.
+    def _joined(self, failure: Failure) -> "tuple[RetryPlan, int, float | None]":
+        """Return the policy that counts for the error among joined ones, the number of its failures, its last delay.
 
         For an outcome without an error the left policy counts.
         """
-        plan = self.plan
-        rule: RetryPlan = plan if error is None else plan.rule_of(error)
+        rule: RetryPlan = self.plan if failure.error is None else self.plan.rule_of(failure.error)
         self.counts = counts = {} if self.counts is None else self.counts
         failures, previous = counts.get(id(rule), (0, None))
+        if rule.repeatable is False:
+            failure.unsafe = Reason.UNSAFE.value
         return rule, failures + 1, previous
 
-    def _stopped(self, failure: "Failure", plan: "RetryPlan") -> Stop | None:
+    def _callers_stop(self, failure: Failure, plan: "RetryPlan") -> Stop | None:
         """Return the caller's stop, by the policy's `stop` or an event of `stop_on`; None to go on."""
         if ever_stopping[0]:
             from forbear.run.stopping import WHY, is_stopped
 
             if is_stopped():
                 return Stop(Reason.STOPPED, WHY)
-        stop = plan.stop
-        if stop is None:
+        if plan.stop is None:
             return None
-        verdict, error, name, text, elapsed, _ = failure
-        shown = Attempt(self.attempt, name, text, elapsed).text  # without secrets
-        why = why_stopped(stop(Failed(self.operation, self.attempt, elapsed, error, shown, verdict, name)))
+        shown = Attempt(self.attempt, failure.name, failure.text, failure.elapsed).text  # without secrets
+        why = why_stopped(plan.stop(self._event(failure, shown)))
         return None if why is None else Stop(Reason.STOPPED, why)
 
-    def _settle(
-        self, delay: float, failure: "Failure", outcome: object, maybe_done: bool, allowed: bool
-    ) -> float | None:
-        """Schedule the retry if the budget `allowed` it, otherwise give up; return the delay or None."""
-        if allowed:
-            return self._schedule(delay, failure, outcome)
-        self._give_up(Stop(Reason.BUDGET), failure, outcome, maybe_done)
-        return None
+    def _event(self, failure: Failure, text: str) -> Failed:
+        """Return the event of a failed attempt; `text` is without secrets."""
+        verdict, name = failure.verdict, failure.name
+        return Failed(self.operation, self.attempt, failure.elapsed, failure.error, text, verdict, name)
 
-    def _schedule(self, delay: float, failure: "Failure", outcome: object) -> float | None:
-        """Count the failed attempt, notify the listeners of it and of the retry, and return `delay`.
+    def refuse(self, error: Exception) -> None:
+        """Give up with `error`, a Throttled: the budget refused the first attempt."""
+        self.listeners = listeners.of_run(self.plan.on_event)
+        failure = Failure(NOT_EXECUTED, error)
+        failure.elapsed = self.runtime.monotonic() - self.started
+        self.give_up(Stop(Reason.BUDGET, REFUSED), failure)
 
-        Within `stop_on`, sync code waits here, where the run can still give up. It then returns `WAITED`, a delay of 0,
-        or None if the event was set.
+    def schedule(self, failure: Failure, delay: float) -> Grant:
+        """Count the failed attempt, notify the listeners of it and of the retry, and return the grant.
+
+        Within `stop_on`, the grant of sync code is open: it waits, and the run can still give up.
         """
-        verdict, error, name, text, elapsed, details = failure
         number = self.attempt
+        if failure.vouched:
+            self.vouched = True
         if self.listeners:
-            kept = Attempt(number, name, text, elapsed, delay, *(details or (self.runtime.now(), None, ())))
-            failed = Failed(self.operation, number, elapsed, error, kept.text, verdict, name)
+            elapsed, details = failure.elapsed, failure.details or (self.runtime.now(), None, ())
+            kept = Attempt(number, failure.name, failure.text, elapsed, delay, *details)
             scheduled = Scheduled(self.operation, number + 1, elapsed, delay, kept, self.vouched)
-            listeners.notify(self.listeners, failed, scheduled)
-            self.failures = with_failure(self.failures, kept)
+            listeners.notify(self.listeners, self._event(failure, kept.text), scheduled)
+            self.failures = with_kept(self.failures, kept)
         else:
-            self.failures = with_failure(self.failures, short(number, name, text, elapsed, delay, details))
-        if verdict.kind is _TRANSIENT:
+            self.failures = with_failure(self.failures, number, failure, delay)
+        if failure.verdict.kind is _TRANSIENT and not failure.harmless:
             self.in_doubt = True
         self.attempt = number + 1
         self.previous = delay
-        if ever_stopping[0] and not self.awaits:
-            from forbear.run.stopping import WHY, waited
-
-            left = waited(self.runtime, delay)
-            if left is None:
-                self._withdraw(Stop(Reason.STOPPED, WHY), failure, outcome)
-                return None
-            delay = left
         self.reports = reports_made[0]
-        return delay
+        if ever_stopping[0] and not self.awaits:
+            from forbear.run.stopping import InterruptibleGrant, events
 
-    def _withdraw(self, stop: Stop, failure: "Failure", outcome: object) -> None:
-        """Give up instead of the retry that was scheduled last."""
+            if watched := events():
+                return InterruptibleGrant(self, failure, delay, watched)
+        self.delay = delay
+        return self
+
+    def withdraw(self, stop: Stop, failure: Failure) -> None:
+        """Give up instead of the retry that was scheduled last, of whose failure the listeners know."""
         self.attempt -= 1
         self.failures = self.failures[:-1]
-        self._give_up(stop, failure, outcome, maybe_done=False, known=True)
+        self.give_up(stop, failure, known=True)
 
-    def _give_up(
-        self, stop: Stop, failure: "Failure", outcome: object, maybe_done: bool, *, known: bool = False
-    ) -> None:
+    def give_up(self, stop: Stop, failure: Failure, *, known: bool = False) -> None:
         """Make the report, attach it to the error, if there is one, and notify the listeners.
 
         With `known` they know of the failed attempt already. Nothing is done for a permanent failure of the first
@@ -342,9 +327,10 @@ class Run:
         """
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
-        verdict, error, name, text, elapsed, details = failure
-        last = Attempt(self.attempt, name, text, elapsed, None, *(details or (self.runtime.now(), None, ())))
-        self.failures = with_failure(self.failures, last)
+        error, elapsed = failure.error, failure.elapsed
+        details = failure.details or (self.runtime.now(), None, ())
+        last = Attempt(self.attempt, failure.name, failure.text, elapsed, None, *details)
+        self.failures = with_kept(self.failures, last)
         attempts = self._attempts(elapsed)
         subject = self.subject
         self.report = Report(
@@ -353,19 +339,18 @@ class Run:
             elapsed,
             stop.reason,
             stop.text,
-            maybe_done and self.in_doubt,
+            failure.maybe_done and self.in_doubt and not known,
             self.attempt - len(attempts),
             RunOrigin(self, error),
             None if subject is None else subject.method,
             None if subject is None else subject.resource,
             vouched=self.vouched,
         )
-        gave_up(self.report, outcome)
+        gave_up(self.report, failure.outcome)
         if error is not None:
             attach(error, self.report)
         if self.listeners:
-            failed = Failed(self.operation, self.attempt, elapsed, error, last.text, verdict, name)
-            news = () if known else (failed,)
+            news = () if known else (self._event(failure, last.text),)
             listeners.notify(self.listeners, *news, GaveUp(self.operation, self.report))
 
     def _attempts(self, elapsed: float) -> tuple[Attempt, ...]:

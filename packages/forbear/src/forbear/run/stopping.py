@@ -1,5 +1,7 @@
 """`stop_on`, the scope in which an event of the caller ends runs and interrupts their waits."""
 
+from forbear.core.decide import Reason, Stop
+from forbear.run.grant import Grant
 from forbear.run.scope import Scope, open_scopes
 from forbear.run.switch import ever_stopping
 
@@ -7,11 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-    from forbear.run.runtime import Runtime, StopEvent
+    from forbear.run.failure import Failure
+    from forbear.run.grant import Granting
+    from forbear.run.runtime import StopEvent
 
 
-WAITED = float("0")
-"""The delay that is left after a wait within `stop_on`; virtual time knows it by its identity."""
 WHY = "the event of stop_on is set"
 
 
@@ -60,13 +62,30 @@ def is_stopped() -> bool:
     return any(event.is_set() for event in events())
 
 
-def waited(runtime: "Runtime", delay: float) -> float | None:
-    """Wait `delay` seconds, or until one of the events is set; return `WAITED`, or None if one is set.
+class InterruptibleGrant(Grant):
+    """A retry of sync code within `stop_on`: `ask` waits, and returns False if an event ended the wait."""
 
-    Without an open scope, it returns `delay` and does not wait.
-    """
-    watched = events()
-    if not watched:
-        return delay
-    runtime.sleep_unless(watched, delay)
-    return None if any(event.is_set() for event in watched) else WAITED
+    __slots__ = ("_failure", "_run", "_watched")
+
+    is_open = True
+
+    def __init__(self, run: "Granting", failure: "Failure", delay: float, watched: "tuple[StopEvent, ...]") -> None:
+        super().__init__(run.runtime, delay)
+        self._run = run
+        self._failure = failure
+        self._watched = watched
+
+    def ask(self) -> bool:
+        """Wait, and return True; let the run give up if one of the events is set."""
+        try:
+            self.runtime.sleep_unless(self._watched, self.delay)
+            self.delay = 0.0
+            if any(event.is_set() for event in self._watched):
+                self._run.withdraw(Stop(Reason.STOPPED, WHY), self._failure)
+                return False
+            return True
+        finally:
+            del self._failure  # its error leads to the frame that holds this grant
+
+    def sleep(self) -> None:
+        """Do nothing: `ask` has waited."""

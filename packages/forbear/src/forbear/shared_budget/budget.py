@@ -13,12 +13,12 @@ from forbear.core.events import Event
 from forbear.run import budget as local
 from forbear.run import late, listeners
 from forbear.shared_budget.address import Address, parse_url
-from forbear.shared_budget.asking import SLICE, Ask
 from forbear.shared_budget.client_link import ClientLink, check_client
 from forbear.shared_budget.link import SocketLink
+from forbear.shared_budget.pending_grant import SLICE, PendingGrant
 from forbear.shared_budget.process import ProcessShare
 from forbear.shared_budget.script import key_of
-from forbear.shared_budget.trial import check_server
+from forbear.shared_budget.server_check import check_server
 
 if TYPE_CHECKING:
     from forbear.shared_budget.process import Link
@@ -60,8 +60,8 @@ class SharedBudget(local.Budget):
 
     __slots__ = ("_address", "_arguments", "_client", "_forks", "_on_event", "_share", "name", "window")
 
-    blocks: ClassVar[bool] = True
-    answers_late: ClassVar[bool] = True
+    is_shared: ClassVar[bool] = True
+    open_grant = late.LateGrant
 
     def __init__(
         self,
@@ -109,14 +109,14 @@ class SharedBudget(local.Budget):
         share = self._of_process()
         check_server(self._new_link(), share, timeout, self._shown)
 
-    def ask(self) -> bool | Ask:
-        """Ask for a retry without waiting: return True or False, or the Ask whose answer may come late; for runs."""
+    def ask(self) -> bool | PendingGrant:
+        """Ask for a retry without waiting, for runs: return the answer, or the PendingGrant if it may come late."""
         return self._of_process().ask()
 
     def take(self) -> bool:
         """Return whether a retry is granted: by the own token, or by the server within 5 ms."""
         answer = self.ask()
-        if isinstance(answer, Ask):
+        if isinstance(answer, PendingGrant):
             answer.wait(late.LOOK)
             return answer.end()
         return answer

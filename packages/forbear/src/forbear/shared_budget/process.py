@@ -8,9 +8,9 @@ from typing import Protocol
 from forbear.core.budget import MICRO
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.run.runtime import current
-from forbear.shared_budget.asking import Ask, Ticket
 from forbear.shared_budget.credit import Credit
 from forbear.shared_budget.link import LinkFailed
+from forbear.shared_budget.pending_grant import PendingGrant, SentCommand
 from forbear.shared_budget.script import BucketState, Command, NonsenseResponse, command, parse
 from forbear.shared_budget.wire import ErrorResponse
 
@@ -94,7 +94,7 @@ class ProcessShare:
     but `wait` waits, and none raises an error. A subclass may have its own clock (`now`) and randomness (`random`).
     """
 
-    __slots__ = ("_busy", "_lock", "_news", "_notify", "_payment", "_refused_until", "_tickets", "capacity",
+    __slots__ = ("_busy", "_lock", "_news", "_notify", "_payment", "_refused_until", "_under_way", "capacity",
                  "credit", "deposit", "health", "key", "link", "name", "sent")  # fmt: skip
 
     def __init__(
@@ -111,7 +111,7 @@ class ProcessShare:
         self._notify = notify
         self._lock = RLock()
         self._busy = False  # with the link: a signal handler may come back here in the same thread
-        self._tickets: deque[Ticket] = deque()
+        self._under_way: deque[SentCommand] = deque()
         self._refused_until = self._payment = float("-inf")
         self._news: list[BudgetDegraded | BudgetRestored] = []
 
@@ -119,81 +119,81 @@ class ProcessShare:
         """Count a success; now and then, send unused surplus, without waiting."""
         with self._lock:
             credit, deposit = self.credit, self.deposit
-            if credit.own + deposit <= MICRO and not self._tickets:  # nearly always; needs no clock
+            if credit.own + deposit <= MICRO and not self._under_way:  # nearly always; needs no clock
                 credit.own += deposit
                 return
             now = self.now()
-            if self._tickets:
+            if self._under_way:
                 self._collect(now)
-            credit.earn(deposit, now, holds=bool(self._tickets))
+            credit.earn(deposit, now, holds=bool(self._under_way))
             if now >= self._payment:
                 u, first = self.random(), self._payment < 0
                 self._payment = now + (u * credit.window if first else PAYMENT * (0.5 + u))
-                if not (first or self._tickets):
+                if not (first or self._under_way):
                     self._send(now, 0, credit.hand_over_surplus(now))
         if self._news:
             self._publish()
 
-    def ask(self) -> bool | Ask:
+    def ask(self) -> bool | PendingGrant:
         """Take the own token and return True, or ask the shared bucket; False if it must not be asked now."""
         with self._lock:
             now = self.now()
-            if self._tickets:
+            if self._under_way:
                 self._collect(now)
             result = self.credit.spend() or self._send(now, MICRO)
         self._publish()
-        return Ask(self, result) if isinstance(result, Ticket) else result
+        return PendingGrant(self, result) if isinstance(result, SentCommand) else result
 
     def is_owed(self) -> bool:
         """Return whether an answer is still to come; False in a signal handler that has interrupted this object."""
         with self._lock:
             self._collect(self.now())
-            owed = bool(self._tickets) and not self._busy
+            owed = bool(self._under_way) and not self._busy
         self._publish()
         return owed
 
-    def pay_in(self, *, last: bool = False) -> Ask | None:
+    def pay_in(self, *, last: bool = False) -> PendingGrant | None:
         """Pay in all credit, as a process that ends does; return what was sent, or None.
 
         Nothing is sent while the server is left alone. While an answer is overdue, only the `last` payment is sent.
         """
-        sent: Ticket | bool = False
+        sent: SentCommand | bool = False
         with self._lock:
             now = self.now()
-            if self._tickets:
+            if self._under_way:
                 self._collect(now)
             if self.credit.total(now) and not self._is_closed(now, last=last):
                 sent = self._send(now, 0, self.credit.hand_over(now), last=last)
         self._publish()
-        return Ask(self, sent) if isinstance(sent, Ticket) else None
+        return PendingGrant(self, sent) if isinstance(sent, SentCommand) else None
 
-    def look(self, ticket: Ticket) -> bool | None:
-        """Return the answer to `ticket`, None if it has not arrived."""
-        if ticket.answer is None:
+    def look(self, sent: SentCommand) -> bool | None:
+        """Return the answer to `sent`, None if it has not arrived."""
+        if sent.answer is None:
             with self._lock:
                 self._collect(self.now())
             self._publish()
-        return ticket.answer
+        return sent.answer
 
     def wait(self, seconds: float) -> None:
         """Wait until there may be an answer, for at most so many real seconds."""
         self.link.wait(seconds)
 
-    def end(self, ticket: Ticket) -> bool:
+    def end(self, sent: SentCommand) -> bool:
         """Return whether the retry is granted at the end of the backoff, by the bucket or by an own token."""
-        answer = self.look(ticket)
+        answer = self.look(sent)
         if answer is not None:
             return answer
         with self._lock:
             spent = self.credit.spend()
-        self.leave(ticket)
+        self.leave(sent)
         return spent
 
-    def leave(self, ticket: Ticket) -> None:
-        """Note that the run of `ticket` has ended without it: a grant becomes own credit, of at most one token."""
+    def leave(self, sent: SentCommand) -> None:
+        """Note that the run of `sent` has ended without it: a grant becomes own credit, of at most one token."""
         with self._lock:
-            ticket.overdue = ticket.left = True
-            if ticket.answer:
+            sent.overdue = sent.left = True
+            if sent.answer:
                 self.credit.refill()
 
     def close(self) -> None:
@@ -218,24 +218,24 @@ class ProcessShare:
             return True
         return (
             not last
-            and bool(self._tickets)
-            and (self.health.degraded or any(ticket.overdue for ticket in self._tickets))
+            and bool(self._under_way)
+            and (self.health.degraded or any(sent.overdue for sent in self._under_way))
         )
 
-    def _send(self, now: float, cost: int, deposit: int | None = None, *, last: bool = False) -> Ticket | bool:
+    def _send(self, now: float, cost: int, deposit: int | None = None, *, last: bool = False) -> SentCommand | bool:
         """Send all credit, and the ask for a retry of `cost`; False if that must not or cannot be."""
         if self._is_closed(now, last=last):
             return False
         if cost and now < self._refused_until and self.credit.total(now) < min(cost, self.capacity):
             return False  # a credit that pays for the retry is never refused
-        ticket = Ticket(now, pays=not cost)
+        sent = SentCommand(now, pays=not cost)
         if deposit is None:
             deposit = self.credit.hand_over(now)
         elif not deposit:
             return False
         self._busy = True
         try:
-            self._tickets.append(ticket)
+            self._under_way.append(sent)
             self.sent += 1
             self.link.send(command(self.key, self.capacity, deposit, cost), now)
         except Exception as error:
@@ -243,11 +243,11 @@ class ProcessShare:
             return False
         finally:
             self._busy = False
-        return ticket
+        return sent
 
     def _collect(self, now: float) -> None:
         """Take the answers that have arrived; after an error, or without an answer for too long, begin a pause."""
-        if self._busy or not self._tickets:
+        if self._busy or not self._under_way:
             return
         self._busy = True
         try:
@@ -255,32 +255,32 @@ class ProcessShare:
                 if isinstance(response, ErrorResponse):
                     raise LinkFailed(f"the server refused the script: {response}")
                 state = parse(response)  # first: an ask whose answer is nonsense is lost with the others
-                self._answered(self._tickets.popleft(), state, now)
-            if self._tickets and now - self._tickets[0].sent >= LOST:
+                self._answered(self._under_way.popleft(), state, now)
+            if self._under_way and now - self._under_way[0].sent >= LOST:
                 raise LinkFailed(f"the server did not answer within {LOST:g} s")
         except Exception as error:
             self._degrade(now, _why(error))
         finally:
             self._busy = False
 
-    def _answered(self, ticket: Ticket, state: BucketState, now: float) -> None:
-        ticket.answer = state.granted
+    def _answered(self, sent: SentCommand, state: BucketState, now: float) -> None:
+        sent.answer = state.granted
         if self.health.worked():
             self._news.append(BudgetRestored(f"shared budget {self.name}", now - self.health.since))
-        if ticket.left and state.granted:
+        if sent.left and state.granted:
             self.credit.refill()
-        if ticket.pays and state.tokens < 0.9 * self.capacity:
+        if sent.pays and state.tokens < 0.9 * self.capacity:
             self._payment = now + self.credit.window * (0.5 + self.random())
-        if not ticket.pays:
+        if not sent.pays:
             memory = _REMEMBERED * (0.5 + self.random())
             self._refused_until = float("-inf") if state.granted else now + memory
 
     def _degrade(self, now: float, text: str) -> None:
         """Give up all that is on its way, and leave the server alone for a while."""
         self.link.close()
-        for ticket in self._tickets:
-            ticket.answer = False
-        self._tickets.clear()
+        for sent in self._under_way:
+            sent.answer = False
+        self._under_way.clear()
         is_new = self.health.failed(now, self.random())
         if self._payment > 0:
             self._payment = min(self._payment, self.health.until)  # a server that has lost its bucket needs it soon

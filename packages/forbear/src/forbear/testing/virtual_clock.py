@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from forbear.core import check
 from forbear.run.runtime import Runtime, current, expired, in_trio
-from forbear.run.stopping import WAITED
 
 if TYPE_CHECKING:
     import asyncio
@@ -186,8 +185,6 @@ class VirtualRuntime(Runtime):
 
     def sleep(self, seconds: float) -> None:
         """Record a wait in `slept`, and move the clock on by it."""
-        if seconds is WAITED:
-            return
         self.time.slept.append(float(seconds))
         self.time.advance(float(seconds))
 
@@ -201,8 +198,6 @@ class VirtualRuntime(Runtime):
 
     async def asleep(self, seconds: float) -> None:
         """Record a wait in `slept`, and let it pass for this task in virtual time."""
-        if seconds is WAITED:
-            return
         self.time.slept.append(seconds)
         await self.time.asleep(seconds)
 

@@ -79,10 +79,10 @@ def repeat(
                 run.succeeded()
                 return 0
             try:
-                delay = run.failed(_failure(result, rules, output.matches, limit))
-                if delay is None:
+                grant = run.failed(_failure(result, rules, output.matches, limit))
+                if grant is None or not grant.ask():
                     return result.code
-                runtime.sleep(delay)
+                grant.sleep()
             except _Interrupted as interrupted:
                 return 128 + interrupted.signum
 

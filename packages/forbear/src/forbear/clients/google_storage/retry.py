@@ -176,12 +176,12 @@ class Retry(api_retry.Retry):
                         subject = request or request_of_error(error)
                         cure = None if (known_cure := cure_of(judgement)) is None else f"{known_cure}, or {_VOUCH}"
                         status = errors.status_of(error)
-                        delay = call.failed(error, verdict, judgement, status, subject=subject, cure=cure)
+                        grant = call.failed(error, verdict, judgement, status, subject=subject, cure=cure)
                     except Exception as broken:  # of the predicate or of `on_error`
                         if verdict_of(error).kind is not Kind.NOT_EXECUTED:
                             call.leave_in_doubt(broken, self._judgement(error, known, func), request_of_error(error))
                         raise
-                    if delay is None:
+                    if grant is None or not grant.ask():
                         _annotate(error, call.report)
                         raise
                 except BaseException as interrupt:
@@ -194,7 +194,7 @@ class Retry(api_retry.Retry):
                         refuse_awaitable(value, "the call")
                     call.succeeded()
                     return value
-                call.sleep(delay)
+                grant.sleep()
 
         return retried
 

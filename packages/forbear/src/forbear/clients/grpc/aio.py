@@ -14,7 +14,6 @@ from forbear.exchange.call import RetriedCall
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
-from forbear.run.budget import granted
 
 if TYPE_CHECKING:
     from forbear.grpc.vouch import SafeRpcs
@@ -66,8 +65,8 @@ class _Interceptor:
                     call = await continuation(timed(details, retried), requests)
                     await call
                 except grpc.RpcError as error:
-                    delay = await granted(rpc.failed(retried, error, message))
-                    if delay is None:
+                    grant = rpc.failed(retried, error, message)
+                    if grant is None or not await grant.aask():
                         raise
                 except BaseException as interrupt:  # a cancellation, too
                     rpc.cut_off(retried, interrupt, message)
@@ -75,7 +74,7 @@ class _Interceptor:
                 else:
                     retried.succeeded()
                     return call
-                await retried.asleep(delay)
+                await grant.asleep()
         except BaseException:  # a cancellation, too
             retried.end()
             raise
@@ -100,10 +99,10 @@ async def opened(
         try:
             return await continuation(timed(details, retried), requests)
         except AioUnsent as error:
-            delay = await granted(rpc.failed(retried, error, message))
-            if delay is None:
+            grant = rpc.failed(retried, error, message)
+            if grant is None or not await grant.aask():
                 raise
-        await retried.asleep(delay)
+        await grant.asleep()
 
 
 def _ended_once(rpc: Rpc, retried: RetriedCall, call: Any) -> None:
@@ -221,10 +220,8 @@ class _AsyncResponses:
                             self._retried.succeeded()
                         yield response
                 except grpc.RpcError as error:
-                    delay = await granted(
-                        self._rpc.failed(self._retried, error, self._message, BEGUN if begun else None)
-                    )
-                    if delay is None:
+                    grant = self._rpc.failed(self._retried, error, self._message, BEGUN if begun else None)
+                    if grant is None or not await grant.aask():
                         raise
                 except BaseException as interrupt:  # a cancellation, too
                     if not isinstance(interrupt, GeneratorExit):  # the reader wants no more
@@ -234,7 +231,7 @@ class _AsyncResponses:
                     if not begun:
                         self._retried.succeeded()
                     return
-                self._wait = asyncio.ensure_future(self._retried.asleep(delay))
+                self._wait = asyncio.ensure_future(grant.asleep())
                 try:
                     await self._wait
                 finally:

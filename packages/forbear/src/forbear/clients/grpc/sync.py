@@ -145,10 +145,10 @@ class RetryInterceptor(
                 if error is None:
                     retried.succeeded()
                     return call
-                delay = rpc.failed(retried, error, message)
-                if delay is None:
+                grant = rpc.failed(retried, error, message)
+                if grant is None or not grant.ask():
                     return call
-                retried.sleep(delay)
+                grant.sleep()
         except BaseException:
             retried.end()
             raise
@@ -160,10 +160,10 @@ class RetryInterceptor(
         try:
             call = continuation(timed(details, retried), iter(requests))
             while isinstance(call, Unsent):  # nothing of the requests was read
-                delay = rpc.failed(retried, call, None)
-                if delay is None:
+                grant = rpc.failed(retried, call, None)
+                if grant is None or not grant.ask():
                     return call
-                retried.sleep(delay)
+                grant.sleep()
                 call = continuation(timed(details, retried), iter(requests))
         except BaseException:
             retried.end()
@@ -222,10 +222,10 @@ class _Responses(Iterator[Any]):
                 raise
             except grpc.RpcError as error:
                 stuck = None if isinstance(error, Unsent) else BEGUN if self._begun else self._stuck
-                delay = self._rpc.failed(self._retried, error, self._message, stuck)
-                if delay is None:
+                grant = self._rpc.failed(self._retried, error, self._message, stuck)
+                if grant is None or not grant.ask():
                     raise
-                self._retried.sleep(delay)
+                grant.sleep()
                 if self._cancelled.is_set():  # by another thread
                     raise
                 self._call = self._open()

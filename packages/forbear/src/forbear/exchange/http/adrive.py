@@ -14,7 +14,6 @@ from forbear.exchange.call import begun
 from forbear.exchange.http.download import Download, HandedOut, Refused
 from forbear.exchange.http.port import AsyncPort, AsyncSender
 from forbear.exchange.http.responses import is_continued
-from forbear.run.budget import granted
 
 R = TypeVar("R")
 
@@ -39,8 +38,8 @@ async def drive(port: AsyncSender[R]) -> R:
                     done, headers = status, port.headers(response)
                     await port.settle(response)
             except Exception as error:
-                delay = await granted(port.exchange.failed(error, port.verdict(error), done, headers))
-                if delay is None:
+                grant = port.exchange.failed(error, port.verdict(error), done, headers)
+                if grant is None or not await grant.aask():
                     raise
             except BaseException as interrupt:  # a cancellation, too
                 port.exchange.cut_off(interrupt)
@@ -49,15 +48,15 @@ async def drive(port: AsyncSender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
-                    delay = await granted(port.exchange.answered(status, port.headers(response), shown))
+                    grant = port.exchange.answered(status, port.headers(response), shown)
+                    if grant is None or not await grant.aask():
+                        return response
                 except BaseException:  # raised by the caller's own `on_result`
                     await port.close(response)
                     raise
-                if delay is None:
-                    return response
                 await port.close(response)
             plain = False
-            await port.start.runtime.asleep(delay)
+            await grant.asleep()
     except BaseException:  # a cancellation, too
         port.end()
         raise
@@ -178,16 +177,16 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
         download = self._download
-        delay = await granted(download.broken(error, begun(port.verdict(error))))
-        while delay is not None:
+        grant = download.broken(error, begun(port.verdict(error)))
+        while grant is not None and await grant.aask():
             await self._close_response()
-            await port.start.runtime.asleep(delay)
+            await grant.asleep()
             try:
                 return await self._open(download, await port.send(download.send, download.attempt_limit()))
             except Refused as refusal:
-                delay = await granted(download.failed(error, refusal, TRANSIENT))
+                grant = download.failed(error, refusal, TRANSIENT)
             except Exception as again:
-                delay = await granted(download.failed(error, again, port.verdict(again)))
+                grant = download.failed(error, again, port.verdict(again))
         await self._close_response()  # a body that is too long would continue
         self._download = None  # reading on after the error must not look like success
         return None

@@ -17,6 +17,8 @@ from forbear.exchange.http.send import ORIGINAL, Send
 from forbear.http import preconditions, ranges
 from forbear.http.ranges import Unresumable
 from forbear.http.status import reason
+from forbear.run.failure import DetailedFailure
+from forbear.run.grant import Grant
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
@@ -133,8 +135,8 @@ class Download:
         """Count the end of an attempt in the budget, if the body is closed before its end."""
         self._run.end()
 
-    def broken(self, error: Exception, verdict: "Verdict") -> float | None:
-        """Return the seconds to wait before sending `send`, None to raise `error`, which broke the body.
+    def broken(self, error: Exception, verdict: "Verdict") -> Grant | None:
+        """Return the retry that sends `send`, None to raise `error`, which broke the body.
 
         `verdict` is the adapter's. Progress by ranges since the last break starts a new run.
         """
@@ -144,8 +146,8 @@ class Download:
         self._received = received
         return self.failed(error, error, verdict)
 
-    def failed(self, error: Exception, failure: Exception, verdict: "Verdict") -> float | None:
-        """Return the seconds to wait after `send` failed with `failure`, None to raise `error` (the break).
+    def failed(self, error: Exception, failure: Exception, verdict: "Verdict") -> Grant | None:
+        """Return the retry after `send` failed with `failure`, None to raise `error` (the break).
 
         `verdict` is the adapter's on `failure`; a Refused brings its own.
         """
@@ -158,15 +160,11 @@ class Download:
             self._why_not = self._plan()
         details, self._latest = exchange.details(*self._latest), _NO_RESPONSE
         blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest cannot be requested: {self._why_not}")
+        unsafe = None if exchange.repeatable else exchange.unsafe
         return self._run.after(
-            verdict,
-            error,
-            name,
-            text_of(failure),
-            repeatable=exchange.repeatable,
-            blocked=blocked,
-            unsafe=exchange.unsafe,
-            details=details,
+            DetailedFailure(
+                verdict, error, name=name, text=text_of(failure), unsafe=unsafe, blocked=blocked, details=details
+            )
         )
 
     def attempt_limit(self) -> float | None:

@@ -33,8 +33,8 @@ def drive(port: Sender[R]) -> R:
                     done, headers = status, port.headers(response)
                     port.settle(response)
             except Exception as error:
-                delay = port.exchange.failed(error, port.verdict(error), done, headers)
-                if delay is None:
+                grant = port.exchange.failed(error, port.verdict(error), done, headers)
+                if grant is None or not grant.ask():
                     raise
             except BaseException as interrupt:  # a cancellation, too
                 port.exchange.cut_off(interrupt)
@@ -43,15 +43,15 @@ def drive(port: Sender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
-                    delay = port.exchange.answered(status, port.headers(response), shown)
+                    grant = port.exchange.answered(status, port.headers(response), shown)
+                    if grant is None or not grant.ask():
+                        return response
                 except BaseException:  # raised by the caller's own `on_result`
                     port.close(response)
                     raise
-                if delay is None:
-                    return response
                 port.close(response)
             plain = False
-            port.start.runtime.sleep(delay)
+            grant.sleep()
     except BaseException:  # a cancellation, too
         port.end()
         raise
@@ -169,16 +169,16 @@ class Reader(Iterator[bytes], Generic[R]):
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
         download = self._download
-        delay = download.broken(error, begun(port.verdict(error)))
-        while delay is not None:
+        grant = download.broken(error, begun(port.verdict(error)))
+        while grant is not None and grant.ask():
             self._close_response()
-            port.start.runtime.sleep(delay)
+            grant.sleep()
             try:
                 return self._open(download, port.send(download.send, download.attempt_limit()))
             except Refused as refusal:
-                delay = download.failed(error, refusal, TRANSIENT)
+                grant = download.failed(error, refusal, TRANSIENT)
             except Exception as again:
-                delay = download.failed(error, again, port.verdict(again))
+                grant = download.failed(error, again, port.verdict(again))
         self._close_response()  # a body that is too long would continue
         self._download = None  # reading on after the error must not look like success
         return None

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from forbear.core.attempt import Details
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
-from forbear.core.report import Report, attach, text_of
+from forbear.core.report import Report, attach
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import FORBIDDEN, Start, begun, first_limit, is_only_of_user, with_proof, within_rules
@@ -22,6 +22,8 @@ from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.doubt import leave_in_doubt
+from forbear.run.failure import DetailedFailure
+from forbear.run.grant import Grant
 from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
 from forbear.run.vouching import is_vouched
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 class Exchange:
     """One request through its attempts.
 
-    The adapter sends `send`, reports the result (`failed` or `answered`), waits for the returned seconds and sends
+    The adapter sends `send`, reports the result (`failed` or `answered`), asks the returned grant, waits, and sends
     again; None means that the caller gets the error or the response. The request is classified on the first failure,
     not before. `describe` returns the request in the form to classify. It must not refer to the exchange: that would
     make each request a cycle for the garbage collector. `key` is the header by which the API drops duplicates, None if
@@ -115,8 +117,8 @@ class Exchange:
         verdict: Verdict,
         done: int | None = None,
         headers: Mapping[str, str] = MappingProxyType({}),
-    ) -> float | None:
-        """Return the seconds to wait after an attempt that ended with `error`, None to raise it.
+    ) -> Grant | None:
+        """Return the retry after an attempt that ended with `error`, None to raise it.
 
         `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one,
         and `headers` are its headers. With it, or if the caller's own body stream raised, the request counts as begun.
@@ -131,10 +133,9 @@ class Exchange:
                     verdict = TRANSIENT  # the server may have all of the body that it expected
             by_word = is_only_of_user(verdict, proven)
             details = self.details(done, headers)
-            name, text = type(error).__qualname__, text_of(error)
             if verdict.kind is Kind.PERMANENT and not self.repeatable and is_interrupt(error):
                 self._leave_in_doubt(error)
-            return self._after(verdict, error, name, text, details, done=done, by_word=by_word)
+            return self._after(DetailedFailure(verdict, error, details=details, vouched=by_word), done=done)
         except Exception as broken:
             if proven.kind is not Kind.NOT_EXECUTED:
                 self._leave_in_doubt(broken)
@@ -153,12 +154,11 @@ class Exchange:
             return within_rules(ruled, self.judgement)
         return with_proof(ruled, verdict)
 
-    def answered(self, status: int, headers: Mapping[str, str], response: object) -> float | None:
-        """Return the seconds to wait before sending `send` after a response, None to give the response to the caller.
+    def answered(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
+        """Return the retry that sends `send` after a response, None to give the response to the caller.
 
         A status of 400 or more is judged by the service, unless the user knows better. On any other, `on_result` judges
-        the client's `response`. After a status query that shows missing bytes of the chunk, the rest is to be sent at
-        once (0.0).
+        the client's `response`. After a status query that shows missing bytes of the chunk, the rest is sent at once.
         """
         try:
             return self._answered(status, headers, response)
@@ -166,7 +166,7 @@ class Exchange:
             self._leave_in_doubt(broken)
             raise
 
-    def _answered(self, status: int, headers: Mapping[str, str], response: object) -> float | None:
+    def _answered(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
         policy = self.policy
         verdict = word = None
         if status >= 400:
@@ -178,7 +178,7 @@ class Exchange:
             rest = self._session.answered(status, headers)
             if rest is not None:
                 self.send = rest
-                return 0.0
+                return Grant(self.runtime, 0.0)
         if status < 400 and policy.checks_values:
             verdict = policy.verdict_of_value(response)
             verdict = word = None if verdict is None else within_rules(verdict, self.judgement)
@@ -188,7 +188,15 @@ class Exchange:
             details = self.details(status, headers)
             by_word = word is not None and word.kind is Kind.NOT_EXECUTED
             return self._after(
-                verdict, None, f"HTTP {status}", reason(status), details, status, response, by_word=by_word
+                DetailedFailure(
+                    verdict,
+                    response=response,
+                    name=f"HTTP {status}",
+                    text=reason(status),
+                    maybe_done=status in self.judgement.maybe_done,
+                    vouched=by_word,
+                    details=details,
+                )
             )
         succeeded(self._run, policy, self._spending)
         return None
@@ -208,16 +216,8 @@ class Exchange:
         if self._run is None:
             self._run = self._begun(self._started)
         self._run.in_doubt = True
-        self._run.after(
-            TRANSIENT,
-            error,
-            type(error).__qualname__,
-            text_of(error),
-            repeatable=False,
-            maybe_done=status < 400,
-            unsafe=self._broke_after(status),
-            details=self.details(status, headers),
-        )
+        unsafe, details = self._broke_after(status), self.details(status, headers)
+        self._run.after(DetailedFailure(TRANSIENT, error, unsafe=unsafe, maybe_done=status < 400, details=details))
 
     def cut_off(self, error: BaseException) -> None:
         """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the request is harmless.
@@ -357,18 +357,8 @@ class Exchange:
     def _broke_after(self, status: int) -> str:
         return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its response broke off"
 
-    def _after(
-        self,
-        verdict: Verdict,
-        error: Exception | None,
-        name: str,
-        text: str,
-        details: Details,
-        status: int = 0,
-        response: object = None,
-        done: int | None = None,
-        by_word: bool = False,
-    ) -> float | None:
+    def _after(self, failure: DetailedFailure, done: int | None = None) -> Grant | None:
+        """Return the retry after `failure`; `done` is the status of a successful response whose body broke."""
         judgement = self.judgement
         session = self._session
         if self._run is None or (session is not None and session.has_progressed()):
@@ -376,25 +366,16 @@ class Exchange:
             self._run = self._begun(started)
         # The session may have the whole chunk. But the caller's own error must not get lost.
         stuck = self._body.why_not_again() if session is None or self._body.failed else None
-        repeatable, unsafe, maybe_done = self.repeatable, self.unsafe, status in judgement.maybe_done
+        failure.blocked = None if stuck is None else Stop(Reason.BODY, stuck)
+        failure.unsafe = None if self.repeatable else self.unsafe
+        failure.vouched = failure.vouched or (failure.verdict.kind is not Kind.NOT_EXECUTED and self.vouched)
         if done is not None:
-            self._run.in_doubt = maybe_done = True
+            self._run.in_doubt = failure.maybe_done = True
             if judgement.safety is not Safety.ALWAYS and self._key is None and not self.vouched:
-                repeatable = False  # its condition cannot hold a second time
-                unsafe = self._broke_after(done)
-        delay = self._run.after(
-            verdict,
-            error,
-            name,
-            text,
-            repeatable=repeatable or (session is not None and self._may_repeat),
-            maybe_done=maybe_done,
-            blocked=None if stuck is None else Stop(Reason.BODY, stuck),
-            unsafe=unsafe,
-            response=response,
-            vouched=by_word or (verdict.kind is not Kind.NOT_EXECUTED and self.vouched),
-            details=details,
-        )
-        if delay is not None and session is not None:
+                failure.unsafe = self._broke_after(done)  # its condition cannot hold a second time
+        if session is not None and self._may_repeat:
+            failure.unsafe = None
+        grant = self._run.after(failure)
+        if grant is not None and session is not None:
             self.send = session.ask(self.service, self.request)
-        return delay
+        return grant

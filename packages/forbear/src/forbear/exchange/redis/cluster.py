@@ -20,7 +20,7 @@ from forbear.exchange.redis.loops import CommandRun
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together, pipeline, scattered_pipeline, single
-from forbear.run.budget import granted
+from forbear.run.grant import Grant
 from forbear.services.redis.vouch import Safe
 from forbear.services.redis.words import Command
 
@@ -181,10 +181,10 @@ def repair(settings: RedisSettings, stack: Sequence[Queued], send_again: Callabl
     plan = _plan(settings, stack)
     if plan is None:
         return None
-    run, delay, again = plan
-    if delay is None:
+    run, grant, again = plan
+    if grant is None or not grant.ask():
         return _annotate(stack, run)
-    run.runtime.sleep(delay)
+    grant.sleep()
     for queued in again:
         try:
             queued.result = send_again(queued)
@@ -202,11 +202,10 @@ async def arepair(
     plan = _plan(settings, stack, awaits=True)
     if plan is None:
         return None
-    run, delay, again = plan
-    delay = await granted(delay)
-    if delay is None:
+    run, grant, again = plan
+    if grant is None or not await grant.aask():
         return _annotate(stack, run)
-    await run.runtime.asleep(delay)
+    await grant.asleep()
     for queued in again:
         try:
             queued.result = await send_again(queued)
@@ -232,10 +231,10 @@ class _Failure(NamedTuple):
 
 def _plan(
     settings: RedisSettings, stack: Sequence[Queued], *, awaits: bool = False
-) -> tuple[CommandRun, float | None, list[Queued]] | None:
-    """Return the run, the seconds to wait and the commands to send again after that.
+) -> tuple[CommandRun, Grant | None, list[Queued]] | None:
+    """Return the run, the grant of its retry and the commands to send again then.
 
-    Return None without a policy, and if no command failed in a way worth repeating. The seconds are None if the run
+    Return None without a policy, and if no command failed in a way worth repeating. The grant is None if the run
     gives up; one harmful command is enough for that.
     """
     if settings.policy is None or not any(isinstance(queued.result, Exception) for queued in stack):
@@ -249,8 +248,8 @@ def _plan(
     decisive = harmful or failures[0]
     vouched = any(failure.vouched for failure in failures)
     work = replace(work, repeatable=harmful is None, vouched=vouched)
-    delay = run.failed_as(decisive.verdict, decisive.queued.result, work)
-    return run, delay, [failure.queued for failure in failures]
+    grant = run.failed_as(decisive.verdict, decisive.queued.result, work)
+    return run, grant, [failure.queued for failure in failures]
 
 
 def _annotate(stack: Sequence[Queued], run: CommandRun) -> None:

@@ -14,9 +14,10 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
 from forbear.policy import Policy
-from forbear.run.budget import granted
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import refusal_of
+from forbear.run.failure import DetailedFailure
+from forbear.run.grant import Grant
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
 from forbear.run.spending import Spending, admit
 from forbear.run.state import Run
@@ -68,8 +69,8 @@ def send(
                 value = attempt(*args, **options)
             except Exception as error:
                 run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending)
-                delay = run.failed(error)
-                if delay is None:
+                grant = run.failed(error)
+                if grant is None or not grant.ask():
                     raise
             except BaseException as interrupt:
                 run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending)
@@ -83,10 +84,10 @@ def send(
                         spending.succeeded(retried=False)
                     return value
                 run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending)
-                delay = run.returned(value)
-                if delay is None:
+                grant = run.returned(value)
+                if grant is None or not grant.ask():
                     return value
-            runtime.sleep(delay)
+            grant.sleep()
     except BaseException:
         if spending is not None:
             spending.end()
@@ -133,8 +134,8 @@ async def asend(
                         value = await attempt(*args, **options)
             except Exception as error:
                 run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending, awaits=True)
-                delay = await granted(run.failed(error))
-                if delay is None:
+                grant = run.failed(error)
+                if grant is None or not await grant.aask():
                     raise
             except BaseException as interrupt:  # a cancellation, too
                 run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending, awaits=True)
@@ -148,10 +149,10 @@ async def asend(
                         spending.succeeded(retried=False)
                     return value
                 run = run or _run_of(settings, policy, describe, sent, runtime, started, reports, spending, awaits=True)
-                delay = await granted(run.returned(value))
-                if delay is None:
+                grant = run.returned(value)
+                if grant is None or not await grant.aask():
                     return value
-            await runtime.asleep(delay)
+            await grant.asleep()
     except BaseException:
         if spending is not None:
             spending.end()
@@ -187,14 +188,14 @@ def listen(settings: RedisSettings, attempt: Callable[[], T]) -> T:
             if policy is None:
                 raise
             run = run or CommandRun(settings, policy, SUBSCRIPTION)
-            delay = run.failed(error)
-            if delay is None:
+            grant = run.failed(error)
+            if grant is None or not grant.ask():
                 raise
         else:
             if run is not None:
                 run.succeeded()
             return value
-        run.runtime.sleep(delay)
+        grant.sleep()
 
 
 async def alisten(settings: RedisSettings, attempt: Callable[[], Awaitable[T]]) -> T:
@@ -207,23 +208,22 @@ async def alisten(settings: RedisSettings, attempt: Callable[[], Awaitable[T]]) 
             if policy is None:
                 raise
             run = run or CommandRun(settings, policy, SUBSCRIPTION, awaits=True)
-            delay = await granted(run.failed(error))
-            if delay is None:
+            grant = run.failed(error)
+            if grant is None or not await grant.aask():
                 raise
         else:
             if run is not None:
                 run.succeeded()
             return value
-        await run.runtime.asleep(delay)
+        await grant.asleep()
 
 
 class CommandRun(Run):
     """One run of a command, or of several sent together, under a policy.
 
     The loops make it after a failure, or to let the policy see a value. `started` is the time before the first attempt
-    and `reports` the number of reports made by then (default: now). With `awaits`, the loop passes each delay through
-    `granted`, so that a budget that does I/O is awaited. `spending` is the run's part in the budget, if it has
-    one already.
+    and `reports` the number of reports made by then (default: now). `awaits` is as for `Run`.
+    `spending` is the run's part in the budget, if it has one already.
     """
 
     __slots__ = ("_policy", "_settings", "_work")
@@ -248,8 +248,8 @@ class CommandRun(Run):
         self._settings = settings
         self._work = work
 
-    def failed(self, error: Exception, call: object = None) -> float | None:
-        """Return the seconds to wait before the next attempt, None to raise `error`; its verdict decides."""
+    def failed(self, error: Exception, call: object = None) -> Grant | None:
+        """Return the retry that follows, None to raise `error`; its verdict decides."""
         proven = verdict_of(error, self._work)
         verdict = self.policy_verdict(error, proven)
         return self.failed_as(verdict, error, by_word=is_only_of_user(verdict, proven))
@@ -273,8 +273,8 @@ class CommandRun(Run):
 
     def failed_as(
         self, verdict: Verdict, error: Exception, work: Work | None = None, *, by_word: bool = False
-    ) -> float | None:
-        """Return the seconds to wait after `error` with its `verdict`, None to give up.
+    ) -> Grant | None:
+        """Return the retry that follows `error` with its `verdict`, None to give up.
 
         `work` replaces the description of what the run sends, for this failure only. `by_word` says that only the user
         calls the failure NOT_EXECUTED.
@@ -287,14 +287,14 @@ class CommandRun(Run):
             self.cut_off(error, work)
         try:
             return self.after(
-                verdict,
-                error,
-                type(error).__qualname__,
-                text,
-                repeatable=work.repeatable and self._settings.may_repeat,
-                maybe_done=work.scripted or work.is_maybe_done(text),
-                unsafe=self._unsafe(work),
-                vouched=by_word or (work.vouched and verdict.kind is not Kind.NOT_EXECUTED),
+                DetailedFailure(
+                    verdict,
+                    error,
+                    text=text,
+                    unsafe=self._unsafe(work),
+                    maybe_done=work.scripted or work.is_maybe_done(text),
+                    vouched=by_word or (work.vouched and verdict.kind is not Kind.NOT_EXECUTED),
+                )
             )
         except Exception as broken:
             self._leave_in_doubt(broken, verdict_of(error, work), work)
@@ -308,8 +308,8 @@ class CommandRun(Run):
         sent = NOT_EXECUTED if phase_of(error) is Phase.BEFORE else TRANSIENT
         self._leave_in_doubt(error, sent, work or self._work)
 
-    def returned(self, value: object) -> float | None:
-        """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value.
+    def returned(self, value: object) -> Grant | None:
+        """Return the retry after a value that the policy's `on_result` refuses, None to return the value.
 
         None is for an accepted value, which counts as a success, and for the last value of a run that gives up. If
         there are errors among the responses of a pipeline, only a Verdict of `on_result` counts.
@@ -320,19 +320,16 @@ class CommandRun(Run):
             self._leave_in_doubt(broken, TRANSIENT, self._work)
             raise
 
-    def _judged(self, value: object) -> float | None:
+    def _judged(self, value: object) -> Grant | None:
         policy = self._policy
         verdict = policy.verdict_of_failed_value(value) if _has_errors(value) else policy.verdict_of_value(value)
         if verdict is None or verdict.kind is Kind.PERMANENT:
             self.succeeded()
             return None
+        name, text = refusal_of(value)
+        vouched = self._work.vouched or verdict.kind is Kind.NOT_EXECUTED
         return self.after(
-            verdict,
-            None,
-            *refusal_of(value),
-            repeatable=self._work.repeatable and self._settings.may_repeat,
-            unsafe=self._unsafe(self._work),
-            vouched=self._work.vouched or verdict.kind is Kind.NOT_EXECUTED,
+            DetailedFailure(verdict, name=name, text=text, unsafe=self._unsafe(self._work), vouched=vouched)
         )
 
     def _leave_in_doubt(self, error: BaseException, verdict: Verdict, work: Work) -> None:
@@ -340,15 +337,16 @@ class CommandRun(Run):
 
         `verdict` is the one by what was sent.
         """
-        if verdict.kind is not Kind.NOT_EXECUTED and not (work.repeatable and self._settings.may_repeat):
-            unsafe = self._unsafe(work) or Reason.UNSAFE.value
+        unsafe = self._unsafe(work)
+        if verdict.kind is not Kind.NOT_EXECUTED and unsafe is not None:
             leave_in_doubt(error, self.operation, unsafe, self.runtime, self.started, number=self.attempt)
 
     def _unsafe(self, work: Work) -> str | None:
-        """Return why the work is not repeated, with the cure if the policy lets it work; None without a reason."""
-        if self._settings.may_repeat:
-            return f"{work.unsafe}{work.cure}" if work.unsafe else None
-        return f"{work.operation} {FORBIDDEN}" if work.repeatable else work.unsafe or None
+        """Return why the work is not repeated, with the cure if the policy lets it work; None if it may be repeated."""
+        if work.repeatable:
+            return None if self._settings.may_repeat else f"{work.operation} {FORBIDDEN}"
+        why = work.unsafe or Reason.UNSAFE.value
+        return f"{why}{work.cure}" if work.unsafe and self._settings.may_repeat else why
 
 
 def _has_errors(value: object) -> bool:

@@ -18,7 +18,7 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together
 from forbear.policy import Policy
-from forbear.run.budget import granted
+from forbear.run.grant import Grant
 from forbear.run.spending import begin
 from forbear.services.redis.table import CommandJudgement
 from forbear.services.redis.vouch import Safe
@@ -80,8 +80,8 @@ def transact(
                 value = func(pipe)
                 executed = pipe.execute()
             except Exception as error:
-                delay = run.failed(error)
-                if delay is None:
+                grant = run.failed(error)
+                if grant is None or not grant.ask():
                     raise
             except BaseException as interrupt:
                 run.cut_off(interrupt)
@@ -89,7 +89,7 @@ def transact(
             else:
                 return run.succeeded(value, executed)
             pipe.reset()
-            run.runtime.sleep(delay)
+            grant.sleep()
 
 
 async def atransact(
@@ -112,8 +112,8 @@ async def atransact(
                     value = await value
                 executed = await pipe.execute()
             except Exception as error:
-                delay = await granted(run.failed(error))
-                if delay is None:
+                grant = run.failed(error)
+                if grant is None or not await grant.aask():
                     raise
             except BaseException as interrupt:  # a cancellation, too
                 run.cut_off(interrupt)
@@ -121,15 +121,15 @@ async def atransact(
             else:
                 return run.succeeded(value, executed)
             await pipe.reset()
-            await run.runtime.asleep(delay)
+            await grant.asleep()
 
 
 class TransactionRun:
     """The state of a transaction's loop: the cycle under way, and the run that counts and limits the cycles.
 
     With `value_from_callable` the value of the caller's function is returned instead of EXEC's. `watch_delay` (seconds)
-    replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing. With
-    `awaits`, the loop passes each delay through `granted`. Entering it counts the first cycle in the retry budget, and
+    replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing.
+    `awaits` is as for `Run`. Entering it counts the first cycle in the retry budget, and
     raises Throttled if the budget refuses it.
     """
 
@@ -163,8 +163,8 @@ class TransactionRun:
         self._run.succeeded()
         return value if self._value_from_callable else executed
 
-    def failed(self, error: Exception) -> float | None:
-        """Return the seconds to wait before the next cycle, None to raise the error.
+    def failed(self, error: Exception) -> Grant | None:
+        """Return the retry of the cycle, None to raise the error.
 
         An error of the caller's function itself, without a failed command, is always raised.
         """

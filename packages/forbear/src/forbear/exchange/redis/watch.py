@@ -18,7 +18,7 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import failure_of, is_watch_error, verdict_of
 from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
-from forbear.run.budget import granted
+from forbear.run.grant import Grant
 from forbear.run.runtime import current_runtime
 from forbear.run.spending import admit, succeeded
 from forbear.run.switch import is_off
@@ -81,8 +81,9 @@ class WatchStep:
             try:
                 value = attempt()
             except Exception as error:
-                raised, delay = self._failed(error)
-                if delay is None and raised is error:
+                raised, grant = self._failed(error)
+                goes_on = grant is not None and grant.ask()
+                if not goes_on and raised is error:
                     raise
             except BaseException as interrupt:
                 self._cut_off(interrupt)
@@ -90,9 +91,9 @@ class WatchStep:
             else:
                 self._succeeded(value)
                 return value
-            if delay is None or self._loop is None:
+            if grant is None or not goes_on or self._loop is None:
                 raise raised
-            self.runtime.sleep(delay)
+            grant.sleep()
             raise self._loop.begin_again(self._run) from raised
         finally:
             self._end()
@@ -107,9 +108,9 @@ class WatchStep:
                 async with self._time_limit():
                     value = await attempt()
             except Exception as error:
-                raised, delay = self._failed(error)
-                delay = await granted(delay)
-                if delay is None and raised is error:
+                raised, grant = self._failed(error)
+                goes_on = grant is not None and await grant.aask()
+                if not goes_on and raised is error:
                     raise
             except BaseException as interrupt:  # a cancellation, too
                 self._cut_off(interrupt)
@@ -117,9 +118,9 @@ class WatchStep:
             else:
                 self._succeeded(value)
                 return value
-            if delay is None or self._loop is None:
+            if grant is None or not goes_on or self._loop is None:
                 raise raised
-            await self.runtime.asleep(delay)
+            await grant.asleep()
             raise self._loop.begin_again(self._run) from raised
         finally:
             self._end()
@@ -156,10 +157,10 @@ class WatchStep:
         else:
             succeeded(run, self._policy, self._spending)
 
-    def _failed(self, error: Exception) -> tuple[Exception, float | None]:
-        """Return the exception to raise, and the seconds to wait first if the caller's loop may begin again, else None.
+    def _failed(self, error: Exception) -> tuple[Exception, Grant | None]:
+        """Return the exception to raise, and the grant to wait for if the caller's loop may begin again, else None.
 
-        With a wait, the library's WatchError is raised in place of the returned failure.
+        If it is granted, the library's WatchError is raised in place of the returned failure.
         """
         if str(error) == BEGIN_AGAIN:
             return error, None  # the error of a step within this one, such as loading scripts first
@@ -182,8 +183,7 @@ class WatchStep:
         if not harmless or verdict.kind is Kind.PERMANENT:
             run.failed_as(verdict, failure, work)
             return failure, None
-        delay = run.failed_as(verdict.replace(kind=Kind.NOT_EXECUTED), failure, work)
-        return failure, delay
+        return failure, run.failed_as(verdict.replace(kind=Kind.NOT_EXECUTED), failure, work)
 
     def _cut_off(self, error: BaseException) -> None:
         """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the step is harmless."""

@@ -1,17 +1,36 @@
-"""`Ask`: one ask for a retry of the shared bucket, from the decision of a run to the end of its backoff."""
+"""`PendingGrant`: one ask for a retry of the shared bucket, from the decision of a run to the end of its backoff."""
 
 import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from forbear.shared_budget.process import ProcessShare
+    from typing import Protocol
+
+    class AskedShare(Protocol):
+        """The protocol of the `ProcessShare` that was asked."""
+
+        def look(self, sent: "SentCommand") -> bool | None:
+            """Return the answer to `sent`, None if it has not arrived."""
+            ...
+
+        def wait(self, seconds: float) -> None:
+            """Wait until there may be an answer, for at most so many real seconds."""
+            ...
+
+        def end(self, sent: "SentCommand") -> bool:
+            """Return whether the retry is granted at the end of the backoff."""
+            ...
+
+        def leave(self, sent: "SentCommand") -> None:
+            """Note that the run of `sent` has ended without it."""
+            ...
 
 
 SLICE = 0.001
 """The longest single wait in seconds: another thread may take the answer off the connection meanwhile."""
 
 
-class Ticket:
+class SentCommand:
     """A command on its way: `sent` at a monotonic time, for a retry or (`pays` only) without one.
 
     `answer` is None until it is known; a lost ask is a refusal. It is `overdue` once its run has stopped looking for
@@ -27,18 +46,18 @@ class Ticket:
         self.overdue = self.left = False
 
 
-class Ask:
+class PendingGrant:
     """The answer of the shared bucket to one run; see `forbear.run.late.LateAnswer` for its methods."""
 
-    __slots__ = ("_share", "_ticket")
+    __slots__ = ("_share", "_command")
 
-    def __init__(self, share: "ProcessShare", ticket: Ticket) -> None:
+    def __init__(self, share: "AskedShare", sent: SentCommand) -> None:
         self._share = share
-        self._ticket = ticket
+        self._command = sent
 
     def look(self) -> bool | None:
         """Return whether the retry is granted, None if there is no answer yet; never wait."""
-        return self._share.look(self._ticket)
+        return self._share.look(self._command)
 
     def wait(self, seconds: float) -> bool | None:
         """Return the answer as soon as it is there, None after so many real seconds."""
@@ -46,15 +65,15 @@ class Ask:
         while (answer := self.look()) is None:
             left = until - time.monotonic()
             if left <= 0:
-                self._ticket.overdue = True
+                self._command.overdue = True
                 return None
             self._share.wait(min(left, SLICE))
         return answer
 
     def end(self) -> bool:
         """Return whether the retry is granted, now that its backoff has ended; an own token grants it, too."""
-        return self._share.end(self._ticket)
+        return self._share.end(self._command)
 
     def give_up(self) -> None:
         """Note that the run has ended; a grant becomes own credit."""
-        self._share.leave(self._ticket)
+        self._share.leave(self._command)

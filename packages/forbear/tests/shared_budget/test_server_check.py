@@ -9,7 +9,7 @@ from redis.retry import Retry
 
 from forbear.core.events import BudgetDegraded, Event
 from forbear.shared_budget.budget import SharedBudget
-from forbear.shared_budget.trial import BudgetUnavailable
+from forbear.shared_budget.server_check import BudgetUnavailable
 from forbear.testing.valkey import valkey_server
 from forbear_testkit.clients.redis.proxy import HANG, Fate, proxy
 

@@ -1,0 +1,83 @@
+"""`Failure`: one failed attempt, as a loop or an adapter reports it to its `Run`."""
+
+from forbear.core.report import text_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.core.attempt import Details
+    from forbear.core.decide import Stop
+    from forbear.core.verdict import Verdict
+
+
+class Failure:
+    """A failed attempt: its verdict, its error, and why the operation must not be executed twice.
+
+    `unsafe` is None (default) if it may. `name` and `text` describe the failure in reports. The run sets `elapsed`, the
+    seconds since it began.
+    """
+
+    __slots__ = ("elapsed", "error", "name", "text", "unsafe", "verdict")
+
+    blocked: "Stop | None" = None
+    """The reason against a retry that the decision would allow, such as a body that cannot be sent again."""
+    response: object = None
+    """The response or value that counts as a failure, where there is no error."""
+    maybe_done: bool = False
+    """True if an earlier success would lead to this outcome."""
+    vouched: bool = False
+    """True if only the user's word allows a retry."""
+    harmless: bool = False
+    """True if the attempt only read, so that it leaves nothing in doubt."""
+    details: "Details" = ()
+    """The time, status and request ids; without them, the time follows from `elapsed`."""
+
+    error: Exception | None
+    elapsed: float
+
+    def __init__(self, verdict: "Verdict", error: Exception, unsafe: str | None = None) -> None:
+        self.verdict = verdict
+        self.error = error
+        self.unsafe = unsafe
+        self.name: str = type(error).__qualname__
+        self.text: str = text_of(error)
+
+    @property
+    def outcome(self) -> object:
+        """The error, or without one the response or value."""
+        return self.response if self.error is None else self.error
+
+
+class DetailedFailure(Failure):
+    """A failed attempt of which more is known, or which ended without an error; then `name` and `text` must be passed.
+
+    It is slower to make. Functions, which fail more often than requests, do not need it.
+    """
+
+    __slots__ = ("blocked", "details", "harmless", "maybe_done", "response", "vouched")
+
+    def __init__(
+        self,
+        verdict: "Verdict",
+        error: Exception | None = None,
+        unsafe: str | None = None,
+        *,
+        name: str | None = None,
+        text: str | None = None,
+        response: object = None,
+        blocked: "Stop | None" = None,
+        maybe_done: bool = False,
+        vouched: bool = False,
+        harmless: bool = False,
+        details: "Details" = (),
+    ) -> None:
+        self.verdict = verdict
+        self.error = error
+        self.unsafe = unsafe
+        self.name = type(error).__qualname__ if name is None else name
+        self.text = text_of(error) if text is None and error is not None else text or ""
+        self.response = response
+        self.blocked = blocked
+        self.maybe_done = maybe_done
+        self.vouched = vouched
+        self.harmless = harmless
+        self.details = details
