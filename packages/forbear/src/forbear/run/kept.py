@@ -36,9 +36,9 @@ def with_failure(
     if len(text) > _LONGEST_TEXT:
         text = text[:_LONGEST_TEXT]
     kept = (number, name, text, failure.elapsed, delay)
-    if failure.details or len(failures) == 2 * _KEPT:
+    if failure.details:
         return with_kept(failures, (*kept, *failure.details))
-    return (*failures, kept)
+    return with_kept(failures, kept) if len(failures) == 2 * _KEPT else (*failures, kept)
 
 
 def with_kept(failures: "tuple[KeptFailure, ...]", failure: "KeptFailure") -> "tuple[KeptFailure, ...]":
