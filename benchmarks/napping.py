@@ -33,5 +33,7 @@ def no_sleeping() -> Generator[None, None, None]:
             stack.enter_context(patch(name, _nap))
         for name in ("asyncio.sleep", "redis.asyncio.retry.sleep"):
             stack.enter_context(patch(name, _anap))
-        yield
-    current.reset(token)
+        try:
+            yield
+        finally:
+            current.reset(token)

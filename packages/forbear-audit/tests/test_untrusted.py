@@ -92,11 +92,14 @@ def test_a_line_of_spaces_in_a_notebook(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["punycode", "IDNA"])
 def test_encodings_that_take_too_long(encoding: str, tmp_path: Path) -> None:
-    """A file in the encoding of domain names is not decoded."""
+    """A file in the encoding of domain names is not decoded; Python 3.14 refuses one of them itself."""
     file = tmp_path / "a.py"
     file.write_text(f"# coding: {encoding}\n")
     (unread,) = audit([file], settings=EVERY).unread
-    assert unread.reason == f"its encoding {encoding} takes too long to read"
+    assert unread.reason in {
+        f"its encoding {encoding} takes too long to read",
+        "its text is not in the encoding that it names, or UTF-8",
+    }
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])

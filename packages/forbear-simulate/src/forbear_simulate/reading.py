@@ -42,7 +42,8 @@ def read_file(path: Path, options: Iterable[str] = ()) -> Scenario:
         document: object = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # the errors of both parsers and of decoding are ValueErrors
         form = "JSON" if path.suffix == ".json" else "TOML"
-        raise ScenarioError(f"{path} must be {form}: {' '.join(str(error).split())}; correct that place") from None
+        why = "it has too many levels" if isinstance(error, RecursionError) else " ".join(str(error).split())
+        raise ScenarioError(f"{path} must be {form}: {why}; correct that place") from None
     return read_mapping(document, options)
 
 
