@@ -29,7 +29,7 @@ def self_signed(path: Path, *hosts: str, names: Sequence[x509.GeneralName] = _NA
     now = dt.datetime.now(dt.UTC)
     builder = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now)
+        .not_valid_before(now - dt.timedelta(days=1))  # clocks are read in whole seconds
         .not_valid_after(now + dt.timedelta(days=1))
     )
     if subjects := [*names, *map(x509.DNSName, hosts)]:
