@@ -58,7 +58,7 @@ def test_programs_share_a_budget(path: str, finish: Finish) -> None:
     assert "gave up after 2 attempts" in first.stderr
     assert "gave up after 2 attempts" in second.stderr
     assert "gave up after 1 attempt in" in third.stderr
-    assert "the retry budget is used up; last failure: exit code 3" in third.stderr
+    assert "the retry budget is used up [budget]; last failure: exit code 3" in third.stderr
 
 
 def test_a_server_that_is_away(finish: Finish) -> None:

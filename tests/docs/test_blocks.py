@@ -224,4 +224,4 @@ def test_the_note_on_the_page_of_google_is_right(installed: bool, length: int | 
             bucket.update(retry=DEFAULT_RETRY)
         client.close()
     cures = " ".join(sample.split()).split(", or ")[:length]
-    assert caught.value.__notes__[0].endswith(": " + ", or ".join(cures))
+    assert caught.value.__notes__[0].endswith(": " + ", or ".join(cures) + " [unsafe]")

@@ -55,3 +55,9 @@ def test_a_message_is_said(said: str, mistake: Callable[[], object]) -> None:
     """The mistake raises an error whose text has the words of the page."""
     with pytest.raises((TypeError, ValueError), match=re.escape(said)):
         mistake()
+
+
+def test_every_code_of_a_note_has_its_section() -> None:
+    """A code is an anchor of the page, and the page has no other anchors among the codes."""
+    part = PAGE.partition("## When a run gives up")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^### (.+)$", part, re.MULTILINE)) == {reason.code for reason in forbear.Reason}

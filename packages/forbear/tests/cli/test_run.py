@@ -49,7 +49,7 @@ def test_the_last_exit_code_is_passed_on(inside: Finish) -> None:
     assert done.returncode == 13
     note = done.stderr.splitlines()[-1]
     assert note.startswith("forbear: gave up after 3 attempts in ")
-    assert note.endswith("s: limit of 3 attempts reached; last failure: exit code 13")
+    assert note.endswith("s: limit of 3 attempts reached [attempts]; last failure: exit code 13")
 
 
 def test_quiet_says_nothing(inside: Finish) -> None:

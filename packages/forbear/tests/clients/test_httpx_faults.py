@@ -151,7 +151,7 @@ def test_a_reply_that_breaks_off_elsewhere(
         assert result.content == b"whole!"
     else:
         assert result.notes[0].endswith(
-            "the request answered 201 Created before its response broke off; the attempt may have worked"
+            "the request answered 201 Created before its response broke off; the attempt may have worked [unsafe]"
         )
 
 

@@ -257,7 +257,7 @@ def test_maybe_done_is_said_of_a_reply_that_an_earlier_success_would_lead_to(fla
     result = flavour.call(flavour.transport(cloud_storage.policy), "DELETE", url)
     assert result.status == 404
     assert result.report.maybe_done
-    assert result.report.note.endswith("; an earlier attempt may have worked")
+    assert result.report.note.endswith("; an earlier attempt may have worked [permanent]")
     errors = [flavour.library.ConnectError("refused")]
 
     def before(request: Any) -> None:

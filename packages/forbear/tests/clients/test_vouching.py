@@ -90,7 +90,7 @@ def test_reports_and_events_say_so(flavour: Flavour, word: str) -> None:
             report = flavour.call(flavour.transport(policy, **options), "POST", f"{wire.url}/", content=b"x").report
         assert len(wire.seen) == 2
     assert (report.vouched, report.reason) == (True, Reason.ATTEMPTS)
-    assert report.note.endswith("; a retry was allowed by the user's word alone")
+    assert report.note.endswith("; a retry was allowed by the user's word alone [attempts]")
     assert [event.vouched for event in events if isinstance(event, forbear.Scheduled)] == [True]
 
 
@@ -112,7 +112,7 @@ def test_the_cure_can_be_pasted(flavour: Flavour) -> None:
         stopped = flavour.call(flavour.transport(), "POST", url, content=b"x").report
         assert "abc" not in stopped.note
         assert "83f1" not in stopped.note
-        cure = re.search(r'safe="(.+)"$', stopped.note)
+        cure = re.search(r'safe="(.+)" \[unsafe\]$', stopped.note)
         assert cure is not None
         assert cure[1] == f"POST {wire.url}/v1/users/*/search?*"
         assert flavour.call(flavour.transport(safe=cure[1]), "POST", url, content=b"x").status == 200

@@ -74,24 +74,27 @@ def test_long_texts_are_cut() -> None:
 @pytest.mark.parametrize(
     ("found", "note"),
     [
-        (made(), f"forbear: gave up after 2 attempts in 31.2 s: {TEXT}"),
+        (made(), f"forbear: gave up after 2 attempts in 31.2 s: {TEXT} [attempts]"),
         (
             made(maybe_done=True),
-            f"forbear: gave up after 2 attempts in 31.2 s: {TEXT}; an earlier attempt may have worked",
+            f"forbear: gave up after 2 attempts in 31.2 s: {TEXT}; an earlier attempt may have worked [attempts]",
         ),
         (
             Report("fetch", TWO[:1], 0.25, Reason.UNSAFE, "unsafe"),
-            "forbear: gave up after 1 attempt in 0.25 s: unsafe",
+            "forbear: gave up after 1 attempt in 0.25 s: unsafe [unsafe]",
         ),
         (
             Report("fetch", TWO[:1], 0.25, Reason.UNSAFE, "unsafe", maybe_done=True),
-            "forbear: gave up after 1 attempt in 0.25 s: unsafe; the attempt may have worked",
+            "forbear: gave up after 1 attempt in 0.25 s: unsafe; the attempt may have worked [unsafe]",
         ),
         (
             made(omitted=199_998),
-            f"forbear: gave up after 200000 attempts (199998 of them omitted from the report) in 31.2 s: {TEXT}",
+            (
+                "forbear: gave up after 200000 attempts (199998 of them omitted from the report) "
+                f"in 31.2 s: {TEXT} [attempts]"
+            ),
         ),
-        (Report("fetch", (), 0, Reason.BODY, "gone"), "forbear: gave up after 0 attempts in 0 s: gone"),
+        (Report("fetch", (), 0, Reason.BODY, "gone"), "forbear: gave up after 0 attempts in 0 s: gone [body]"),
     ],
 )
 def test_note(found: Report, note: str) -> None:

@@ -28,7 +28,7 @@ def test_text() -> None:
     assert made(FIRST, LAST).as_text().splitlines() == [
         "Request: GET https://storage.googleapis.com/storage/v1/b/bkt/o/a",
         "Operation: op",
-        "Outcome: gave up after 2 attempts in 2 s: limit of 2 attempts reached",
+        "Outcome: gave up after 2 attempts in 2 s: limit of 2 attempts reached [attempts]",
         "",
         "Attempt 1 failed at 2026-09-21T14:13:20.123Z, after 0.25 s: HTTP 503",
         "  503 Service Unavailable",
@@ -48,7 +48,7 @@ def test_text_of_what_is_not_known() -> None:
     omitted = "gave up after 9 attempts (7 of them omitted from the report) in 2 s"
     assert report.as_text().splitlines() == [
         "Operation: op",
-        f"Outcome: {omitted}: limit; an earlier attempt may have worked",
+        f"Outcome: {omitted}: limit; an earlier attempt may have worked [attempts]",
         "",
         "Attempt 1 failed after 1 s: Busy",
         "  next attempt after a wait of 1 s",

@@ -35,7 +35,10 @@ def test_the_end(caplog: pytest.LogCaptureFixture) -> None:
     gives_up()
     assert lines(caplog)[-1] == (
         "WARNING",
-        "fetch: gave up after 2 attempts in 1 s: limit of 2 attempts reached; last failure: Busy: token=[redacted]",
+        (
+            "fetch: gave up after 2 attempts in 1 s: limit of 2 attempts reached [attempts]; "
+            "last failure: Busy: token=[redacted]"
+        ),
     )
 
 

@@ -85,7 +85,9 @@ def test_cause_and_traceback_are_intact(drive: Driver) -> None:
     assert frames[-1] == "fail_because"
     assert frames.count("fail_because") == 1
     printed = "".join(traceback.format_exception(error))
-    assert printed.endswith("Busy: the effect\nforbear: gave up after 5 attempts in 4 s: limit of 5 attempts reached\n")
+    assert printed.endswith(
+        "Busy: the effect\nforbear: gave up after 5 attempts in 4 s: limit of 5 attempts reached [attempts]\n"
+    )
     assert printed.count("forbear: gave up") == 1
 
 
@@ -193,7 +195,10 @@ def test_what_the_function_noted_stays(drive: Driver) -> None:
     error.add_note("mind the gap")
     outcome = drive(BUSY.with_attempts(1), error)
     assert outcome.error is error
-    assert error.__notes__ == ["mind the gap", "forbear: gave up after 1 attempt in 0 s: limit of 1 attempt reached"]
+    assert error.__notes__ == [
+        "mind the gap",
+        "forbear: gave up after 1 attempt in 0 s: limit of 1 attempt reached [attempts]",
+    ]
 
 
 def test_an_error_inside_on_result_comes_out() -> None:

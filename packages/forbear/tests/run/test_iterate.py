@@ -236,7 +236,9 @@ def test_async_loops_give_up_on_attempt_timeouts(backend: str, time: VirtualTime
 
     with pytest.raises(AttemptTimeout) as caught:
         anyio.run(main, backend=backend)
-    assert caught.value.__notes__ == ["forbear: gave up after 2 attempts in 11 s: limit of 2 attempts reached"]
+    assert caught.value.__notes__ == [
+        "forbear: gave up after 2 attempts in 11 s: limit of 2 attempts reached [attempts]"
+    ]
 
 
 @both

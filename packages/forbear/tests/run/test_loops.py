@@ -100,7 +100,7 @@ def test_refused_values_are_told_without_the_value(drive: Driver) -> None:
     failed, gave_up = told
     assert failed == Failed("fetch", 1, 0, None, "on_result refused a value of type str", TRANSIENT, "str")
     assert isinstance(gave_up, GaveUp)
-    assert gave_up.report.note == "forbear: gave up after 1 attempt in 0 s: limit of 1 attempt reached"
+    assert gave_up.report.note == "forbear: gave up after 1 attempt in 0 s: limit of 1 attempt reached [attempts]"
 
 
 @every_driver

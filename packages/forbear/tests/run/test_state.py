@@ -70,7 +70,7 @@ def test_a_reply_that_may_mean_an_earlier_success(before: Verdict, maybe_done: b
     assert after(run, PERMANENT, maybe_done=maybe_done) is None
     assert run.report is not None
     assert run.report.maybe_done is doubt
-    assert run.report.note.endswith("; an earlier attempt may have worked") is doubt
+    assert run.report.note.endswith("; an earlier attempt may have worked [permanent]") is doubt
 
 
 def test_doubt_is_not_forgotten() -> None:

@@ -57,7 +57,7 @@ def test_a_callable_stops(driver: Driver) -> None:
     found = report(outcome.error)
     assert found is not None
     assert (found.reason, found.text, found.count) == (Reason.STOPPED, "enough seen", 3)
-    assert outcome.error.__notes__ == ["forbear: gave up after 3 attempts in 2 s: enough seen"]
+    assert outcome.error.__notes__ == ["forbear: gave up after 3 attempts in 2 s: enough seen [stopped]"]
 
 
 @EVERY_FORM

@@ -93,6 +93,11 @@ class Reason(Enum):
     STOPPED = "the caller stopped the run"
     EXHAUSTED = "the retries of the client itself are used up"
 
+    @property
+    def code(self) -> str:
+        """The word for the rule that ends each note, such as "retry_after"; docs/troubleshooting.md has a section."""
+        return self.name.lower()
+
 
 class Wait:
     """The decision to wait `delay` seconds and then to try again."""

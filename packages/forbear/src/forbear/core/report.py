@@ -108,17 +108,18 @@ class Report(Record):
 
     @property
     def note(self) -> str:
-        """The text that is added as a note to the exception: reason, number of attempts, and seconds.
+        """The text that is added as a note to the exception: number of attempts, seconds, reason, and code.
 
-        Example: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached". It also names omitted attempts,
-        `maybe_done` and `vouched`.
+        Example: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached [timeout]". It also names omitted
+        attempts, `maybe_done` and `vouched`. The code at the end is that of the reason, and stays the same.
         """
         count = f"{self.count} attempt{'s' if self.count != 1 else ''}"
         omitted = f" ({self.omitted} of them omitted from the report)" if self.omitted else ""
         which = "an earlier" if self.count > 1 else "the"
         doubt = f"; {which} attempt may have worked" if self.maybe_done else ""
         word = "; a retry was allowed by the user's word alone" if self.vouched else ""
-        return f"{PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {self.text}{doubt}{word}"
+        text = f"{self.text}{doubt}{word} [{self.reason.code}]"
+        return f"{PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {text}"
 
     def as_text(self) -> str:
         """Return the report as lines of text for a support case: the request, the outcome, and each attempt.
@@ -145,7 +146,7 @@ class Report(Record):
             "operation": str(self.operation),
             "method": self.method,
             "resource": self.resource,
-            "reason": self.reason.name.lower(),
+            "reason": self.reason.code,
             "text": self.text,
             "elapsed": round(self.elapsed, 3),
             "count": self.count,

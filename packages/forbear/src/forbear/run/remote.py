@@ -16,11 +16,8 @@ if TYPE_CHECKING:
 _CLASSES = ("_RemoteTraceback", "RemoteTraceback")
 """The names of the classes whose `tb` is the text of a worker's traceback."""
 
-_HARMLESS = (
-    Reason.PERMANENT.value, Reason.CONFLICT.value, Reason.BUDGET.value, Reason.EXHAUSTED.value, Reason.STOPPED.value,
-    "limit of ", "timeout of ", "the next wait ", "the server asked ",
-)  # fmt: skip
-"""The beginnings of the texts of other reasons than UNSAFE and BODY."""
+_HARMFUL = tuple(f" [{reason.code}]" for reason in (Reason.UNSAFE, Reason.BODY))
+"""The ends of notes on what must not be repeated."""
 
 
 def remote_report(carrier: object, outcome: BaseException) -> Report | None:
@@ -34,8 +31,9 @@ def remote_report(carrier: object, outcome: BaseException) -> Report | None:
     if not isinstance(text, str) or PREFIX not in text or (carrier is not outcome and _is_being_handled(carrier)):
         return None
     for line in text.splitlines():
-        start, _, reason = line.lstrip(" |").partition(" s: ")
-        if start.startswith(f"{PREFIX}gave up after ") and not reason.startswith(_HARMLESS):
+        note = line.strip(" |")
+        if note.startswith(f"{PREFIX}gave up after ") and note.endswith(_HARMFUL):
+            reason = note.partition(" s: ")[2].rpartition(" [")[0]
             return Report("a call in another process", (), 0.0, Reason.UNSAFE, reason)
     return None
 

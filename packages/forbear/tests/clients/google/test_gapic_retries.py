@@ -59,7 +59,7 @@ def test_the_message_decides(server: Server, client: Any) -> None:
     assert len(server.calls) == 4
     assert caught.value.__notes__[0].endswith(
         "google.storage.v2.Storage/DeleteObject may have been executed; "
-        "it may be repeated only with if_generation_match or generation"
+        "it may be repeated only with if_generation_match or generation [unsafe]"
     )
 
 

@@ -46,7 +46,7 @@ def test_an_unknown_rpc_is_sent_once(server: Server, send: Callable[..., list[by
     assert server.calls == [name]
     assert caught.value.__notes__[0].endswith(
         f"t.T/{name} may have been executed and must not be executed twice; "
-        f'if that does no harm, vouch for it with safe="/t.T/{name}"'
+        f'if that does no harm, vouch for it with safe="/t.T/{name}" [unsafe]'
     )
 
 
@@ -128,7 +128,7 @@ def test_the_error_of_requests_that_come_once_names_the_cure(server: Server, nam
     server.fail(UNAVAILABLE)
     with virtual_time(), pytest.raises(grpc.RpcError) as caught:
         call(server, name, request=iter([b"a"]))
-    assert caught.value.__notes__[0].endswith("the requests can be read only once; pass a list")
+    assert caught.value.__notes__[0].endswith("the requests can be read only once; pass a list [body]")
     assert call(server, name, request=iter([b"a"]))[0] == b"1"
 
 

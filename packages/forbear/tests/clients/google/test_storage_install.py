@@ -283,7 +283,7 @@ def test_the_sample_of_the_page(cloud: Cloud, client: Any) -> None:
         bucket.update(retry=stock.DEFAULT_RETRY)
     assert caught.value.__notes__[0].endswith(
         "storage.buckets.update may have been executed; it may be repeated only with ifMetagenerationMatch=; "
-        "pass if_metageneration_match=bucket.metageneration"
+        "pass if_metageneration_match=bucket.metageneration [unsafe]"
     )
     with virtual_time():
         bucket.update(retry=stock.DEFAULT_RETRY, if_metageneration_match=bucket.metageneration)

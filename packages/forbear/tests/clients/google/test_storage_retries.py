@@ -351,7 +351,7 @@ def test_the_note_has_a_cure_in_words_of_the_client(
     report = forbear.report(caught.value)
     assert report is not None
     assert f"; pass {cure}" in report.note
-    assert report.note.endswith("or retry=DEFAULT_RETRY.with_repeatable(True) if a repeat does no harm")
+    assert report.note.endswith("or retry=DEFAULT_RETRY.with_repeatable(True) if a repeat does no harm [unsafe]")
 
 
 def test_every_conditional_operation_has_its_cure() -> None:

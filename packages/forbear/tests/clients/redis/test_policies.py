@@ -34,7 +34,7 @@ def test_a_policy_of_ones_own_keeps_the_table(flavour: Flavour, path: str) -> No
         ):
             session("get", "k")
         assert seen.executed.count("GET") == 1
-        assert caught.value.__notes__[0].endswith("policy then forbids a repeat (repeatable=False)")
+        assert caught.value.__notes__[0].endswith("policy then forbids a repeat (repeatable=False) [unsafe]")
 
 
 def test_a_policy_for_other_errors_lets_these_out(flavour: Flavour, path: str) -> None:
