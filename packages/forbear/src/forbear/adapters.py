@@ -23,7 +23,7 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
   `explain_request` answers about a `Request` as `forbear.explain` does, for a `ProfileChoice` and with the `Overrides`
   of a user; `policy_for_request` finds its policy and service. `shown_path` is its path without secrets.
 - **Reports.** `attach_report` puts a report on an error. A response carries it as its attribute `REPORT_ATTRIBUTE`.
-  `error_text` is the text of an error, whatever its class does.
+  `error_text` is the text of an error, whatever its class does. `error_chain` yields an error and all that it wraps.
 - **Redaction.** `redact` hides secrets by their shape, `redact_address` those of an address, and `conceal` makes one
   without a shape known. `HiddenText` and `HiddenBytes` do not show themselves in tracebacks. `printable` escapes
   control characters.
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from forbear.core.budget import MICRO as MICRO_PER_TOKEN
     from forbear.core.budget import SLOTS as WINDOW_SLOTS
     from forbear.core.budget import micro as micro_tokens
+    from forbear.core.chain import chain as error_chain
     from forbear.core.check import at_least as check_at_least
     from forbear.core.check import is_list, is_mapping
     from forbear.core.check import positive_seconds as check_positive_seconds
@@ -161,6 +162,7 @@ __all__ = [
     "current_runtime",
     "describe_command",
     "drive",
+    "error_chain",
     "error_text",
     "explain_request",
     "field_names",
@@ -248,6 +250,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "current_runtime": "run.runtime",
             "describe_command": "exchange.redis.work:single",
             "drive": "exchange.http.drive",
+            "error_chain": "core.chain:chain",
             "error_text": "core.report:text_of",
             "explain_request": "answers.http:answer",
             "field_names": "core.record",

@@ -326,7 +326,7 @@ def test_reports_behind_an_error() -> None:
     assert [carrier for carrier, _ in carried(last, behind=True)] == [last, first]
     first.__context__ = last
     assert len(list(carried(last, behind=True))) == 2
-    assert list(carried(last, read=lambda carrier: None)) == []
+    assert list(carried(last, find=lambda carrier: None)) == []
 
 
 def test_carried_without_a_note() -> None:

@@ -5,10 +5,10 @@ closed connection no longer knows that it was open. Only the function that raise
 sent: it must be one that opens the connection. urllib3 opens it before it sends the first byte of a request.
 """
 
-from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
+from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
@@ -59,7 +59,7 @@ class Urllib3Errors:
         """
         import ssl
 
-        causes = list(_causes(error))
+        causes = list(chain(error))
         refused = _has(causes, self._tls) and not _has(causes[1:], OSError)  # an error of requests is an OSError itself
         if refused or _has(causes, ssl.SSLCertVerificationError):
             return PERMANENT  # a certificate or a setting that urllib3 itself refuses; no other attempt changes it
@@ -72,20 +72,6 @@ class Urllib3Errors:
             return verdict_of_refusal(str(socks).partition(_NO_CONNECTION)[2])
         status = next(filter(None, map(_refusal, causes)), None)
         return NOT_EXECUTED if status is None or status in TRANSIENT_STATUSES else PERMANENT
-
-
-def _causes(error: object) -> Iterator[BaseException]:
-    """Yield `error`, then its chain of causes.
-
-    The cause of an error is its `reason` if that is an exception, else the first exception among its arguments, else
-    its `__cause__`.
-    """
-    while isinstance(error, BaseException):
-        yield error
-        inner: object = getattr(error, "reason", None)
-        if not isinstance(inner, BaseException):
-            inner = next((argument for argument in error.args if isinstance(argument, BaseException)), error.__cause__)
-        error = inner
 
 
 def _has(causes: list[BaseException], *kinds: type[BaseException]) -> bool:

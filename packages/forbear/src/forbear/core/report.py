@@ -7,6 +7,7 @@ what a support case needs.
 from itertools import count
 
 from forbear.core.attempt import Attempt
+from forbear.core.chain import arguments_of, attributes_of, cause_of, context_of, read, walk
 from forbear.core.decide import Reason
 from forbear.core.record import Record
 from forbear.text.duration import show
@@ -156,18 +157,9 @@ class Report(Record):
         }
 
 
-_attributes_of = BaseException.__dict__["__dict__"].__get__
-"""The function that returns an exception's `__dict__`, even if its class overrides attribute access."""
-
-traceback_of = BaseException.__dict__["__traceback__"].__get__
-cause_of = BaseException.__dict__["__cause__"].__get__
-context_of = BaseException.__dict__["__context__"].__get__
-"""The function that returns an exception's `__context__`, even if its class overrides attribute access."""
-
-
 def carry(error: BaseException, report: Report) -> None:
     """Let an exception carry a report without a note; it replaces that of an earlier run."""
-    attributes: dict[str, object] = _attributes_of(error)
+    attributes: dict[str, object] = attributes_of(error)
     attributes[ATTRIBUTE] = report
 
 
@@ -178,8 +170,8 @@ def attach(error: BaseException, report: Report) -> None:
     note.
     """
     carry(error, report)
-    attributes: dict[str, object] = _attributes_of(error)
-    attributes["__notes__"] = [*_others(_look_up(error, "__notes__")), report.note]
+    attributes: dict[str, object] = attributes_of(error)
+    attributes["__notes__"] = [*_others(read(error, "__notes__")), report.note]
 
 
 def _others(notes: "Any") -> "list[object]":
@@ -191,17 +183,6 @@ def _others(notes: "Any") -> "list[object]":
         return [note for note in listed if not (isinstance(note, str) and note.startswith(PREFIX))]
     except Exception:
         return []
-
-
-def _look_up(thing: object, name: str) -> "Any":
-    """Return the attribute `name` of `thing`, None if it is missing or reading it raises.
-
-    Such an error must not hide the original one.
-    """
-    try:
-        return getattr(thing, name, None)
-    except Exception:
-        return None
 
 
 def text_of(error: BaseException) -> str:
@@ -230,46 +211,33 @@ def report(outcome: object) -> Report | None:
 
 
 def carried(
-    outcome: object, *, behind: bool = False, read: "Callable[[object], Report | None] | None" = None
+    outcome: object, *, behind: bool = False, find: "Callable[[object], Report | None] | None" = None
 ) -> "Iterator[tuple[object, Report]]":
     """Yield each report of an outcome and of all that it holds, with the exception or response that carries it.
 
     An outcome holds its response and, if it is an exception, its first argument, its cause and the members of its
     group, and so on. An object that carries a report is not searched further. With `behind`, it is, and an exception
-    also holds its context, even if that is suppressed (`from None`). At most 1000 objects are searched. `read` returns
+    also holds its context, even if that is suppressed (`from None`). At most 1000 objects are searched. `find` returns
     the report on one object, by default `carried_by`.
     """
-    read = read or carried_by
-    waiting, seen = [outcome], {id(outcome)}  # groups and causes may be many, and may contain cycles
-    for carrier in waiting:
-        report = read(carrier)
-        if report is not None:
-            yield carrier, report
-            if not behind:
-                continue
+    find = find or carried_by
+
+    def held(carrier: object) -> list[object]:
+        if not behind and find(carrier) is not None:
+            return []
         parts: list[Any] = []
-        if carrier is outcome or isinstance(carrier, BaseException):
-            parts.append(_look_up(carrier, "response"))
         if isinstance(carrier, BaseException):
-            parts += _parts(carrier)
-            parts += [context_of(carrier)] if behind else []
-        for part in parts:
-            if part is not None and id(part) not in seen and len(waiting) < _MOST_CARRIERS:
-                seen.add(id(part))
-                waiting.append(part)
+            members: Any = read(carrier, "exceptions")  # of a group
+            parts += [*members[:_MOST_CARRIERS]][::-1] if isinstance(members, tuple) else []
+            errors = (context_of(carrier) if behind else None, cause_of(carrier), *arguments_of(carrier)[:1])
+            parts += [error for error in errors if isinstance(error, BaseException)]
+        response = read(carrier, "response") if carrier is outcome or isinstance(carrier, BaseException) else None
+        return parts if response is None else [*parts, response]
 
-
-def _parts(error: BaseException) -> "list[BaseException]":
-    """Return the exceptions that `error` holds: its first argument, its cause, and members of its group."""
-    parts: list[Any] = [*_tuple(error, "args")[:1], cause_of(error)]
-    if isinstance(error, BaseExceptionGroup):
-        parts += _tuple(error, "exceptions")[:_MOST_CARRIERS]  # pyright: ignore[reportUnknownArgumentType]
-    return [part for part in parts if isinstance(part, BaseException)]
-
-
-def _tuple(error: BaseException, name: str) -> "tuple[Any, ...]":
-    value: tuple[Any, ...] | None = _look_up(error, name)
-    return value if isinstance(value, tuple) else ()
+    for carrier in walk(outcome, held, _MOST_CARRIERS):
+        found = find(carrier)
+        if found is not None:
+            yield carrier, found
 
 
 def carried_by(carrier: object) -> Report | None:
@@ -278,12 +246,12 @@ def carried_by(carrier: object) -> Report | None:
     A response may also have it in its `extensions`, or as an attribute of its `raw` response.
     """
     if isinstance(carrier, BaseException):
-        report = _attributes_of(carrier).get(ATTRIBUTE)
+        report = attributes_of(carrier).get(ATTRIBUTE)
     else:
-        report = _look_up(carrier, ATTRIBUTE)
-        extensions: dict[str, object] | None = _look_up(carrier, "extensions")
+        report = read(carrier, ATTRIBUTE)
+        extensions: dict[str, object] | None = read(carrier, "extensions")
         if report is None and isinstance(extensions, dict):
             report = extensions.get(EXTENSION)
         if report is None:
-            report = _look_up(_look_up(carrier, "raw"), ATTRIBUTE)
+            report = read(read(carrier, "raw"), ATTRIBUTE)
     return report if isinstance(report, Report) else None

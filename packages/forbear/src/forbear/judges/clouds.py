@@ -6,11 +6,11 @@ A verdict is `exhausted` if the client has already repeated the request: another
 from collections.abc import Mapping
 from typing import Any
 
+from forbear.core.chain import arguments_of, read, traceback_of
 from forbear.core.check import is_list, is_mapping
-from forbear.core.report import traceback_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.http.status import retry_after
-from forbear.services.errors import arguments_of, headers_of, lower_names, read, status_of
+from forbear.services.errors import headers_of, lower_names, status_of
 
 _THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)

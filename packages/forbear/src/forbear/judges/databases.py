@@ -7,9 +7,8 @@ class: 40001 was rolled back, 40003 is unknown, and 40002 would fail again.
 import re
 from collections.abc import Iterable
 
-from forbear.core.report import context_of
+from forbear.core.chain import arguments_of, context_of, read
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.services.errors import arguments_of, read
 
 CROWDED = Verdict(Kind.NOT_EXECUTED, throttled=True)
 

@@ -1,32 +1,28 @@
 """`transient`: the judge of what was raised by a function that may call anything."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from socket import gaierror
 
+from forbear.core.chain import arguments_of, cause_of, chain, context_of, read
 from forbear.core.check import is_mapping
 from forbear.core.record import Record
-from forbear.core.report import cause_of, context_of
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.grpc.status import verdict as grpc_verdict
 from forbear.http.status import verdict as http_verdict
 from forbear.judges.clouds import aws_verdict, is_lost_by_sdk, kafka_verdict, retried_by_sdk, sdk_verdict
 from forbear.judges.databases import database_verdict
 from forbear.services.errors import (
-    arguments_of,
     code_of,
     headers_of,
     is_untrusted,
     metadata_of,
     names_of,
-    read,
     status_of,
     transport_verdict,
 )
 from forbear.services.redis.errors import response_of, verdict_of_exception
 
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
-_MOST = 100
-"""The number of errors in a chain that are looked at."""
 _MOST_IN_ALL = 1000
 """The number of errors that are looked at for one verdict, all members of groups included."""
 
@@ -87,29 +83,17 @@ def _verdict_of(error: BaseException, search: _Search) -> Verdict:
 
     PERMANENT if none does, or if a certificate was not trusted.
     """
-    chain: list[BaseException] = []
-    for link in _chain(error):
+    above: list[BaseException] = []
+    for link in chain(error, _wrapped_by):
         search.left -= 1
         if search.left < 0:
             return PERMANENT
-        chain.append(link)
-        verdict = _opinion(link, chain, search)
+        above.append(link)
+        verdict = _opinion(link, above, search)
         if verdict is not None:
-            untrusted = verdict.kind is Kind.TRANSIENT and any(is_untrusted(wrapped) for wrapped in _chain(link))
+            untrusted = verdict.kind is Kind.TRANSIENT and any(map(is_untrusted, chain(link, _wrapped_by)))
             return PERMANENT if untrusted else verdict
     return PERMANENT
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, then all errors that it wraps, each once, and at most 100."""
-    seen: set[int] = set()
-    waiting: list[object] = [error]
-    while waiting and len(seen) < _MOST:
-        link = waiting.pop()
-        if isinstance(link, BaseException) and id(link) not in seen:
-            seen.add(id(link))
-            yield link
-            waiting += _wrapped_by(link)
 
 
 def _wrapped_by(error: BaseException) -> list[object]:
@@ -126,14 +110,14 @@ def _wrapped_by(error: BaseException) -> list[object]:
     return [*wrapped, cause_of(error), *(read(error, name) for name in reversed(_WRAPPED))]
 
 
-def _opinion(error: BaseException, chain: list[BaseException], search: _Search) -> Verdict | None:
-    """Return the verdict on one error by itself, None if it says nothing; `chain` ends with it."""
+def _opinion(error: BaseException, above: list[BaseException], search: _Search) -> Verdict | None:
+    """Return the verdict on one error by itself, None if it says nothing; it is the last one of `above`."""
     if isinstance(error, BaseExceptionGroup):
         return _combined(_verdict_of(member, search) for member in read(error, "exceptions"))  # pyright: ignore[reportUnknownArgumentType]
     names = names_of(error)
     if names & _GAVE_UP or ("urllib3.exceptions.MaxRetryError" in names and names_of(read(error, "reason")) & _GAVE_UP):
         return _EXHAUSTED
-    verdict = database_verdict(error, names, chain) or aws_verdict(error, names) or kafka_verdict(error, names)
+    verdict = database_verdict(error, names, above) or aws_verdict(error, names) or kafka_verdict(error, names)
     if verdict is not None:
         return verdict
     if is_lost_by_sdk(names) and cause_of(error) is not None:
@@ -209,7 +193,7 @@ def _is_first(error: BaseException) -> bool:
 
     A connection that is refused after another was lost proves nothing about what was sent over the first.
     """
-    links = list(_chain(error))
+    links = list(chain(error, _wrapped_by))
     known = {id(link) for link in links}
     search = _Search()
     for link in links:

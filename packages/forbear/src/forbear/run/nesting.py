@@ -10,6 +10,7 @@ An inner run that gave up because a repeat could do harm stops a function's run,
 
 from contextvars import ContextVar
 
+from forbear.core.chain import cause_of, context_of, traceback_of
 from forbear.core.decide import Reason
 from forbear.core.report import (
     Report,
@@ -17,10 +18,7 @@ from forbear.core.report import (
     carried,
     carried_by,
     carry,
-    cause_of,
-    context_of,
     reports_made,
-    traceback_of,
 )
 from forbear.run.harm import harms, remember
 from forbear.run.listeners import is_notified
@@ -112,11 +110,11 @@ def _harm_in(error: BaseException, run: "RunState", *, behind: bool = False) -> 
     With `behind`, the contexts of errors are searched, too.
     """
 
-    def read(carrier: object) -> "Report | None":
+    def find(carrier: object) -> "Report | None":
         report = carried_by(carrier)
         return remote_report(carrier, error) if report is None else report
 
-    for carrier, report in carried(error, behind=behind, read=read):
+    for carrier, report in carried(error, behind=behind, find=find):
         if report.reason in _HARMFUL and _is_within(carrier, report, run):
             return report
     return None

@@ -6,8 +6,9 @@ concurrent.futures, multiprocessing and loky bring the worker's traceback as a t
 
 import sys
 
+from forbear.core.chain import cause_of, traceback_of
 from forbear.core.decide import Reason
-from forbear.core.report import PREFIX, Report, cause_of, traceback_of
+from forbear.core.report import PREFIX, Report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

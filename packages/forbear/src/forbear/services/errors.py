@@ -6,17 +6,16 @@ are recognized by their attributes and class names, so no client library is impo
 
 import errno
 import sys
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from forbear.core.attempt import RequestIds
 from forbear.core.backoff import Exponential
+from forbear.core.chain import arguments_of, chain, read
 from forbear.core.check import is_mapping
 from forbear.core.decide import Limits
 from forbear.core.record import Record
-from forbear.core.report import cause_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import status as grpc_status
@@ -66,7 +65,7 @@ def method_of(error: BaseException) -> str | None:
 
     It is the first that the error or one that it wraps names, None if none does.
     """
-    for cause in causes(error):
+    for cause in chain(error):
         method = read(read(cause, "request"), "method")
         if isinstance(method, str):
             return method.upper()
@@ -114,21 +113,6 @@ def _metadata(error: object, name: str) -> tuple[tuple[str, str | bytes], ...]:
             listed = islice(read(place, name)(), _MOST_HEADERS)
             return tuple((str(key), value) for key, value in listed)
     return ()
-
-
-def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, then all errors that it wraps, however deep, each once, and at most 100.
-
-    An error wraps its `__cause__`, its attribute `reason` and its first argument, if these are exceptions.
-    """
-    seen: set[int] = set()
-    waiting: list[object] = [error]
-    while waiting and len(seen) < _MOST_CAUSES:
-        cause = waiting.pop()
-        if isinstance(cause, BaseException) and id(cause) not in seen:
-            seen.add(id(cause))
-            yield cause
-            waiting += [cause_of(cause), read(cause, "reason"), *arguments_of(cause)[:1]]
 
 
 def names_of(error: object) -> frozenset[str]:
@@ -182,13 +166,6 @@ def _is_http(error: object) -> bool:
     return False
 
 
-def read(thing: object, name: str) -> Any:
-    """Return the attribute `name` of `thing`, None if there is none or reading it raises an exception."""
-    with suppress(Exception):
-        return getattr(thing, name, None)
-    return None
-
-
 def _is_message(value: Any) -> bool:
     """Return whether a value is an email.message.Message, the standard library's type for headers."""
     module: Any = sys.modules.get("email.message")  # expensive to import, and no value has this type before
@@ -215,11 +192,7 @@ _REFUSALS = "Multiple exceptions: [Errno "
 _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
 
 
-_MOST_CAUSES = 100
 _MOST_HEADERS = 1000
-
-arguments_of: Callable[[BaseException], tuple[object, ...]] = BaseException.__dict__["args"].__get__
-"""The function that returns an exception's `args`, even if its class overrides attribute access."""
 
 DOCUMENTED_WAITS = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
 """The waits of Google's pages in seconds: `min(2**n + up to 1 s, 64 s)` before retry n, counted from 0."""
@@ -277,10 +250,10 @@ def transport_verdict(error: BaseException) -> Verdict:
     import socket  # expensive to import, and needed only after a failure
     import ssl
 
-    chain = list(causes(error))
-    if any(is_untrusted(cause) for cause in chain):
+    causes = list(chain(error))
+    if any(is_untrusted(cause) for cause in causes):
         return PERMANENT
-    for cause in chain:
+    for cause in causes:
         names = names_of(cause)
         if isinstance(cause, ConnectionError | TimeoutError | ssl.SSLError | socket.gaierror) or names & _LOST:
             return TRANSIENT
@@ -316,7 +289,7 @@ def verdict_of_one_request(error: BaseException) -> Verdict:
     verdict = transport_verdict(error)
     if verdict.kind is not Kind.TRANSIENT:
         return verdict
-    names = {name for cause in causes(error) for name in names_of(cause)}
+    names = {name for cause in chain(error) for name in names_of(cause)}
     if any(name.startswith("aiohttp.") for name in names):
         return verdict
     if _CREDENTIALS in names:

@@ -37,6 +37,9 @@ class Seen:
         self.port = 0
 
 
+ABORTED = b"-EXECABORT Transaction discarded because of previous errors.\r\n"
+
+
 def once(**fates: Fate) -> Script:
     """Return a script that applies a fate to each of these commands once, and then forwards them."""
     return in_turn(**{name: [fate] for name, fate in fates.items()})
@@ -49,6 +52,22 @@ def in_turn(**fates: Sequence[Fate]) -> Script:
     def script(command: Command) -> Fate:
         some = left.get(command[0].upper())
         return some.pop(0) if some else FORWARD
+
+    return script
+
+
+def discarding(name: str, response: bytes) -> Script:
+    """Return a script of a server that refuses the first command `name`, and therefore discards its transaction.
+
+    A client may leave after the refusal, before its EXEC is read; the next transaction is not discarded then.
+    """
+    state = {"refused": False, "discards": False}
+
+    def script(command: Command) -> Fate:
+        if command[0].upper() == name.encode():
+            state["discards"], state["refused"] = not state["refused"], True
+            return response if state["discards"] else FORWARD
+        return ABORTED if command[0].upper() == b"EXEC" and state["discards"] else FORWARD
 
     return script
 

@@ -2,10 +2,10 @@
 
 import socket
 import ssl
-from collections.abc import Iterator
 
 import httpx
 
+from forbear.adapters import error_chain
 from forbear.cli.kit.output import Problem
 
 WRONG_URL, UNRESOLVED, NOT_CONNECTED, PARTIAL, HTTP_ERROR, NOT_WRITTEN, TIMED_OUT = 3, 6, 7, 18, 22, 23, 28
@@ -33,7 +33,8 @@ def failure_of(error: Exception) -> CurlFailed:
     if _is_of_protocol(error):
         return CurlFailed("a file changed its length while it was sent", NOT_SENT, "send it again")
     code = code_of(error)
-    reason = next((cause.strerror for cause in _causes(error) if isinstance(cause, OSError) and cause.strerror), None)
+    causes = error_chain(error)
+    reason = next((cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror), None)
     if code in (UNRESOLVED, NOT_CONNECTED):
         return CurlFailed(f"cannot connect to {_host(error)}: {reason or error}", code)
     if isinstance(error, httpx.TimeoutException):
@@ -44,7 +45,7 @@ def failure_of(error: Exception) -> CurlFailed:
 
 def code_of(error: Exception) -> int:
     """Return curl's exit code for an error of httpx, by its class and its causes."""
-    causes = tuple(_causes(error))
+    causes = tuple(error_chain(error))
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return UNTRUSTED
     if isinstance(error, UnicodeError):  # of the host name, which DNS cannot encode
@@ -87,14 +88,3 @@ def _protocol_code(text: str) -> int:
         return HTTP2_FAILED
     # h11's words for a body that is too short, and those of forbear's own reader
     return PARTIAL if "incomplete" in text or "without sending complete" in text or "bytes" in text else NOT_RECEIVED
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes; httpcore keeps a cause as an argument."""
-    cause: object = error
-    for _ in range(10):
-        if not isinstance(cause, BaseException):
-            return
-        yield cause
-        argument = cause.args[0] if cause.args else None
-        cause = argument if isinstance(argument, BaseException) else cause.__cause__ or cause.__context__

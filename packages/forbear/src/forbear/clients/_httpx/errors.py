@@ -6,6 +6,7 @@ from types import FrameType
 from typing import Any
 
 from forbear.clients._given_up import GivenUp
+from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.drive import Reader
@@ -148,22 +149,11 @@ class _Begun:
         return chunk
 
 
-def _causes(error: object) -> Iterator[BaseException]:
-    """Yield `error` and then its causes: each time the first argument if that is an exception, else `__cause__`.
-
-    httpcore keeps a cause as an argument.
-    """
-    while isinstance(error, BaseException):
-        yield error
-        argument = error.args[0] if error.args else None
-        error = argument if isinstance(argument, BaseException) else error.__cause__
-
-
 def _is_untrusted(error: Exception) -> bool:
     """Return whether an error was caused by a server's certificate that failed verification; no retry changes that."""
     import ssl
 
-    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
+    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain(error))
 
 
 def _is_before_tunnel(error: Exception) -> bool:
@@ -182,7 +172,7 @@ def _is_of_socks(error: Exception) -> bool:
 
 def _frames(error: Exception, module: str) -> Iterator[FrameType]:
     """Yield the frames, in the tracebacks of an error and its causes, of a module whose name ends so."""
-    for cause in _causes(error):
+    for cause in chain(error):
         trace = cause.__traceback__
         while trace is not None:
             frame, trace = trace.tb_frame, trace.tb_next
@@ -195,7 +185,7 @@ def _is_reset_while_sending(error: Exception) -> bool:
 
     The libraries call that a mistake of the client, and drop the code with which the stream was reset.
     """
-    return any(type(cause).__name__ == _RESET for cause in _causes(error))
+    return any(type(cause).__name__ == _RESET for cause in chain(error))
 
 
 def _is_unprocessed_stream(error: Exception) -> bool:
@@ -205,7 +195,7 @@ def _is_unprocessed_stream(error: Exception) -> bool:
     - A GOAWAY names a last processed stream below this one. Its own id is in the traceback; 0 is below every stream.
     - The stream was never opened, so that no byte of the request was sent.
     """
-    for cause in _causes(error):
+    for cause in chain(error):
         event: object = cause.args[0] if cause.args else None
         kind = type(event).__name__
         if kind == "StreamReset" and getattr(event, "error_code", None) == _REFUSED_STREAM:

@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 
 from requests.structures import CaseInsensitiveDict
 
+from forbear.core.chain import chain
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety, Verdict
 from forbear.exchange.http.send import Send
@@ -65,7 +66,7 @@ def request_of_call(arguments: Mapping[str, Any]) -> Request:
 
 def request_of_error(error: BaseException) -> Request | None:
     """Return the request that a failed attempt sent, read from `error` or its causes; None if they do not have it."""
-    for cause in errors.causes(error):
+    for cause in chain(error):
         for place in (cause, getattr(cause, "response", None)):
             request: Any = getattr(place, "request", None)
             if isinstance(getattr(request, "url", None), str):

@@ -1,0 +1,61 @@
+"""Walk from an error to all that it holds: the one walker for whoever looks for a cause, a request or a report."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+MOST = 100
+"""The number of errors that a chain has at most."""
+
+# Each of these reads the exception itself, even if its class overrides attribute access.
+arguments_of: "Callable[[BaseException], tuple[Any, ...]]" = BaseException.__dict__["args"].__get__
+attributes_of: "Callable[[BaseException], dict[str, object]]" = BaseException.__dict__["__dict__"].__get__
+cause_of = BaseException.__dict__["__cause__"].__get__
+context_of = BaseException.__dict__["__context__"].__get__
+traceback_of = BaseException.__dict__["__traceback__"].__get__
+
+
+def read(thing: object, name: str) -> "Any":
+    """Return the attribute `name` of `thing`, None if there is none or reading it raises an exception.
+
+    Such an error must not hide the one that is looked at.
+    """
+    try:
+        return getattr(thing, name, None)
+    except Exception:
+        return None
+
+
+def wrapped_by(error: BaseException) -> "list[object]":
+    """Return the errors that `error` wraps, the likeliest last: its cause, its `reason`, the first among its arguments.
+
+    The items need not be exceptions.
+    """
+    argument = next((each for each in arguments_of(error) if isinstance(each, BaseException)), None)
+    return [cause_of(error), read(error, "reason"), argument]
+
+
+def chain(
+    error: BaseException, wrapped: "Callable[[BaseException], Iterable[object]]" = wrapped_by
+) -> "Iterator[BaseException]":
+    """Yield `error`, then all errors that it wraps, however deep, each once, and at most MOST.
+
+    `wrapped` returns what one error wraps, the likeliest last; what is no exception is left out.
+    """
+    return walk(error, lambda link: [each for each in wrapped(link) if isinstance(each, BaseException)], MOST)
+
+
+def walk(start: "Any", held: "Callable[[Any], Iterable[Any]]", most: int) -> "Iterator[Any]":
+    """Yield `start`, then all objects that it holds, each once, and at most `most`.
+
+    `held` returns what one of them holds, the likeliest last. It is called when the walk goes on from there.
+    """
+    seen = set[int]()
+    waiting = [start]
+    while waiting and len(seen) < most:
+        thing = waiting.pop()
+        if id(thing) not in seen:
+            seen.add(id(thing))
+            yield thing
+            waiting += held(thing)
