@@ -92,7 +92,6 @@ TESTS = {
     "redis": _tests("forbear", "clients/redis shared_budget/test_budget.py"),
     "requests": _tests("forbear", "clients/test_requests.py clients/test_downloads_over.py"),
     "simulate": _tests("forbear-simulate", "test_cohort.py test_exact.py test_runs.py"),
-    "simulate[fast]": _tests("forbear-simulate", "test_compiled.py"),
     "simulate[plot]": _tests("forbear-simulate", "cli/test_simulate.py"),
     "structlog": _tests("forbear", "observe/test_structlog.py"),
     "transfer": _tests(

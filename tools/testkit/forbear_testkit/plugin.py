@@ -121,10 +121,7 @@ def pytest_collection() -> None:
     Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
     is drawn, and the test fails as flaky.
     """
-    siblings: tuple[str, ...] = ("forbear_audit", "forbear_cloud", "forbear_simulate", "forbear_transfer")
-    if "MUTANT_UNDER_TEST" in os.environ:  # of mutmut, which wraps functions of forbear: numba cannot compile those
-        siblings = ()
-    for package in ("forbear", *siblings):
+    for package in ("forbear", "forbear_audit", "forbear_cloud", "forbear_simulate", "forbear_transfer"):
         with suppress(ImportError):  # the tests of one package run without its siblings, too
             for module in walk_packages(import_module(package).__path__, f"{package}."):
                 if not module.name.endswith("__main__"):

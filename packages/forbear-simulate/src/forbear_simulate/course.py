@@ -1,6 +1,6 @@
 """`Course`, what happened in a simulation: counts per time bin and in all."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 COUNTS = (
     "calls", "first_attempts", "retries", "successes", "failures", "refusals", "timeouts", "budget_refusals",
@@ -45,10 +45,7 @@ class Course:
     queued: list[float] = field(default_factory=_zeros)
     """The mean number of requests that wait for a worker."""
     budget_level: list[float] = field(default_factory=_zeros)
-    """The mean share of tokens left in the clients' buckets at the end of each bin; empty for budgets of other rules.
-
-    It is empty in the compiled engine, too.
-    """
+    """The mean share of tokens left in the clients' buckets at the end of each bin; empty for other rules."""
     delays: list[float] = field(default_factory=_zeros)
     """The seconds from the begin of a call to its success, one for each call (exact engine only)."""
 
@@ -64,12 +61,6 @@ class Course:
         """Return the mean of one list over the bins from `start` to `end`, in seconds."""
         values = self._between(name, start, end)
         return sum(values) / len(values)
-
-    def fill(self, other: "Course") -> "Course":
-        """Take all numbers of `other`, a course of the same bins, and return this course."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(other, one.name))
-        return self
 
     @property
     def amplification(self) -> float:

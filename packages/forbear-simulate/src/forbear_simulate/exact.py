@@ -1,20 +1,16 @@
 """The exact engine: every call, attempt and request is an event. It decides with `forbear.decide` itself."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from math import inf
 from random import Random
 
 from forbear import TRANSIENT, Stop, Verdict, decide
 from forbear_simulate.budgets import BothBudgets, FleetBudget, RuleBudgets, budgets_of, fleet_budget
 from forbear_simulate.course import Course
-from forbear_simulate.load import RateCurve, expected_calls
+from forbear_simulate.load import RateCurve
 from forbear_simulate.scenario import Clients, Layer, Scenario
 from forbear_simulate.service_queue import Agenda, QueuedRequest, ServiceQueue
 from forbear_simulate.shared_budgets import SharedBudgets
-
-LARGE = 100_000
-"""The calls from which on a simulation is worth a compiler."""
 
 _ROUNDING = 1e-6  # seconds
 _TIMED_OUT = TRANSIENT.replace(timed_out=True)
@@ -80,17 +76,8 @@ def simulate_exact(
     service times and waits are drawn independently, so that two policies with one seed meet the same arrivals. With
     layers, attempts are those that the last layer makes: a first attempt is one that no layer repeats. `course` is an
     empty course to fill, which the caller can read after an interruption; None for a new one.
-
-    From `LARGE` calls on, the compiled engine takes over if numba is installed, the scenario fits and `budget` is None.
-    Its random numbers are others.
     """
     course = Course(scenario.step, scenario.bins) if course is None else course
-    if budget is None and expected_calls(scenario) >= LARGE:
-        with suppress(ImportError):
-            from forbear_simulate.compiled import fits, simulate_compiled
-
-            if fits(scenario):
-                return course.fill(simulate_compiled(scenario, seed=seed))
     return _Fleet(scenario, seed, fleet_budget(scenario, seed) if budget is None else budget, course).run()
 
 

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from math import sqrt
 
-from forbear_simulate.scenario import Clients, Scenario
+from forbear_simulate.scenario import Clients
 
 
 class RateCurve:
@@ -42,25 +42,8 @@ class RateCurve:
         # The root of rate * t + slope * t² / 2 = rest, in the form that loses no digits if the slope is small.
         return self._times[i] + 2 * rest / (rate + sqrt(max(rate * rate + 2 * slope * rest, 0.0)))
 
-    def lines(self) -> list[tuple[float, float, float, float]]:
-        """Return the lines of the curve: the time and the rate at the start, the slope, and the calls before it."""
-        return [
-            (time, rate, self._slope(i), calls)
-            for i, (time, rate, calls) in enumerate(zip(self._times, self._rates, self._sums, strict=True))
-        ]
-
     def _slope(self, i: int) -> float:
         """Return how fast the rate changes after point i, in calls per second, per second."""
         if i + 1 == len(self._times) or self._times[i + 1] == self._times[i]:
             return 0.0
         return (self._rates[i + 1] - self._rates[i]) / (self._times[i + 1] - self._times[i])
-
-
-def expected_calls(scenario: Scenario) -> float:
-    """Return how many calls to expect: for a herd and closed clients, at least one for each client."""
-    clients, duration = scenario.clients, scenario.duration
-    if clients.arrivals == "herd":
-        return clients.count
-    if clients.arrivals == "closed":
-        return clients.count * (1 + duration / (clients.think_time + scenario.service.time))
-    return RateCurve(clients).expected(duration)

@@ -70,8 +70,7 @@ class FleetOutcome:
     def budget_level(self) -> list[float] | None:
         """The mean share of tokens left in the clients' buckets, at the end of each time bin.
 
-        None if the rule of the budget has no tokens (those of `TokenBucket` and `Throttle` have), and for exact runs of
-        100 000 calls or more if numba is installed.
+        None if the rule of the budget has no tokens; those of `TokenBucket` and `Throttle` have.
         """
         return self.bins.get("budget_level")
 
