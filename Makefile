@@ -128,7 +128,8 @@ SITE := $(VENV)/.docs
 
 .PHONY: site
 site: $(SITE) ## build the documentation as a site in build/site; a warning or a broken link fails
-	@rm -rf build/site build/doctrees
+	@rm -rf build/site build/doctrees docs/reference/api
+	@$(PY) -m docs.generate --api
 	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/site
 	@$(PY) -m docs.site build/site
 

@@ -1,10 +1,11 @@
 """`python -m docs.generate` writes the reference pages and pictures, and the tables of measured figures in other pages.
 
-With `--check` it only reports files that are out of date.
+With `--check` it only reports files that are out of date. With `--api` it writes the pages of the API instead, which
+are made of docstrings and not committed; `make site` does that.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from docs.generate import comparison, demo, fleet, pictures, waits
 from docs.generate.pages import PAGES
 
 FOLDER = Path(__file__).parents[1] / "reference"
+API = "api/"
+"""The beginning of the names of pages that are built and not committed."""
 EXPORTS = Path(__file__).parents[1] / "export.md"
 FLEET = Path(__file__).parents[1] / "fleet.md"
 WHY = Path(__file__).parents[1] / "why.md"
@@ -40,19 +43,27 @@ def _reference(name: str) -> str:
     return "\n".join(PAGES[name]()).rstrip("\n") + "\n"
 
 
-def outdated() -> dict[Path, str]:
+def outdated(pages: Iterable[tuple[Path, str]]) -> dict[Path, str]:
     """Return the files that are missing or out of date, each with its text of today."""
-    return {path: text for path, text in files() if not path.exists() or path.read_text(encoding="utf-8") != text}
+    return {path: text for path, text in pages if not path.exists() or path.read_text(encoding="utf-8") != text}
 
 
 def files() -> Iterator[tuple[Path, str]]:
-    """Yield all files that are made, each with its text of today."""
+    """Yield all files that are made and committed, each with its text of today."""
     for name in PAGES:
-        yield FOLDER / f"{name}.md", page(name)
+        if not name.startswith(API):
+            yield FOLDER / f"{name}.md", page(name)
     for file in (EXPORTS, FLEET, WHY, COMPARISON):
         yield file, page(file.stem)
     for name in pictures.PICTURES:
         yield pictures.FOLDER / f"{name}.svg", _picture(name)
+
+
+def api_files() -> Iterator[tuple[Path, str]]:
+    """Yield the pages of the API, each with its text of today."""
+    for name in PAGES:
+        if name.startswith(API):
+            yield FOLDER / f"{name}.md", page(name)
 
 
 @cache
@@ -62,7 +73,7 @@ def _picture(name: str) -> str:
 
 def main(arguments: list[str]) -> int:
     """Write or check the pages and return the exit code: 1 if `--check` finds a page that is out of date."""
-    changed = outdated()
+    changed = outdated(api_files() if arguments == ["--api"] else files())
     if arguments == ["--check"]:
         for path in changed:
             sys.stderr.write(f"error: {path.name} is out of date\nhint: make reference\n")

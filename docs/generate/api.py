@@ -69,7 +69,6 @@ MODULES: dict[str, tuple[str, ...] | None] = {
 _MODULE_NAME = re.compile(r"\b(?:[a-z_][a-z_0-9]*\.)+(?=[A-Za-z_])")
 _CHOICE = re.compile(r", (?![^\[]*\])")  # the commas of a Union, not those within its members
 _LONGEST = 100
-_MADE = "`make reference` generates this page from the docstrings of forbear. Do not edit it by hand."
 
 
 def names(module: str) -> tuple[str, ...]:
@@ -82,7 +81,6 @@ def index() -> Iterator[str]:
     """Yield the lines of the page that lists all public names."""
     yield from ("# API", "")
     yield from text(
-        _MADE,
         """Every public name of forbear has an entry. What is not listed here may change in any release
         ([stability](../../stability.md)).""",
         """Most programs need few of them: [`retry`](forbear.md#retry) makes a [`Policy`](forbear.md#policy), with waits
@@ -129,7 +127,6 @@ def page(module: str) -> Iterator[str]:
     """Yield the lines of the page of a module."""
     loaded = import_module(module)
     yield from (f"# {module}", "")
-    yield from text(_MADE)
     yield from _docstring(loaded.__doc__)
     for name in names(module):
         yield from entry(loaded, name)

@@ -24,6 +24,7 @@ include_patterns = [
     "README.md",
     "examples/**.md",
     "ARCHITECTURE.md",
+    "packages/*/ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
 ]

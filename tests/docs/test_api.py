@@ -9,7 +9,7 @@ import pytest
 
 import forbear
 from docs.generate import api
-from docs.generate.__main__ import page
+from docs.generate.__main__ import API, page
 from forbear_testkit import ROOT
 
 _FOR_THE_PARTS = {"forbear.cli.kit.profiles", "forbear_simulate.arrays", "forbear.services.registry"}
@@ -17,8 +17,8 @@ _FOR_THE_PARTS = {"forbear.cli.kit.profiles", "forbear_simulate.arrays", "forbea
 
 
 def written(name: str) -> str:
-    """Return the page that readers get; `make lint` checks that it is the one that is made."""
-    return (ROOT / "docs" / "reference" / "api" / f"{name}.md").read_text(encoding="utf-8")
+    """Return the page that `make site` makes for readers."""
+    return page(f"{API}{name}")
 
 
 def entries(module: str) -> dict[str, str]:

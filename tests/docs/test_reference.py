@@ -7,14 +7,24 @@ from pathlib import Path
 import pytest
 
 from docs.generate import comparison, demo
-from docs.generate.__main__ import COMPARISON, EXPORTS, FLEET, FOLDER, WHY, main, page
+from docs.generate.__main__ import API, COMPARISON, EXPORTS, FLEET, FOLDER, WHY, main, page
 from docs.generate.pages import PAGES
 from forbear.answers import tables
 
 
 def test_every_page_is_made() -> None:
     """No page stands there that nothing makes; `make lint` checks that the pages are up to date."""
-    assert {path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.md")} == set(PAGES)
+    committed = {path.stem for path in FOLDER.glob("*.md")}
+    assert committed == {name for name in PAGES if not name.startswith(API)}
+
+
+def test_pages_of_the_api_are_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--api` writes them and nothing else; they are made of docstrings, and not committed."""
+    monkeypatch.setattr("docs.generate.__main__.FOLDER", tmp_path)
+    assert main(["--api"]) == 0
+    built = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.md")}
+    assert built == {name for name in PAGES if name.startswith(API)}
+    assert (tmp_path / "api" / "index.md").read_text(encoding="utf-8") == page("api/index")
 
 
 def test_a_page_out_of_date_is_found_and_made_again(

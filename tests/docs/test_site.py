@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.generate.__main__ import API, FOLDER, page
+from docs.generate.pages import PAGES
 from docs.site.__main__ import main
 from docs.site.check import problems
 from docs.site.contents import HUBS, for_readers, listed, with_contents, with_local_links
@@ -118,22 +120,26 @@ def test_titles_of_pages(name: str, text: str, shown: str) -> None:
 
 def test_readers_see_no_note_to_editors() -> None:
     """The note that a page is generated is for those who edit it; it is on each generated page, and not on the site."""
-    pages = [page for page in (ROOT / "docs" / "reference").rglob("*.md") if page.name != "index.md"]
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
-        assert "Do not edit it by hand." in text
-        assert "make reference" not in for_readers(page.relative_to(ROOT).with_suffix("").as_posix(), text)
+    for name in PAGES:
+        text = page(name)
+        assert name.startswith(API) or "Do not edit it by hand." in text
+        assert "make reference" not in for_readers(f"docs/reference/{name}", text)
 
 
 def test_every_page_is_in_the_contents() -> None:
     """Each page for readers is listed on the start page, or on a page that it lists."""
     pages = set()
-    for hub in HUBS:
+    start, index = HUBS
+    hubs = {start: (ROOT / f"{start}.md").read_text(encoding="utf-8"), index: page(f"{API}index")}
+    for hub, text in hubs.items():
         folder = (ROOT / hub).parent
-        for _, links in listed((ROOT / f"{hub}.md").read_text(encoding="utf-8")):
+        for _, links in listed(text):
             pages |= {(folder / f"{target}.md").resolve() for _, target in links}
+    built = {FOLDER / f"{name}.md" for name in PAGES if name.startswith(API)}
     written = {
+        *built,
         *(ROOT / "docs").rglob("*.md"),
-        *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
+        *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "ARCHITECTURE")),
+        *(ROOT / "packages").glob("*/ARCHITECTURE.md"),
     }
     assert written - pages == {ROOT / "docs" / "index.md"}
