@@ -82,8 +82,8 @@ def gallery() -> Iterator[str]:
         """`make reference` generates this page from the studies of forbear and from stored figures. Do not edit it by
         hand.""",
         """Each study repeats a published result with the simulator of forbear, and states the error within which our
-        figure has to lie. `forbear simulate --gallery` runs them, all in a few seconds, and
-        `forbear simulate --gallery NAME` runs one. [Fleets](../fleet.md) says what follows from them.""",
+        figure has to lie. `forbear simulate gallery` runs them, all in a few seconds, and
+        `forbear simulate gallery NAME` runs one. [Fleets](../fleet.md) says what follows from them.""",
     )
     stored = stored_comparisons()
     for study in STUDIES.values():
@@ -139,7 +139,7 @@ def _csv(rows: Iterable[tuple[str, ...]]) -> str:
 def draw_pictures(folder: Path) -> None:
     """Draw the pictures of docs/fleet.md into a folder: jitter.png, and budget.png by the command that the page has."""
     _draw_jitter(folder / "jitter.png")
-    command = ["simulate", str(PICTURES / "budget.toml"), "--compare", "budget=brooker", "--plot"]
+    command = ["simulate", "run", str(PICTURES / "budget.toml"), "--compare", "budget=brooker", "--plot"]
     done = CliRunner().invoke(app, [*command, str(folder / "budget.png")], catch_exceptions=False)
     if done.exit_code:
         raise RuntimeError(done.output)

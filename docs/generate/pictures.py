@@ -19,7 +19,7 @@ from forbear.testing import virtual_time
 FOLDER = Path(__file__).parents[1] / "pictures"
 
 _EXPLAIN = "forbear explain DELETE 'https://storage.googleapis.com/storage/v1/b/my-bucket/o/a?ifGenerationMatch=7'"
-_SIMULATE = "forbear simulate --compare budget=brooker"
+_SIMULATE = "forbear simulate run --compare budget=brooker"
 _CP = "forbear cp -r --embedded --faults 4 photos gs://demo/"
 _LIVE = re.compile(r"^.*\x1b\[\?25h", re.DOTALL)  # all that a progress display shows before it ends
 _MOVES = re.compile(r"\r|\x1b\[\d*[AK]")

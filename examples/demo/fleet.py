@@ -6,7 +6,7 @@ The exact engine does it: a small fleet takes it less than a second, and unlike 
 from collections.abc import Iterator
 
 from forbear_simulate import FleetOutcome, read_mapping, simulate
-from forbear_simulate.cli.example import EXAMPLE
+from forbear_simulate.cli.options import EXAMPLE
 
 FLEETS = {"without a budget": (), "with a budget": ("budget=brooker",)}
 """The two fleets, by the options in which they differ: each client has a budget of its own, or none."""

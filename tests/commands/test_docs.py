@@ -101,7 +101,9 @@ def command_named(name: str) -> click.Command:
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_option_is_described(name: str) -> None:
     """The section of a command names every option that its help names, and no other."""
-    shown = [option for option in command_named(name).params if not getattr(option, "hidden", False)]
+    command = command_named(name)
+    commands = command.commands.values() if isinstance(command, click.Group) else [command]
+    shown = [option for each in commands for option in each.params if not getattr(option, "hidden", False)]
     options = {text for option in shown for text in option.opts if text.startswith("--")}
     named = set(re.findall(r"`(--[a-z-]+)", SECTIONS[name]))
     assert options <= named

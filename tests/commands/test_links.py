@@ -9,9 +9,9 @@ from forbear_testkit.cli.running import Invoke
 COMMANDS = {
     "audit --storm-plan": ("audit", ".", "--jobs", "1", "--storm-plan"),
     "audit --baseline": ("audit", "src", "--jobs", "1", "--write-baseline", "--baseline"),
-    "simulate --csv": ("simulate", "a.toml", "--csv"),
-    "simulate --plot": ("simulate", "a.toml", "--plot"),
-    "simulate --map --plot": ("simulate", "--map", "a.toml", "--plot"),
+    "simulate run --csv": ("simulate", "run", "a.toml", "--csv"),
+    "simulate run --plot": ("simulate", "run", "a.toml", "--plot"),
+    "simulate map --plot": ("simulate", "map", "a.toml", "--plot"),
     "schedule --plot": ("schedule", "iam", "--plot"),
 }
 

@@ -57,7 +57,7 @@ MISSING_INPUT: Cases = {
     "explain body": (("explain", "POST", URL, "-d", "@missing"), "cannot read the body from missing"),
     "explain har": (("explain", "missing.har"), "cannot read missing.har"),
     "explain --har": (("explain", "--har", "missing"), "cannot read missing"),
-    "simulate": (("simulate", "missing.toml"), "'missing.toml' does not exist"),
+    "simulate": (("simulate", "run", "missing.toml"), "'missing.toml' does not exist"),
     "audit": (("audit", "missing"), "name one that exists"),
     "cp": (("cp", "--embedded", "missing", "gs://bkt/"), "missing does not exist\nhint: check the name"),
     "cp second": (("cp", "--embedded", "here", "missing", "gs://bkt/"), "missing does not exist"),
@@ -77,7 +77,7 @@ MISSING_INPUT: Cases = {
 
 WRONG_KIND_OF_INPUT: Cases = {
     "explain har": (("explain", "here.har"), "here.har"),
-    "simulate": (("simulate", "here.har"), "here.har"),
+    "simulate": (("simulate", "run", "here.har"), "here.har"),
     "rsync": (("rsync", "--embedded", "here", "gs://bkt/"), "here is no folder\nhint: `forbear cp` copies files"),
     "check": (("check", "here", "gs://bkt"), "here is no folder\nhint: `forbear hash` hashes files"),
 }
@@ -112,7 +112,7 @@ WRONG_NAME: Cases = {
     "curl": (("curl", "--profile", "perl", URL), "the profiles are default, cloud_storage,"),
     "explain": (("explain", "--profile", "perl", "GET", URL), "the profiles are default, cloud_storage,"),
     "schedule": (("schedule", "perl"), "the profiles are default, cloud_storage,"),
-    "simulate": (("simulate", "--policy", "perl"), "write one of default, cloud_storage,"),
+    "simulate": (("simulate", "run", "--policy", "perl"), "write one of default, cloud_storage,"),
     "export": (("export", "grpc", "--profile", "perl"), "the profiles are default, cloud_storage,"),
     "cp": (("cp", "--embedded", "--profile", "perl", "here", "gs://bkt/"), "the profiles are default, cloud_storage,"),
     "rsync": (("rsync", "--embedded", "--profile", "perl", ".", "gs://bkt/"), "the profiles are default, cloud_s"),
@@ -170,7 +170,7 @@ NO_END: Cases = {
 
 UNWRITABLE: Cases = {
     "schedule": (("schedule", "--plot", "no/plot.png"), "cannot write no/plot.png"),
-    "simulate": (("simulate", "--plot", "no/plot.png"), "cannot write no/plot.png"),
+    "simulate": (("simulate", "run", "--plot", "no/plot.png"), "cannot write no/plot.png"),
     "cp": (
         ("cp", "--manifest", "no/list", "here", "gs://bkt/"),
         "cannot write the manifest no/list: there is no",

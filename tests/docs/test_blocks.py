@@ -147,7 +147,8 @@ def test_a_simulation_on_a_page_runs(line: str, tmp_path: Path, monkeypatch: pyt
     Path("docs/fleet").mkdir(parents=True)
     Path("docs/fleet/budget.toml").write_text((ROOT / "docs/fleet/budget.toml").read_text(encoding="utf-8"))
     Path("fleet.toml").write_text(scenario)
-    done = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="forbear", catch_exceptions=False)
+    words = shlex.split(line, comments=True)[1:]
+    done = CliRunner().invoke(app, words, prog_name="forbear", catch_exceptions=False)
     assert done.exit_code == 0, done.output
     assert done.stdout
 

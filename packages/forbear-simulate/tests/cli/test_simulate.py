@@ -1,4 +1,4 @@
-"""`forbear simulate`: the table, the chart, the files, and what a wrong scenario gets."""
+"""`forbear simulate` and its commands: the table, the chart, the files, and what a wrong scenario gets."""
 
 import csv
 import json
@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from forbear.cli.app import app
 from forbear_simulate import SimulationInterrupted, simulate
 from forbear_simulate.cli.chart import ASCII, HEIGHT, WIDTH, Curves, draw
-from forbear_simulate.cli.example import EXAMPLE
+from forbear_simulate.cli.options import EXAMPLE
 from forbear_simulate.cli.texts import figure_text, time_text
 from forbear_simulate.cohort import simulate_cohort
 from forbear_simulate.reading import read_mapping
@@ -38,7 +38,7 @@ policy = "mobile"
 
 def test_without_a_file(invoke: Invoke) -> None:
     """The table has values with units and meanings, the chart an axis and the trigger; limits go to stderr."""
-    done = invoke("simulate")
+    done = invoke("simulate", "run")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[0] == "80 calls/s from 500 clients; a service for 100 requests/s; refuse from 30s to 1m"
@@ -57,7 +57,9 @@ def test_a_file_with_changes(invoke: Invoke, tmp_path: Path) -> None:
     """A file has the scenario, options change it, and JSON says all that the simulation knows."""
     file = tmp_path / "fleet.toml"
     file.write_text(FILE)
-    done = invoke("simulate", str(file), "--set", "clients.rate=40/s", "--json", "--engine", "exact", "--seed", "4")
+    done = invoke(
+        "simulate", "run", str(file), "--set", "clients.rate=40/s", "--json", "--engine", "exact", "--seed", "4"
+    )
     assert (done.exit_code, done.stderr) == (0, "")
     expected = simulate(
         read_mapping(
@@ -72,14 +74,14 @@ def test_a_file_with_changes(invoke: Invoke, tmp_path: Path) -> None:
         seed=4,
     )
     assert json.loads(done.stdout) == json.loads(json.dumps(expected.document()))
-    named = invoke("simulate", str(file), "--policy", "iam", "--set", "clients.policy.attempts=2", "--json")
+    named = invoke("simulate", "run", str(file), "--policy", "iam", "--set", "clients.policy.attempts=2", "--json")
     policy = json.loads(named.stdout)["scenario"]["clients"]["policy"]
     assert (policy["limits"]["attempts"], policy["backoff"]["initial"]) == (2, 2)
 
 
 def test_side_by_side(invoke: Invoke) -> None:
     """Policies and single values are compared: a column and a chart for each, all charts with one scale."""
-    done = invoke("simulate", "--compare", "batch", "--compare", "clients.policy.attempts=1")
+    done = invoke("simulate", "run", "--compare", "batch", "--compare", "clients.policy.attempts=1")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[3].split() == ["figure", "default", "batch", "clients.policy.attempts=1"]
@@ -89,47 +91,46 @@ def test_side_by_side(invoke: Invoke) -> None:
     titles = [i for i, line in enumerate(lines) if line in ("default", "batch", "clients.policy.attempts=1")]
     assert len(titles) == 3
     assert len({lines[i + 1].split("┤")[0] for i in titles}) == 1
-    document = json.loads(invoke("simulate", *SMALL, "--compare", "batch", "--json").stdout)
+    document = json.loads(invoke("simulate", "run", *SMALL, "--compare", "batch", "--json").stdout)
     assert set(document["policies"]) == {"default", "batch"}
 
 
 def test_a_verdict(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--verdict` prints the state of each fleet with its evidence, and JSON has both."""
+    """`verdict` prints the state of each fleet with its evidence, and JSON has the triggers, too."""
     monkeypatch.setattr("forbear_simulate.verdict.simulate_cohort", cache(simulate_cohort))
-    fast = (*FAST, "--verdict")
-    done = invoke("simulate", *fast, "--compare", "clients.policy.attempts=1")
+    done = invoke("simulate", "verdict", *FAST, "--compare", "clients.policy.attempts=1")
     assert done.exit_code == 0
-    assert "\ndefault: metastable: after a trigger, or by itself, the goodput stays down" in done.stdout
+    assert done.stdout.startswith("default: metastable: after a trigger, or by itself, the goodput stays down")
     assert "\nclients.policy.attempts=1: stable: the goodput comes back" in done.stdout
     assert done.stdout.count("- The load is 14 calls/s, 70% of the capacity") == 2
-    document = json.loads(invoke("simulate", *fast, "--json").stdout)["verdict"]
+    document = json.loads(invoke("simulate", "verdict", *FAST, "--json").stdout)["policies"]["default"]
     assert (document["state"], document["load"], document["capacity"]) == ("metastable", 14, 20)
     assert "never" in {trigger["recovery"] for trigger in document["triggers"]}
 
 
-def test_the_inverse_mode(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--find` prints the values that keep a limit and all that were tried; without any, the exit code is 1."""
+def test_find(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`find` prints the values that keep a limit and all that were tried; without any, the exit code is 1."""
     monkeypatch.setattr("forbear_simulate.search.simulate", cache(simulate))
-    search = ("--find", "attempts", "--such-that")
-    done = invoke("simulate", *search, "recovery < 60 s")
+    search = ("simulate", "find", "attempts", "--such-that")
+    done = invoke(*search, "recovery < 60 s")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[0] == "recovery < 60 s holds for clients.policy.attempts from 1 to 3"
     assert ["3", "0", "s", "fits"] in [line.split() for line in lines]
     assert ["4", "never"] in [line.split() for line in lines]
-    document = json.loads(invoke("simulate", *search, "recovery < 60 s", "--json").stdout)
+    document = json.loads(invoke(*search, "recovery < 60 s", "--json").stdout)
     assert (document["value"], document["fits"], document["monotone"]) == (3, [[1, 3]], True)
     assert document["tried"][3] == {"value": 4, "figure": "never", "fits": False}
-    assert invoke("simulate", *SMALL, *search, "goodput > 79/s").exit_code == 1
+    assert invoke(*search, "goodput > 79/s", *SMALL).exit_code == 1
 
 
 @pytest.mark.soak
 def test_a_map_of_triggers(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--map` has a row for each size and a column for each length of a trigger, and a sentence about the boundary."""
+    """`map` has a row for each size and a column for each length of a trigger, and a sentence about the boundary."""
     monkeypatch.setattr("forbear_simulate.phase.SIZES", (0.1, 1.0))
     monkeypatch.setattr("forbear_simulate.phase.LENGTHS", (1.0, 60.0))
     plot = tmp_path / "map.svg"
-    done = invoke("simulate", "--map", *FAST, "--plot", str(plot))
+    done = invoke("simulate", "map", *FAST, "--plot", str(plot))
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[2:5] == ["share   1s    1m", "10%     0 s   0 s", "100%    0 s   never"]
@@ -139,16 +140,16 @@ def test_a_map_of_triggers(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.M
     assert drawn.count("<!-- never -->") == 1
     assert "<!-- what is left is the load -->" in drawn
     calm = (*FAST, "--set", "clients.rate=6/s", "--set", "clients.policy.attempts=2")
-    document = json.loads(invoke("simulate", "--map", *calm, "--json").stdout)
+    document = json.loads(invoke("simulate", "map", *calm, "--json").stdout)
     assert (document["boundary"], document["attempts"]) == (pytest.approx(0.4), 2)
     assert [len(row) for row in document["recovery"]] == [2, 2]
 
 
 def test_a_sweep(invoke: Invoke, tmp_path: Path) -> None:
-    """`--sweep` has a row for each value and a column for each scenario, for success and for load."""
+    """`sweep` has a row for each value and a column for each scenario, for success and for load."""
     plot = tmp_path / "sweep.svg"
     few = (*SMALL, "--set", "windows=[]", "--set", "budget=brooker", "--compare", "clients.count=2")
-    done = invoke("simulate", *few, "--sweep", "service.failure=0,0.5,1", "--plot", str(plot))
+    done = invoke("simulate", "sweep", "service.failure=0,0.5,1", *few, "--plot", str(plot))
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert (lines[0], lines[7]) == ("calls that succeed", "attempts per second")
@@ -158,14 +159,14 @@ def test_a_sweep(invoke: Invoke, tmp_path: Path) -> None:
     assert done.stderr == f"wrote the plot to {plot}\n"
     drawn = plot.read_text()
     assert all(f"<!-- {text} -->" in drawn for text in ("service.failure", "attempts per second", "clients.count=2"))
-    document = json.loads(invoke("simulate", *few, "--sweep", "service.failure=0,0.5,1", "--json").stdout)
+    document = json.loads(invoke("simulate", "sweep", "service.failure=0,0.5,1", *few, "--json").stdout)
     assert (document["key"], document["values"]) == ("service.failure", [0, 0.5, 1])
     assert document["policies"]["default"]["load"][1] > document["policies"]["clients.count=2"]["load"][1] > 20
 
 
 def test_several_runs(invoke: Invoke) -> None:
     """`--runs` chooses the exact engine, and every value has its standard error."""
-    done = invoke("simulate", *SMALL, "--runs", "2", "--workers", "1")
+    done = invoke("simulate", "run", *SMALL, "--runs", "2", "--workers", "1")
     assert done.exit_code == 0
     assert "20s of virtual time, exact engine, 2 runs, seed 0" in done.stdout
     assert done.stdout.count(" ± ") >= 10
@@ -174,7 +175,7 @@ def test_several_runs(invoke: Invoke) -> None:
 def test_files_to_write(invoke: Invoke, tmp_path: Path) -> None:
     """`--csv` writes a row per bin, `--plot` a picture in the format of the suffix."""
     table, plot = tmp_path / "bins.csv", tmp_path / "fleet.svg"
-    done = invoke("simulate", *SMALL, "--csv", str(table), "--plot", str(plot))
+    done = invoke("simulate", "run", *SMALL, "--csv", str(table), "--plot", str(plot))
     assert done.exit_code == 0
     assert f"wrote the bins to {table}\nwrote the plot to {plot}\n" in done.stderr
     assert len(list(csv.DictReader(table.read_text().splitlines()))) == 40
@@ -185,51 +186,90 @@ def test_files_to_write(invoke: Invoke, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["--set", "service.workers=0"], "`service.workers` must be a whole number of at least 1, got 0", "write 1"),
         (
-            ["--set", "service.time=50"],
+            ["run", "--set", "service.workers=0"],
+            "`service.workers` must be a whole number of at least 1, got 0",
+            "write",
+        ),
+        (
+            ["run", "--set", "service.time=50"],
             "`service.time` must be more than zero seconds, got '50'",
-            "write a number with",
+            "write a number",
         ),
-        (["--set", "servce.time=50"], "`servce` must be one of the keys", "did you mean service?"),
-        (["--policy", ""], "`clients.policy` must be the name of a policy, got ''", "write one of default, "),
-        (["--set", "=5"], "`option` must be a key and a value, got '=5'", "write it as service.workers=20"),
-        (["--set", ""], "`option` must be a key and a value, got ''", "write it as service.workers=20"),
-        (["--policy", "nope"], "`clients.policy` must be the name of a policy, got 'nope'", "write one of default, "),
-        (["--policy", "documented_2020.x"], "`clients.policy` must be the name of a policy", "write one of default, "),
-        (["--policy", "documented"], "`clients.policy` must be the name of one policy", "write one of cloud_storage"),
-        (["--engine", "cohort", "--runs", "2"], "`--runs` must be 1 for the cohort engine", "choose the engine exact"),
-        (["--set", "clients.policy.jitter=decorrelated"], "`clients.policy` must be a policy whose waits", "choose"),
-        (["--set", "clients.rate=1000/s", "--verdict"], "`clients.rate` must be below the capacity", "lower the rate"),
-        (["--find", "attempts"], "`--find` needs --such-that, too", "write --find attempts"),
-        (["--such-that", "drain < 5 s"], "`--such-that` needs --find, too", "write --find attempts"),
+        (["run", "--set", "servce.time=50"], "`servce` must be one of the keys", "did you mean service?"),
+        (["run", "--policy", ""], "`clients.policy` must be the name of a policy, got ''", "write one of default, "),
+        (["run", "--set", "=5"], "`option` must be a key and a value, got '=5'", "write it as service.workers=20"),
+        (["run", "--set", ""], "`option` must be a key and a value, got ''", "write it as service.workers=20"),
         (
-            ["--find", "x", "--such-that", "drain < 5 s", "--verdict"],
-            "`--find` does not go with --verdict",
-            "leave out",
+            ["run", "--policy", "nope"],
+            "`clients.policy` must be the name of a policy, got 'nope'",
+            "write one of default",
         ),
-        (["--find", "x", "--such-that", "drain < 5 s"], "`--find` must be a number of the scenario", "write attempts"),
-        (["--find", "attempts", "--such-that", "drain < 5"], "`--such-that` must be drain < a time", "correct the"),
-        (["--map", "--runs", "2"], "`--map` does not go with --runs", "leave out --runs, or --map"),
-        (["--sweep", "service.failure"], "`--sweep` must be a key, and a range or numbers", "write service.failure="),
-        (["--sweep", "servce.failure=0..1"], "`--sweep` must be a number of the scenario, or jitter", "write attempts"),
-        (["--sweep", "attempts=1..3", "--csv", "x"], "`--sweep` does not go with --csv", "leave out --csv"),
-        (["--csv", "x", "--compare", "ci"], "`--csv` does not go with `--compare`", "write one file for each"),
-        (["--compare", "ci", "--compare", "ci"], "`--compare ci` is there already", "name another"),
-        (["--plot", "/nowhere/x.png"], "cannot write /nowhere/x.png", "choose another folder"),
-        (["--plot", "x.nope"], "cannot plot to x.nope: its suffix is '.nope'", "name a file that ends in .png"),
-        (["--map", "--plot", "x"], "cannot plot to x: it has no suffix", "name a file that ends in .png"),
-        (["--csv", "/nowhere/x.csv"], "cannot write /nowhere/x.csv", "choose another folder"),
-        (["nowhere.toml"], "invalid value for '[FILE]': File 'nowhere.toml' does not exist", "see `forbear simulate"),
+        (
+            ["run", "--policy", "documented_2020.x"],
+            "`clients.policy` must be the name of a policy",
+            "write one of default",
+        ),
+        (["run", "--policy", "documented"], "`clients.policy` must be the name of one policy", "write one of cloud_st"),
+        (["run", "--engine", "cohort", "--runs", "2"], "`--runs` must be 1 for the cohort engine", "choose the engine"),
+        (
+            ["run", "--set", "clients.policy.jitter=decorrelated"],
+            "`clients.policy` must be a policy whose waits",
+            "choose",
+        ),
+        (["verdict", "--set", "clients.rate=1000/s"], "`clients.rate` must be below the capacity", "lower the rate"),
+        (["find", "attempts"], "missing option '--such-that'", "see `forbear simulate find --help`"),
+        (["find", "--such-that", "drain < 5 s"], "missing argument 'KEY'", "see `forbear simulate find --help`"),
+        (["run", "--such-that", "drain < 5 s"], "no such option '--such-that'", "see `forbear simulate run --help`"),
+        (["find", "x", "--such-that", "drain < 5 s"], "`KEY` must be a number of the scenario", "write attempts"),
+        (["find", "attempts", "--such-that", "drain < 5"], "`--such-that` must be drain < a time", "correct the"),
+        (["map", "--runs", "2"], "no such option '--runs'", "see `forbear simulate map --help`"),
+        (
+            ["sweep", "service.failure"],
+            "`KEY=FROM..TO` must be a key, and a range or numbers",
+            "write service.failure=",
+        ),
+        (
+            ["sweep", "servce.failure=0..1"],
+            "`KEY=FROM..TO` must be a number of the scenario, or jitter",
+            "write attempts",
+        ),
+        (["sweep", "attempts=1..3", "--csv", "x"], "no such option '--csv'", "did you mean `--set`?"),
+        (["run", "--csv", "x", "--compare", "ci"], "`--csv` does not go with `--compare`", "write one file for each"),
+        (["run", "--compare", "ci", "--compare", "ci"], "`--compare ci` is there already", "name another"),
+        (["run", "--plot", "/nowhere/x.png"], "cannot write /nowhere/x.png", "choose another folder"),
+        (["run", "--plot", "x.nope"], "cannot plot to x.nope: its suffix is '.nope'", "name a file that ends in .png"),
+        (["map", "--plot", "x"], "cannot plot to x: it has no suffix", "name a file that ends in .png"),
+        (["run", "--csv", "/nowhere/x.csv"], "cannot write /nowhere/x.csv", "choose another folder"),
+        (
+            ["run", "nowhere.toml"],
+            "invalid value for '[FILE]': File 'nowhere.toml' does not exist",
+            "see `forbear simu",
+        ),
     ],
 )
 def test_wrong_input(arguments: list[str], message: str, hint: str, invoke: Invoke) -> None:
     """An error is one line with the key, the rule and the value, and a hint with the cure; the exit code is 2."""
-    done = invoke("simulate", *SMALL, *arguments)
+    name, *rest = arguments
+    done = invoke("simulate", name, *SMALL, *rest)
     assert done.exit_code == 2
     error, cure = done.stderr.splitlines()[-2:]
     assert error.startswith(f"error: {message}")
     assert cure.startswith(f"hint: {hint}")
+
+
+@pytest.mark.parametrize(
+    ("word", "cure"),
+    [
+        ("fleet.toml", "write forbear simulate run fleet.toml"),
+        ("runn", "write one of run, verdict, find, map, sweep, gal"),
+    ],
+)
+def test_a_scenario_in_the_place_of_a_command(word: str, cure: str, invoke: Invoke) -> None:
+    """The hint has the line that is meant."""
+    done = invoke("simulate", word)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: no such command of `forbear simulate`: {word}\nhint: {cure}")
 
 
 def test_without_numpy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,13 +280,13 @@ def test_without_numpy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("cohort", "mean_budgets"):
         monkeypatch.delitem(sys.modules, f"forbear_simulate.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "numpy", None)
-    done = invoke("simulate", *SMALL)
+    done = invoke("simulate", "run", *SMALL)
     assert done.exit_code == 2
     assert done.stderr == (
         "error: this needs numpy, which is not installed\n"
-        'hint: pip install "forbear[simulate]"; only --engine exact goes without it\n'
+        'hint: pip install "forbear[simulate]"; only `run --engine exact` goes without it\n'
     )
-    assert invoke("simulate", *SMALL, "--engine", "exact").exit_code == 0
+    assert invoke("simulate", "run", *SMALL, "--engine", "exact").exit_code == 0
 
 
 def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,15 +297,13 @@ def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyP
         raise SimulationInterrupted(known)
 
     monkeypatch.setattr("forbear_simulate.simulate", stop)
-    done = invoke("simulate", "--engine", "exact")
+    done = invoke("simulate", "run", "--engine", "exact")
     assert done.exit_code == 130
     assert "9 600     new calls" in done.stdout
     assert done.stderr.endswith("interrupted: this is what was known until then\n")
 
 
-@pytest.mark.parametrize(
-    "arguments", [["--find", "attempts", "--such-that", "drain < 5 s"], ["--sweep", "attempts=1,2"]]
-)
+@pytest.mark.parametrize("arguments", [["find", "attempts", "--such-that", "drain < 5 s"], ["sweep", "attempts=1,2"]])
 def test_ctrl_c_during_many_simulations(arguments: list[str], invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """The beginning of one of many simulations is no answer: nothing is printed, and the exit code is 130."""
     known = simulate(read_mapping(EXAMPLE, ["duration=10s"]))
@@ -281,7 +319,7 @@ def test_ctrl_c_during_many_simulations(arguments: list[str], invoke: Invoke, mo
 
 def test_a_terminal_without_unicode() -> None:
     """The chart is made of plain characters for a stdout that cannot show blocks."""
-    done = CliRunner(charset="ascii").invoke(app, ["simulate", *SMALL], catch_exceptions=False)
+    done = CliRunner(charset="ascii").invoke(app, ["simulate", "run", *SMALL], catch_exceptions=False)
     assert done.exit_code == 0
     assert "# goodput per second" in done.stdout
     assert done.stdout.isascii()
@@ -305,12 +343,11 @@ def test_the_file_of_the_page(invoke: Invoke, tmp_path: Path) -> None:
     """The scenario in docs/simulate.md is one, and the changes below it can be made."""
     file = tmp_path / "fleet.toml"
     file.write_text(re.findall(r"^```toml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0])
-    lines = re.findall(r"^    forbear simulate fleet.toml(.*)", PAGE, re.MULTILINE)
+    lines = re.findall(r"^    forbear (simulate run fleet.toml.*)", PAGE, re.MULTILINE)
     assert len(lines) == 4
     for line in lines:
-        done = invoke(
-            "simulate", str(file), *shlex.split(line), "--set", "step=250ms", "--set", "duration=4m", "--json"
-        )
+        words = [str(file) if word == "fleet.toml" else word for word in shlex.split(line)]
+        done = invoke(*words, "--set", "step=250ms", "--set", "duration=4m", "--json")
         assert done.exit_code == 0, done.stderr
 
 

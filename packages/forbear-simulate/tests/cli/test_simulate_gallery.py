@@ -1,4 +1,4 @@
-"""`forbear simulate --gallery`: the studies with their figures, as a table and as JSON."""
+"""`forbear simulate gallery`: the studies with their figures, as a table and as JSON."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def wrong_study() -> Study:
 
 def test_one_study(invoke: Invoke) -> None:
     """The table has the published figure, ours and the error; the exit code says that all hold."""
-    done = invoke("simulate", "--gallery", "sre-layers")
+    done = invoke("simulate", "gallery", "sre-layers")
     assert done.exit_code == 0
     lines = done.stdout.splitlines()
     assert lines[0].startswith("sre-layers: Google SRE: three layers")
@@ -34,7 +34,7 @@ def test_one_study(invoke: Invoke) -> None:
     assert lines[3].split() == ["figure", "published", "ours", "error", "holds"]
     assert lines[4].split() == ["attempts", "on", "the", "database,", "real", "policies", "64", "64", "0%", "yes"]
     assert len(lines) == 9
-    shown = re.search(r"^\$ forbear simulate --gallery sre-layers\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    shown = re.search(r"^\$ forbear simulate gallery sre-layers\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert shown is not None
     assert shown[1].splitlines() == lines[:-1]
 
@@ -43,12 +43,12 @@ def test_all_studies(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a name all studies run; the exit code is 1 if a figure does not hold, and JSON says which one."""
     few = {"sre-layers": study("sre-layers"), "wrong": wrong_study()}
     monkeypatch.setattr("forbear_simulate.gallery.STUDIES", few)
-    done = invoke("simulate", "--gallery")
+    done = invoke("simulate", "gallery")
     assert done.exit_code == 1
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["goodput", "100", "QPS", "104", "QPS", "5%", "yes"] in lines
     assert ["load", "at", "most", "1", "/s", "2", "/s", "10%", "no"] in lines
-    json_done = invoke("simulate", "--gallery", "--json")
+    json_done = invoke("simulate", "gallery", "--json")
     assert json_done.exit_code == 1
     document = json.loads(json_done.stdout)
     assert (document["holds"], list(document["studies"])) == (False, ["sre-layers", "wrong"])
@@ -59,15 +59,14 @@ def test_all_studies(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
-        (["--gallery", "sre-layer"], "`--gallery` must be the name of a study, got 'sre-layer'", "did you mean sre-la"),
-        (["--gallery", "?"], "`--gallery` must be the name of a study, got '?'", "write one of aws-jitter-2015, "),
-        (["--gallery", "--runs", "2"], "`--gallery` does not go with --runs", "leave out --runs, or --gallery"),
-        ([__file__, "--gallery"], "`--gallery` does not go with FILE", "leave out FILE, or --gallery"),
+        (["sre-layer"], "`NAME` must be the name of a study, got 'sre-layer'", "did you mean sre-layers?"),
+        (["?"], "`NAME` must be the name of a study, got '?'", "write one of aws-jitter-2015, "),
+        (["--runs", "2"], "no such option '--runs'", "see `forbear simulate gallery --help`"),
     ],
 )
 def test_wrong_input(arguments: list[str], message: str, hint: str, invoke: Invoke) -> None:
-    """An error names the option, and the cure."""
-    done = invoke("simulate", *arguments)
+    """An error names the argument, and the cure."""
+    done = invoke("simulate", "gallery", *arguments)
     assert done.exit_code == 2
     error, cure = done.stderr.splitlines()
     assert error.startswith(f"error: {message}")

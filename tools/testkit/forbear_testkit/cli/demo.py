@@ -8,7 +8,7 @@ from examples.demo.fleet import FLEETS
 from examples.demo.shared import SharedResult
 from examples.demo.upload import UploadResult
 from forbear_simulate import FleetOutcome, read_mapping, simulate
-from forbear_simulate.cli.example import EXAMPLE
+from forbear_simulate.cli.options import EXAMPLE
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""`forbear simulate --gallery`: published studies, with the published figures beside ours."""
+"""`forbear simulate gallery`: published studies, with the published figures beside ours."""
 
 import json
 from typing import TYPE_CHECKING, Any
@@ -6,29 +6,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from forbear.cli.kit.output import BadInput, columns, show_table
+from forbear_simulate.cli.options import json_option
 
 if TYPE_CHECKING:
     from forbear_simulate.gallery import Comparison, Study
 
-ALL = "all"
-"""The name that stands for all studies."""
 
+@click.command()
+@click.argument("name", required=False)
+@json_option
+def gallery(name: str | None, as_json: bool) -> None:
+    """Compare the figures of published studies with ours.
 
-def show_gallery(name: str, *, as_json: bool) -> bool:
-    """Run the study called `name`, or `ALL`, print it as a table or as JSON, and return whether all figures hold.
-
-    A table is printed as soon as its study is done. Raises BadInput for an unknown name.
+    Without NAME, all of them run. The exit code is 1 if a figure does not hold.
     """
     from forbear_simulate.gallery import STUDIES, study
 
     try:
-        studies = list(STUDIES.values()) if name == ALL else [study(name)]
+        studies = list(STUDIES.values()) if name is None else [study(name)]
     except ValueError as error:
         message, _, cure = str(error).rpartition("; ")
-        raise BadInput(message.replace("`name`", "`--gallery`"), cure) from None
+        raise BadInput(message.replace("`name`", "`NAME`"), cure) from None
     holds = True
     documents: dict[str, dict[str, Any]] = {}
-    for each in studies:
+    for each in studies:  # a table is printed as soon as its study is done
         comparisons = each.run()
         holds &= all(comparison.holds for comparison in comparisons)
         if as_json:
@@ -37,7 +38,7 @@ def show_gallery(name: str, *, as_json: bool) -> bool:
             _show(each, comparisons)
     if as_json:
         click.echo(json.dumps({"holds": holds, "studies": documents}))
-    return holds
+    click.get_current_context().exit(0 if holds else 1)
 
 
 def _show(one: "Study", comparisons: "tuple[Comparison, ...]") -> None:

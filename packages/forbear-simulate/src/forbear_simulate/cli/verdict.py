@@ -1,14 +1,22 @@
-"""Print the answers of `--verdict` and of `--find`: the state of a fleet with its evidence, the values of a key."""
+"""`forbear simulate verdict`: whether a fleet is stable, vulnerable or metastable, with the evidence."""
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.kit.output import columns, show_table
+from forbear_simulate.cli.options import (
+    compare_option,
+    file_argument,
+    json_option,
+    read_scenarios,
+    scenario_options,
+    told_errors,
+)
 
 if TYPE_CHECKING:
-    from forbear_simulate.search import FoundValues
     from forbear_simulate.verdict import FleetVerdict
 
 MEANINGS = {
@@ -16,6 +24,29 @@ MEANINGS = {
     "vulnerable": "a trigger may keep the goodput down for long, but not for good",
     "metastable": "after a trigger, or by itself, the goodput stays down, although the service is well",
 }
+
+
+@click.command()
+@file_argument
+@scenario_options
+@compare_option
+@json_option
+def verdict(
+    file: Path | None, changes: tuple[str, ...], policy: str | None, compare: tuple[str, ...], as_json: bool
+) -> None:
+    """Say whether the fleet is stable, vulnerable or metastable.
+
+    Triggers of many kinds and lengths are tried.
+    """
+    with told_errors():
+        scenarios = read_scenarios(file, changes, policy, compare)
+        from forbear_simulate.verdict import verdict as judge  # it needs numpy
+
+        verdicts = {name: judge(scenario) for name, scenario in scenarios.items()}
+    if as_json:
+        click.echo(json.dumps({"policies": {name: verdict_document(one) for name, one in verdicts.items()}}))
+    else:
+        show_verdicts(verdicts)
 
 
 def show_verdicts(verdicts: "Mapping[str, FleetVerdict]") -> None:
@@ -43,35 +74,5 @@ def verdict_document(one: "FleetVerdict") -> dict[str, Any]:
                 "recovery": "never" if trial.recovery == float("inf") else trial.recovery,
             }
             for trial in one.trials
-        ],
-    }
-
-
-def show_values(values: "FoundValues") -> None:
-    """Print the values that keep the limit, and a table of all values that were tried."""
-    click.echo(f"{values}\n")
-    table = columns(values.key, values.goal.measure, "")
-    for trial in values.trials:
-        value = trial.value if isinstance(trial.value, str) else f"{trial.value:.4g}"
-        figure = "-" if trial.figure is None else values.goal.show(trial.figure)
-        table.add_row(value, figure, "fits" if trial.fits else "")
-    show_table(table)
-
-
-def values_document(values: "FoundValues") -> dict[str, Any]:
-    """Return the result of a search as a document for JSON."""
-    return {
-        "key": values.key,
-        "such_that": str(values.goal),
-        "value": values.value,
-        "fits": [*map(list, values.fits)] or list(values.words),
-        "monotone": values.monotone,
-        "tried": [
-            {
-                "value": trial.value,
-                "figure": "never" if trial.figure == float("inf") else trial.figure,
-                "fits": trial.fits,
-            }
-            for trial in values.trials
         ],
     }

@@ -1,17 +1,56 @@
-"""Print and plot the answer of `--map`: the triggers, by size and length, after which the goodput stays down."""
+"""`forbear simulate map`: the triggers, by size and length, after which the goodput stays down."""
 
+import json
 from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.kit.output import columns, show_table
+from forbear.cli.kit.output import columns, show_table, tell
 from forbear.cli.kit.plots import save
+from forbear_simulate.cli.options import (
+    check_plot_file,
+    file_argument,
+    json_option,
+    plot_option,
+    progress,
+    read_scenario,
+    scenario_options,
+    told_errors,
+)
 from forbear_simulate.cli.texts import figure_text, time_text
 
 if TYPE_CHECKING:
     from forbear_simulate.phase import PhaseMap
+
+
+@click.command("map")
+@file_argument
+@scenario_options
+@json_option
+@plot_option
+def map_triggers(
+    file: Path | None, changes: tuple[str, ...], policy: str | None, as_json: bool, plot: Path | None
+) -> None:
+    """Show after which triggers the goodput stays down.
+
+    Triggers of many sizes and lengths are tried.
+    """
+    check_plot_file(plot, file)
+    with told_errors():
+        scenario = read_scenario(file, changes, policy)
+        from forbear_simulate.phase import LENGTHS, SIZES, phase_map  # it needs numpy
+
+        with progress(len(SIZES) * len(LENGTHS), slow=True) as advance:
+            tried = phase_map(scenario, SIZES, LENGTHS, progress=advance)
+    if as_json:
+        click.echo(json.dumps(map_document(tried)))
+    else:
+        show_map(tried)
+    if plot is not None:
+        plot_map(tried, plot)
+        tell(f"wrote the plot to {plot}")
 
 
 def show_map(tried: "PhaseMap") -> None:

@@ -1,16 +1,79 @@
-"""Print and plot the answer of `--sweep`: success and load against the values of one key, a curve for each scenario."""
+"""`forbear simulate sweep`: success and load against the values of one key, a curve for each scenario."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from forbear.cli.kit.output import columns, show_table
+from forbear.cli.kit.output import columns, show_table, tell
 from forbear.cli.kit.plots import save
+from forbear_simulate.cli.options import (
+    check_plot_file,
+    compare_option,
+    engine_of,
+    engine_options,
+    file_argument,
+    json_option,
+    plot_option,
+    progress,
+    read_scenarios,
+    scenario_options,
+    told_errors,
+)
 
 if TYPE_CHECKING:
     from forbear_simulate.sweep import SweptFigures
+
+
+@click.command()
+@click.argument("values", metavar="KEY=FROM..TO")
+@file_argument
+@scenario_options
+@compare_option
+@engine_options
+@json_option
+@plot_option
+def sweep(
+    values: str,
+    file: Path | None,
+    changes: tuple[str, ...],
+    policy: str | None,
+    compare: tuple[str, ...],
+    engine: str | None,
+    runs: int,
+    seed: int,
+    workers: int | None,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Show success and load against the values of one key.
+
+    KEY=FROM..TO is a range; KEY=1,2,5 are numbers.
+    """
+    check_plot_file(plot, file)
+    with told_errors(sweep="`KEY=FROM..TO`", key="`KEY=FROM..TO`", runs="`--runs`"):
+        scenarios = read_scenarios(file, changes, policy, compare)
+        from forbear_simulate.sweep import read_values  # it needs numpy
+        from forbear_simulate.sweep import sweep as simulate_values
+
+        key, numbers = read_values(values)
+        kind = engine_of(engine, runs)
+        with progress(len(scenarios) * len(numbers) * runs, slow=True) as advance:
+            swept = {
+                name: simulate_values(
+                    scenario, key, numbers, engine=kind, runs=runs, seed=seed, workers=workers, progress=advance
+                )
+                for name, scenario in scenarios.items()
+            }
+    if as_json:
+        click.echo(json.dumps(sweeps_document(swept)))
+    else:
+        show_sweeps(swept)
+    if plot is not None:
+        plot_sweeps(swept, plot)
+        tell(f"wrote the plot to {plot}")
 
 
 def show_sweeps(swept: "Mapping[str, SweptFigures]") -> None:
