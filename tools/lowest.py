@@ -91,7 +91,7 @@ TESTS = {
     "prometheus": _tests("forbear", "observe/test_prometheus.py observe/test_shared_budgets.py"),
     "redis": _tests("forbear", "clients/redis shared_budget/test_budget.py"),
     "requests": _tests("forbear", "clients/test_requests.py clients/test_downloads_over.py"),
-    "simulate": _tests("forbear-simulate", "test_cohort.py test_exact.py test_runs.py"),
+    "simulate": _tests("forbear-simulate", "engines/test_cohort.py engines/test_exact.py analysis/test_runs.py"),
     "simulate[plot]": _tests("forbear-simulate", "cli/test_simulate.py"),
     "structlog": _tests("forbear", "observe/test_structlog.py"),
     "transfer": _tests(

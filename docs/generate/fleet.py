@@ -16,8 +16,8 @@ from click.testing import CliRunner
 from docs.generate.markdown import between, code, table, text
 from forbear.cli.app import app
 from forbear.core.backoff import Exponential
-from forbear_simulate.cohort import simulate_cohort
-from forbear_simulate.defaults import GOALS, PolicyFigures, figures_of_policy, shipped
+from forbear_simulate.analysis.defaults import GOALS, PolicyFigures, figures_of_policy, shipped
+from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.gallery import STUDIES, Comparison, Study
 from forbear_simulate.gallery.own_jitter import herd
 from forbear_simulate.gallery.studies import allowed, published_text, shown

@@ -17,7 +17,7 @@ from docs.generate.fleet import (
     stored_comparisons,
     stored_figures,
 )
-from forbear_simulate.defaults import BEST_DRAIN, GOALS, PolicyFigures, shipped, waits_alone
+from forbear_simulate.analysis.defaults import BEST_DRAIN, GOALS, PolicyFigures, shipped, waits_alone
 from forbear_simulate.gallery import STUDIES
 
 MISSES = {

@@ -138,7 +138,7 @@ def test_every_page_is_in_the_contents() -> None:
     built = {FOLDER / f"{name}.md" for name in PAGES if name.startswith(API)}
     written = {
         *built,
-        *(ROOT / "docs").rglob("*.md"),
+        *(file for file in (ROOT / "docs").rglob("*.md") if file.parent != FOLDER / "api"),
         *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "ARCHITECTURE")),
         *(ROOT / "packages").glob("*/ARCHITECTURE.md"),
     }

@@ -9,9 +9,9 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import Ratio, TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear_simulate.cohort import simulate_cohort
-from forbear_simulate.exact import simulate_exact
-from forbear_simulate.scenario import ClientBudget, Clients, Scenario, Server, Window
+from forbear_simulate.engines.cohort import simulate_cohort
+from forbear_simulate.engines.exact import simulate_exact
+from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server, Window
 from forbear_testkit.rows import sampled
 
 DURATION = 40  # seconds

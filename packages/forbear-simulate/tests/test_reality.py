@@ -17,9 +17,9 @@ from forbear.run.runtime import FastClock, Runtime, current
 from forbear.testing.virtual_clock import virtual_time
 from forbear_cloud import Cloud, Fault, RandomFaults
 from forbear_cloud.http.messages import HttpRequest
-from forbear_simulate.course import Course
-from forbear_simulate.exact import simulate_exact
-from forbear_simulate.scenario import Clients, RateChange, Scenario, Server, Window
+from forbear_simulate.engines.exact import simulate_exact
+from forbear_simulate.engines.time_series import Course
+from forbear_simulate.scenario.scenario import Clients, RateChange, Scenario, Server, Window
 
 OUT = Window("refuse", 10.005, 60)
 SECONDS = 300

@@ -16,8 +16,8 @@ from forbear_simulate import SimulationInterrupted, simulate
 from forbear_simulate.cli.chart import ASCII, HEIGHT, WIDTH, Curves, draw
 from forbear_simulate.cli.options import EXAMPLE
 from forbear_simulate.cli.texts import figure_text, time_text
-from forbear_simulate.cohort import simulate_cohort
-from forbear_simulate.reading import read_mapping
+from forbear_simulate.engines.cohort import simulate_cohort
+from forbear_simulate.scenario.reading import read_mapping
 from forbear_testkit import ROOT
 from forbear_testkit.cli.running import Invoke
 
@@ -97,7 +97,7 @@ def test_side_by_side(invoke: Invoke) -> None:
 
 def test_a_verdict(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """`verdict` prints the state of each fleet with its evidence, and JSON has the triggers, too."""
-    monkeypatch.setattr("forbear_simulate.verdict.simulate_cohort", cache(simulate_cohort))
+    monkeypatch.setattr("forbear_simulate.analysis.verdict.simulate_cohort", cache(simulate_cohort))
     done = invoke("simulate", "verdict", *FAST, "--compare", "clients.policy.attempts=1")
     assert done.exit_code == 0
     assert done.stdout.startswith("default: metastable: after a trigger, or by itself, the goodput stays down")
@@ -110,7 +110,7 @@ def test_a_verdict(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_find(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """`find` prints the values that keep a limit and all that were tried; without any, the exit code is 1."""
-    monkeypatch.setattr("forbear_simulate.search.simulate", cache(simulate))
+    monkeypatch.setattr("forbear_simulate.analysis.search.simulate", cache(simulate))
     search = ("simulate", "find", "attempts", "--such-that")
     done = invoke(*search, "recovery < 60 s")
     assert done.exit_code == 0
@@ -127,8 +127,8 @@ def test_find(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.soak
 def test_a_map_of_triggers(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`map` has a row for each size and a column for each length of a trigger, and a sentence about the boundary."""
-    monkeypatch.setattr("forbear_simulate.phase.SIZES", (0.1, 1.0))
-    monkeypatch.setattr("forbear_simulate.phase.LENGTHS", (1.0, 60.0))
+    monkeypatch.setattr("forbear_simulate.analysis.phase.SIZES", (0.1, 1.0))
+    monkeypatch.setattr("forbear_simulate.analysis.phase.LENGTHS", (1.0, 60.0))
     plot = tmp_path / "map.svg"
     done = invoke("simulate", "map", *FAST, "--plot", str(plot))
     assert done.exit_code == 0
@@ -278,7 +278,7 @@ def test_without_numpy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
         if hasattr(sys.modules[name], "np"):
             monkeypatch.delitem(sys.modules, name)
     for name in ("cohort", "mean_budgets"):
-        monkeypatch.delitem(sys.modules, f"forbear_simulate.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"forbear_simulate.engines.{name}", raising=False)
     monkeypatch.setitem(sys.modules, "numpy", None)
     done = invoke("simulate", "run", *SMALL)
     assert done.exit_code == 2
@@ -311,8 +311,8 @@ def test_ctrl_c_during_many_simulations(arguments: list[str], invoke: Invoke, mo
     def stop(*_: object, **__: object) -> None:
         raise SimulationInterrupted(known)
 
-    monkeypatch.setattr("forbear_simulate.search.simulate", stop)
-    monkeypatch.setattr("forbear_simulate.sweep.simulate", stop)
+    monkeypatch.setattr("forbear_simulate.analysis.search.simulate", stop)
+    monkeypatch.setattr("forbear_simulate.analysis.sweep.simulate", stop)
     done = invoke("simulate", *arguments)
     assert (done.exit_code, done.stdout) == (130, "")
 

@@ -22,7 +22,7 @@ from forbear_simulate.cli.options import (
 from forbear_simulate.cli.texts import figure_text, time_text
 
 if TYPE_CHECKING:
-    from forbear_simulate.phase import PhaseMap
+    from forbear_simulate.analysis.phase import PhaseMap
 
 
 @click.command("map")
@@ -40,7 +40,7 @@ def map_triggers(
     check_plot_file(plot, file)
     with told_errors():
         scenario = read_scenario(file, changes, policy)
-        from forbear_simulate.phase import LENGTHS, SIZES, phase_map  # it needs numpy
+        from forbear_simulate.analysis.phase import LENGTHS, SIZES, phase_map  # it needs numpy
 
         with progress(len(SIZES) * len(LENGTHS), slow=True) as advance:
             tried = phase_map(scenario, SIZES, LENGTHS, progress=advance)

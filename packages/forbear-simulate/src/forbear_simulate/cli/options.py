@@ -12,7 +12,7 @@ from forbear.cli.kit.output import BadInput
 
 if TYPE_CHECKING:
     from forbear_simulate import Scenario
-    from forbear_simulate.runs import Engine
+    from forbear_simulate.analysis.runs import Engine
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -113,8 +113,8 @@ def _plot(outcomes: "Mapping[str, FleetOutcome]", file: Path) -> None:
     from matplotlib.figure import Figure
 
     from forbear.cli.kit.plots import save
+    from forbear_simulate.analysis.recovery import trigger
     from forbear_simulate.cli.show import scenario_text
-    from forbear_simulate.recovery import trigger
 
     figure = Figure(figsize=(9, 1.2 + 3 * len(outcomes)), layout="constrained")
     scenario = next(iter(outcomes.values())).scenario

@@ -7,12 +7,12 @@ import click
 from rich.text import Text
 
 from forbear.cli.kit.output import columns, console, show_table, tell
+from forbear_simulate.analysis.figures import figure_rules
+from forbear_simulate.analysis.outcome import FleetOutcome
+from forbear_simulate.analysis.recovery import trigger
 from forbear_simulate.cli.chart import ASCII, UNICODE, Curves, Signs, draw
 from forbear_simulate.cli.texts import figure_text, time_text
-from forbear_simulate.figures import figure_rules
-from forbear_simulate.outcome import FleetOutcome
-from forbear_simulate.recovery import trigger
-from forbear_simulate.scenario import Scenario
+from forbear_simulate.scenario.scenario import Scenario
 
 _SHOWN = (
     "calls", "offered_load", "goodput", "amplification", "gave_up_share", "refusals", "timeouts", "budget_refusals",

@@ -24,7 +24,7 @@ from forbear_simulate.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from forbear_simulate.sweep import SweptFigures
+    from forbear_simulate.analysis.sweep import SweptFigures
 
 
 @click.command()
@@ -55,8 +55,8 @@ def sweep(
     check_plot_file(plot, file)
     with told_errors(sweep="`KEY=FROM..TO`", key="`KEY=FROM..TO`", runs="`--runs`"):
         scenarios = read_scenarios(file, changes, policy, compare)
-        from forbear_simulate.sweep import read_values  # it needs numpy
-        from forbear_simulate.sweep import sweep as simulate_values
+        from forbear_simulate.analysis.sweep import read_values  # it needs numpy
+        from forbear_simulate.analysis.sweep import sweep as simulate_values
 
         key, numbers = read_values(values)
         kind = engine_of(engine, runs)

@@ -17,7 +17,7 @@ from forbear_simulate.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from forbear_simulate.verdict import FleetVerdict
+    from forbear_simulate.analysis.verdict import FleetVerdict
 
 MEANINGS = {
     "stable": "the goodput comes back after every trigger that was tried",
@@ -40,7 +40,7 @@ def verdict(
     """
     with told_errors():
         scenarios = read_scenarios(file, changes, policy, compare)
-        from forbear_simulate.verdict import verdict as judge  # it needs numpy
+        from forbear_simulate.analysis.verdict import verdict as judge  # it needs numpy
 
         verdicts = {name: judge(scenario) for name, scenario in scenarios.items()}
     if as_json:

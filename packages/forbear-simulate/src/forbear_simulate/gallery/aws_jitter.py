@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from forbear import Constant, Exponential, Limits, Policy
-from forbear_simulate.contention import Contention, simulate_contention
+from forbear_simulate.engines.contention import Contention, simulate_contention
 from forbear_simulate.gallery.studies import Comparison, Study
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from forbear import Constant, Limits, Policy
-from forbear_simulate.cohort import simulate_cohort
-from forbear_simulate.course import Course
+from forbear_simulate.engines.cohort import simulate_cohort
+from forbear_simulate.engines.time_series import Course
 from forbear_simulate.gallery.studies import Comparison, Study
-from forbear_simulate.scenario import Clients, Scenario, Server, Window
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
 _AT_ONCE = Constant(0)
 _STEP = 0.2  # seconds

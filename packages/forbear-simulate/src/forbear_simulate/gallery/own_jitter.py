@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from forbear import Exponential, Limits, Policy
-from forbear_simulate.cohort import simulate_cohort
+from forbear_simulate.analysis.recovery import drain_time, peak_to_mean
+from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.gallery.studies import Comparison, Study
-from forbear_simulate.recovery import drain_time, peak_to_mean
-from forbear_simulate.scenario import Clients, Scenario, Server, Window
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
 if TYPE_CHECKING:
     from forbear import Backoff

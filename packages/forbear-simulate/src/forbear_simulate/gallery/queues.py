@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from forbear import Constant, Limits, Policy
-from forbear_simulate.exact import simulate_exact
+from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.gallery.studies import Comparison, Study
-from forbear_simulate.scenario import Clients, Scenario, Server, Window
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
 _RATE, _CAPACITY, _QUEUE, _ATTEMPTS = 80.0, 100.0, 9, 4
 _WAIT = 2.0  # seconds: long against the queue, so that retries arrive like new calls

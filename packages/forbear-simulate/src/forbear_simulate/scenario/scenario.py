@@ -1,0 +1,296 @@
+"""The scenario: a frozen, checked value that says what the clients do and what the service can do.
+
+Times are in seconds and rates in calls per second. `reading` makes a scenario of a file or of options.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from forbear import Budget, ClientThrottle, Limits, Policy, TokenBucket
+from forbear_simulate.scenario.fields import (
+    ScenarioError,
+    Section,
+    count,
+    flag,
+    number,
+    rate,
+    refuse,
+    seconds,
+    share,
+    word,
+)
+from forbear_simulate.scenario.shared_budgets import SharedBucket
+
+if TYPE_CHECKING:
+    from forbear.adapters import BudgetRule
+
+_DEFAULT = Policy(OSError, name="default")
+_MOST_BINS = 1_000_000
+
+
+def check_policy(key: str, policy: Any, cure: str) -> None:
+    """Raise ScenarioError unless `policy` is a Policy that can be simulated, without a budget.
+
+    `cure` says where a budget belongs. A simulated failure has no error, so a policy must not ask for it.
+    """
+    if not isinstance(policy, Policy):
+        refuse(key, "a forbear.Policy, in a file the name of one", policy, 'write "default"')
+    if policy.budget is not None:
+        refuse(key, "a policy without a budget", policy.budget, cure)
+    if policy.others:
+        refuse(key, "one policy, not joined ones", f"{1 + len(policy.others)} policies", "simulate each one alone")
+    for name in ("stop", "delay"):
+        if getattr(policy, name) is not None:
+            rule = f"a policy without `{name}`, since simulated failures have no error"
+            refuse(key, rule, getattr(policy, name), f"simulate policy.replace({name}=None)")
+    if policy.repeatable is False:
+        refuse(key, "a policy that repeats calls", "repeatable=False", "simulate policy.with_repeatable(None)")
+
+
+@dataclass(frozen=True, slots=True)
+class RateChange(Section):
+    """A change of the rate of open clients: a step, or a ramp if it takes time. A spike is two of them."""
+
+    KEY: ClassVar[str] = "clients.changes"
+
+    start: float = seconds("when the change begins", 0.0, zero=True)
+    rate: float = rate("the rate after the change", 1.0)
+    length: float = seconds("how long the rate takes to change, at an even pace; 0 is a step", 0.0, zero=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Clients(Section):
+    """The clients: what they call for, how often, and how they retry.
+
+    Open clients call at a rate, whatever the service does: `arrivals` is "poisson" or "regular". Each call belongs to
+    one of `count` clients. "closed" clients are `count`, and each one thinks, calls, and waits for the end of its call.
+    A "herd" is `count` clients that call once, all at the start. The attempt timeout is that of the policy, if none is
+    set here.
+    """
+
+    KEY: ClassVar[str] = "clients"
+
+    arrivals: str = word("how calls begin", "poisson", "poisson", "regular", "closed", "herd")
+    rate: float = rate("the rate of new calls of open clients, all together", 100.0)
+    changes: tuple[RateChange, ...] = ()
+    count: int = count("the number of clients", 1000)
+    think_time: float = seconds("the mean time between two calls of a closed client, exponential", 1.0)
+    attempt_timeout: float | None = seconds("how long a client waits for a response", None, none="no limit")
+    policy: Policy = _DEFAULT
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        check_policy("clients.policy", self.policy, "set `budget` of the scenario")
+        if self.attempt_timeout is None:
+            object.__setattr__(self, "attempt_timeout", self.policy.attempt_timeout)
+        end = 0.0
+        for change in self.changes:
+            if change.start < end:
+                refuse(
+                    "clients.changes.start", f"{end:g} s or more, the end of the change before", change.start,
+                    "list the changes in the order of time",
+                )  # fmt: skip
+            end = change.start + change.length
+        if self.changes and self.arrivals not in ("poisson", "regular"):
+            refuse("clients.changes", f"empty for {self.arrivals} clients", len(self.changes), "remove the changes")
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the policy."""
+        return self.policy.limits
+
+
+@dataclass(frozen=True, slots=True)
+class Window(Section):
+    """A time in which the service is slow or out.
+
+    "slow": work that begins takes `factor` times as long. "refuse": new requests are refused at once, and accepted ones
+    are finished. "drop": new requests get no response, and responses are lost. "hold": requests queue, and no work
+    begins.
+    """
+
+    KEY: ClassVar[str] = "windows"
+
+    kind: str = word("what the service does", "refuse", "slow", "refuse", "drop", "hold")
+    start: float = seconds("when the window begins", 0.0, zero=True)
+    length: float = seconds("how long the window lasts", 60.0)
+    factor: float = number("how many times longer work takes in a slow window", 1.0)
+
+    @property
+    def end(self) -> float:
+        """The time in seconds at which the window has ended."""
+        return self.start + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Server(Section):
+    """The service: workers with one queue, first in, first out.
+
+    With a rate limit, a bucket of `burst` tokens gets `rate_limit` tokens a second. A request takes one. It gets a
+    throttling error at once if there is none; the error may say when to come back.
+    """
+
+    KEY: ClassVar[str] = "service"
+
+    workers: int = count("how many requests are served at the same time", 10)
+    queue: int | None = count(
+        "how many requests may wait for a worker; others are refused", None, least=0, none="no bound"
+    )
+    time: float = seconds("the mean time that a worker needs for a request", 0.05)
+    times: str = word("the distribution of that time", "exponential", "exponential", "constant", "lognormal")
+    sigma: float = number("the sigma of lognormal times: the standard deviation of their logarithm", 1.0)
+    failure: float = share("the share of served requests whose response is a transient error", 0.0)
+    abandoned: str = word("whether a request is still done after its client gave up on it", "done", "done", "dropped")
+
+    rate_limit: float | None = rate("how many requests the service takes", None, zero=False, none="no limit")
+    burst: int = count("how many requests the rate limit lets through at once, after a pause", 10)
+    retry_after: float | None = seconds(
+        "the Retry-After of a request over the rate limit", None, zero=True, none="the response has none"
+    )
+
+    @property
+    def capacity(self) -> float:
+        """The requests that the service can serve in a second."""
+        return self.workers / self.time
+
+
+_RULE_CURE = "pass forbear.TokenBucket()"
+_SHARES = ("client", "client", "process", "fleet")
+
+
+@dataclass(frozen=True, slots=True)
+class ClientBudget(Section):
+    """The retry budgets of the clients: the rule that they count by, and who shares the counters of one.
+
+    `rule` is a rule such as `forbear.TokenBucket()`, or a `forbear.Budget`, whose rule it then is. A
+    `forbear.SharedBudget` has its bucket for the whole fleet. Each client is a process of it, or with `per="process"`
+    each group of `clients` is. Its calls come to the processes by chance; processes in lock step get less.
+    """
+
+    KEY: ClassVar[str] = "budget"
+
+    rule: "BudgetRule | Budget | SharedBucket" = field(default_factory=TokenBucket)
+    per: str = word("who shares one budget: nobody, the clients of a process, or the whole fleet", *_SHARES)
+    clients: int = count("the number of clients of a process, for budgets per process", 10)
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        rule: Any = self.rule
+        if isinstance(rule, Budget) and rule.is_shared:
+            rule = SharedBucket.of(rule)
+        if isinstance(rule, SharedBucket):
+            if self.per == "client":
+                refuse("budget.per", "fleet or process for a SharedBudget", self.per, 'pass per="fleet"')
+            object.__setattr__(self, "rule", rule)
+            return
+        if isinstance(rule, Budget) and rule.is_custom and not rule.by_host:
+            refuse("budget.rule", "a rule or a Budget that counts by one, not by methods of its own", rule, _RULE_CURE)
+        try:
+            counts = (rule if isinstance(rule, Budget) else Budget(rule)).rule
+        except TypeError:
+            refuse("budget.rule", "a rule of a forbear.Budget", rule, _RULE_CURE)
+        object.__setattr__(self, "rule", counts)
+
+    @property
+    def counts(self) -> "BudgetRule | SharedBucket":
+        """The rule, which is no Budget here any more."""
+        return cast("BudgetRule | SharedBucket", self.rule)
+
+    def group(self, count: int) -> int:
+        """Return how many of `count` clients share one budget, or are one process of a SharedBudget."""
+        if isinstance(self.rule, SharedBucket) and self.per == "fleet":
+            return 1
+        return {"client": 1, "process": self.clients, "fleet": max(count, 1)}[self.per]
+
+
+@dataclass(frozen=True, slots=True)
+class Throttling(Section):
+    """Google SRE's client throttle, which refuses first attempts, too, the more the service refuses itself."""
+
+    KEY: ClassVar[str] = "throttle"
+
+    k: float = number("how many requests for each accepted one a client sends", 2.0, above=1)
+    window: float = seconds("how long requests and accepts count", 120.0)
+    per: str = word("who shares one throttle: nobody, the clients of a process, or the whole fleet", *_SHARES)
+    clients: int = count("the number of clients of a process, for throttles per process", 10)
+    least: int = count("how many requests there are before anything is refused", 10, least=0)
+
+    @property
+    def budget(self) -> ClientBudget:
+        """The throttle as budgets, which count by `forbear.ClientThrottle`."""
+        return ClientBudget(ClientThrottle(self.k, self.window, self.least), self.per, self.clients)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer(Section):
+    """A service between the clients and the service below, which makes one call for each request, with retries.
+
+    It has as many workers as it needs, and takes no time of its own. When its retries are used up, its caller gets a
+    transient error. It goes on after its caller has given up, unless the service drops abandoned work.
+    """
+
+    KEY: ClassVar[str] = "layers"
+
+    policy: Policy = _DEFAULT
+    attempt_timeout: float | None = seconds("how long the layer waits for a response", None, none="no limit")
+    budget: ClientBudget | None = None
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        check_policy("layers.policy", self.policy, "set `budget` of the layer")
+        if self.attempt_timeout is None:
+            object.__setattr__(self, "attempt_timeout", self.policy.attempt_timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario(Section):
+    """One simulation: clients, a service, the windows in which it is slow or out, and how long to look.
+
+    Raises ScenarioError, one line with the key, the rule, the value and the cure.
+    """
+
+    duration: float = seconds("how long the simulation lasts", 600.0)
+    step: float = seconds("the width of a time bin of the results", 0.1)
+    clients: Clients = field(default_factory=Clients)
+    service: Server = field(default_factory=Server)
+    windows: tuple[Window, ...] = ()
+    budget: ClientBudget | None = None
+    throttle: Throttling | None = None
+    layers: tuple[Layer, ...] = ()
+    """The services between clients and service, from the one that the clients call."""
+    nested_guard: bool = flag("whether an error after which a layer used up its retries is not retried above it", False)
+
+    def __post_init__(self) -> None:
+        Section.__post_init__(self)
+        if self.step > self.duration:
+            refuse("step", f"at most the duration of {self.duration:g} s", self.step, "choose a smaller step")
+        if self.duration / self.step > _MOST_BINS:
+            refuse(
+                "step",
+                f"at least a millionth of the duration of {self.duration:g} s",
+                self.step,
+                "choose a larger step",
+            )
+        end = 0.0
+        for window in self.windows:
+            if window.start < end:
+                refuse(
+                    "windows.start", f"{end:g} s or more, the end of the window before", window.start,
+                    "list the windows in the order of time, without overlap",
+                )  # fmt: skip
+            end = window.end
+            caller, key = (self.layers[-1], "layers") if self.layers else (self.clients, "clients")
+            if window.kind == "drop" and caller.attempt_timeout is None:
+                raise ScenarioError(
+                    f"`{key}.attempt_timeout` must be set with a window of kind drop, got None; "
+                    "set it, because a dropped request gets no response"
+                )
+
+    @property
+    def bins(self) -> int:
+        """The number of time bins; the last one may reach past the duration."""
+        return -int(-self.duration // self.step)
+
+    def window_at(self, now: float) -> Window | None:
+        """Return the window that `now` (in seconds) lies in, None if there is none."""
+        return next((window for window in self.windows if window.start <= now < window.end), None)

@@ -1,0 +1,30 @@
+"""Contention: writers, limits and messages; `test_gallery` compares its figures with those of the published study."""
+
+import pytest
+
+from forbear.core.backoff import Constant
+from forbear.core.decide import Limits
+from forbear.policy import Policy
+from forbear.run.budget import Budget
+from forbear_simulate.engines.contention import Contention, simulate_contention
+from forbear_simulate.scenario.fields import ScenarioError
+
+
+def test_one_writer_and_limits() -> None:
+    """A writer alone needs four messages; a limit of attempts ends writers, and a seed decides all."""
+    course = simulate_contention(Contention(1, deviation=0))
+    assert course.time == pytest.approx(0.04)
+    assert (course.calls, course.gave_up) == (1, 0)
+    contention = Contention(10, Policy(OSError, Limits(2), Constant(0)))
+    course = simulate_contention(contention, seed=3)
+    assert course == simulate_contention(contention, seed=3) != simulate_contention(contention, seed=4)
+    assert course.gave_up > 0
+    assert course.calls - course.conflicts + course.gave_up == 10
+
+
+def test_a_contention_is_checked() -> None:
+    """What cannot be is refused, in one line."""
+    with pytest.raises(ScenarioError, match=r"`contention.writers` must be a whole number of at least 1, got 0"):
+        Contention(0)
+    with pytest.raises(ScenarioError, match=r"`contention.policy` must be a policy without a budget"):
+        Contention(policy=Policy(OSError, budget=Budget()))
