@@ -1,7 +1,8 @@
 """Simulate a fleet of clients against a service, in virtual time, with the waits and stops of real policies.
 
-`simulate(scenario)` returns a `FleetOutcome`. `verdict`, `find`, `phase_map` and `sweep` simulate many times. A `Scenario`
-is made in Python of its parts, or read from a file by `read_file`, or from nested mappings by `read_mapping`.
+`simulate(scenario)` returns a `FleetOutcome`. `verdict`, `find`, `phase_map` and `sweep` simulate it many times. A
+`Scenario` is made in Python of its parts, or read from a file by `read_file`, or from nested mappings by
+`read_mapping`.
 """
 
 from forbear.adapters import lazy_exports
