@@ -24,12 +24,11 @@ class RequestRatio(Ratio):
         super().__init__(ratio, window, floor)
 
     def admit(self, state: list[int], now: float, u: float) -> bool:
-        """Count a first attempt at `now` (in seconds) in `state` and return True; `u` is not read."""
         super().succeeded(state, now, 0)
         return True
 
     def succeeded(self, state: list[int], now: float, cost: int) -> None:
-        """Change nothing: the first attempt has paid in."""
+        pass  # the first attempt has paid in
 
 
 class ActiveShare(Record):
@@ -60,24 +59,15 @@ class ActiveShare(Record):
         return [0, 0]
 
     def admit(self, state: list[int], now: float, u: float) -> bool:
-        """Count a first attempt in `state` and return True; `now` and `u` are not read."""
         state[0] += 1
         return True
 
     def release(self, state: list[int], now: float, cost: int) -> None:
-        """Take an attempt that has ended out of `state`; `cost` is what it took (0 for a first one).
-
-        `now` is not read.
-        """
         state[0] = max(state[0] - 1, 0)
         if cost:
             state[1] = max(state[1] - 1, 0)
 
     def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
-        """Count one more retry in `state` and return one token in micro-tokens; if there are too many, return None.
-
-        `now` is in seconds, and `verdict` is not read.
-        """
         moment = micro(now)
         state[2:] = [end for end in state[2:] if end > moment]
         active = max(state[0] - len(state[2:]), 0)
@@ -89,11 +79,10 @@ class ActiveShare(Record):
         return MICRO
 
     def wait(self, state: list[int], now: float, delay: float) -> None:
-        """Note in `state` that the retry granted at `now` is not active for the next `delay` seconds."""
         state.append(micro(now + delay))
 
     def succeeded(self, state: list[int], now: float, cost: int) -> None:
-        """Change nothing: `release` has counted the end of the attempt."""
+        pass  # `release` has counted the end of the attempt
 
 
 class ClientThrottle(Record):
@@ -130,10 +119,6 @@ class ClientThrottle(Record):
         return [0] * (1 + 2 * SLOTS)
 
     def admit(self, state: list[int], now: float, u: float) -> bool:
-        """Return whether a first attempt may be sent at `now` (in seconds); count it in `state` if it may not.
-
-        `u` is a random number, uniform in [0, 1).
-        """
         slot, surplus, requests = self._surplus(state, now)
         if surplus <= u * (requests + 1) * MICRO:
             return True
@@ -141,21 +126,16 @@ class ClientThrottle(Record):
         return False
 
     def failed(self, state: list[int], now: float, verdict: "Verdict") -> None:
-        """Count a request at `now` (in seconds), which was accepted if `verdict` says that no repeat can help."""
         slot = turn(state, now, self.window)
         state[1 + slot] += 1
         if verdict.kind in _ACCEPTED:
             state[1 + SLOTS + slot] += 1
 
     def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
-        """Return one token in micro-tokens if a retry may be sent at `now` (in seconds), else None.
-
-        Count nothing: `failed` has counted the failure, and the outcome of the retry will count. `verdict` is not read.
-        """
+        # `failed` has counted the failure, and the outcome of the retry will count.
         return MICRO if self._surplus(state, now)[1] <= 0 else None
 
     def succeeded(self, state: list[int], now: float, cost: int) -> None:
-        """Count a request that was accepted at `now` (in seconds); `cost` is not read."""
         slot = turn(state, now, self.window)
         state[1 + slot] += 1
         state[1 + SLOTS + slot] += 1

@@ -61,10 +61,7 @@ class Exponential(Record):
         self._set(jitter=jitter, **{name: float(value) for name, value in numbers.items()})
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Return the seconds before retry `n`, counted from 0; `u` is a random number, uniform in [0, 1).
-
-        Only "decorrelated" reads `previous`, the delay before the last retry, None before the first.
-        """
+        """Return the seconds before retry `n`; only "decorrelated" reads `previous`."""
         jitter = self.jitter
         maximum = self.maximum
         if jitter == "decorrelated":
@@ -101,7 +98,7 @@ class Constant(Record):
         self._set(seconds=float(wait), spread=float(random))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Return `seconds + u * spread`, for every `n`; `u` is a random number in [0, 1), `previous` is not read."""
+        """Return `seconds + u * spread`, for every `n`."""
         return min(self.seconds + u * self.spread, LARGEST)
 
 
@@ -128,8 +125,5 @@ class Sequence(Record):
         self._set(delays=tuple(map(float, listed)), spread=float(random))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Return `delays[n] + u * spread` seconds for retry `n`, counted from 0; past the end, the last delay counts.
-
-        `u` is a random number in [0, 1), and `previous` is not read.
-        """
+        """Return `delays[n] + u * spread`; past the end, the last delay counts."""
         return min(self.delays[min(n, len(self.delays) - 1)] + u * self.spread, LARGEST)

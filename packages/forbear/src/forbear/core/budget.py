@@ -117,11 +117,7 @@ class TokenBucket(Record):
         return [capacity, capacity, micro(self.deposit), cost, throttled, timeout]
 
     def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
-        """Take the cost of a retry after `verdict` from `state` and return it, in micro-tokens.
-
-        If fewer are left, take nothing and return None. `now` is not read. A throttling error that is also a timeout
-        costs what the former does.
-        """
+        # A throttling error that is also a timeout costs what the former does.
         cost = state[4] if verdict.throttled else state[5] if verdict.timed_out else state[3]
         if state[0] < cost:
             return None
@@ -129,11 +125,6 @@ class TokenBucket(Record):
         return cost
 
     def succeeded(self, state: list[int], now: float, cost: int) -> None:
-        """Add the tokens of a success to the counters `state`, up to the capacity.
-
-        They are `cost`, the micro-tokens that the last retry took, if `refund` is set and the success had one (`cost`
-        is 0 otherwise); else they are `deposit`. `now` is not read.
-        """
         state[0] = min(state[0] + (cost if cost and self.refund else state[2]), state[1])
 
 
@@ -162,19 +153,14 @@ class Throttle(Record):
         return [most, most, micro(self.token_ratio)]
 
     def failed(self, state: list[int], now: float, verdict: "Verdict") -> None:
-        """Take one token from `state`, down to 0, unless `verdict` says that a retry cannot help; `now` is not read."""
         if verdict.kind in _RETRYABLE:
             state[0] = max(state[0] - MICRO, 0)
 
     def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
-        """Return 0, the cost of a retry, if more than half of `max_tokens` are left in `state`, None otherwise.
-
-        `now` and `verdict` are not read: `failed` has counted the failure.
-        """
+        # It costs nothing: `failed` has counted the failure.
         return 0 if 2 * state[0] > state[1] else None
 
     def succeeded(self, state: list[int], now: float, cost: int) -> None:
-        """Add `token_ratio` to the tokens in `state`, up to `max_tokens`; `now` and `cost` are not read."""
         state[0] = min(state[0] + state[2], state[1])
 
 
@@ -208,10 +194,6 @@ class Ratio(Record):
         return [0] * (1 + 2 * SLOTS)
 
     def take(self, state: list[int], now: float, verdict: "Verdict") -> int | None:
-        """Return one token in micro-tokens if one more retry is granted at `now` (in seconds), else None.
-
-        A granted retry is counted in `state`. `verdict` is not read.
-        """
         slot = turn(state, now, self.window)
         successes, retries = sum(state[1 : 1 + SLOTS]), sum(state[1 + SLOTS :])
         allowed = micro(self.ratio) * successes + micro(self.floor) * micro(self.window) // MICRO
@@ -221,7 +203,6 @@ class Ratio(Record):
         return MICRO
 
     def succeeded(self, state: list[int], now: float, cost: int) -> None:
-        """Count a success in the current slot of `state`; `now` is in seconds, and `cost` is not read."""
         state[1 + turn(state, now, self.window)] += 1
 
 

@@ -32,7 +32,7 @@ class BudgetRule(Protocol):
     first attempt and returns whether it may be sent; `u` is a random number, uniform in [0, 1). `release(state,
     now, cost)` counts the end of an attempt, which took `cost` (0 for a first one). `failed(state, now, verdict)`
     counts a failure, after `release` and whether or not a retry follows. `wait(state, now, delay)` counts a granted
-    retry, right after `take`: it is sent in `delay` seconds.
+    retry, right after `take`: it is sent in `delay` seconds. The docstrings of our own rules say only what is special.
     """
 
     def start(self) -> list[int]:

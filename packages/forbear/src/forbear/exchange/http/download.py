@@ -7,6 +7,7 @@ object ends the download with its error. But while the caller has no byte, a new
 place of the first one, whatever it has.
 """
 
+from enum import Enum
 from hashlib import sha256
 
 from forbear.core.decide import Reason, Stop
@@ -97,6 +98,14 @@ class Refused(Exception):
         self.name = name
 
 
+class _State(Enum):
+    """How a broken body goes on: by requests for its rest, for the whole from its start, or not at all."""
+
+    CONTINUES = "continues"
+    STARTS_OVER = "starts over"
+    GAVE_UP = "gave up"
+
+
 class Download:
     """The broken body of a response; the caller has seen its `status` and its `headers` (lower-case names).
 
@@ -106,8 +115,9 @@ class Download:
     the place of the first one.
     """
 
-    __slots__ = ("is_new", "send", "_end", "_exchange", "_handed_out", "_headers", "_latest", "_left", "_named",
-                 "_part", "_received", "_run", "_sum", "_status", "_why_not", "_why_over")  # fmt: skip
+    __slots__ = ("is_new", "send", "_exchange", "_gave_up_because", "_handed_out", "_headers", "_is_pinned",
+                 "_latest_response", "_received", "_rest", "_run", "_skipped_hash", "_state", "_total",
+                 "_status", "_to_skip")  # fmt: skip
 
     def __init__(self, exchange: "Exchange", status: int, headers: "Mapping[str, str]", handed_out: HandedOut) -> None:
         self.send = ORIGINAL
@@ -116,16 +126,16 @@ class Download:
         self._status = status
         self._headers = headers
         self._handed_out = handed_out
-        self._latest: tuple[int | None, Mapping[str, str]] = (status, headers)  # of the response that is being read
+        self._state = _State.CONTINUES
+        self._gave_up_because: str | None = None  # set with _State.GAVE_UP
         self._received = 0
-        self._part: ranges.DownloadRange | None = None  # the range that `send` continues; None: it requests the whole
-        self._named = False  # True if `send` makes the server compare the ETag or the generation
-        self._left = 0  # bytes of the response to be skipped
-        self._sum: _Hash | None = None  # the hash of the skipped bytes
-        self._end: int | None = None  # the body's length, as the continuing response states it
+        self._rest: ranges.DownloadRange | None = None  # that `send` requests; None: it requests the whole
+        self._is_pinned = False  # True if `send` makes the server compare the ETag or the generation
+        self._latest_response: tuple[int | None, Mapping[str, str]] = (status, headers)  # the one being read
+        self._total: int | None = None  # of the whole body, as the continuing response says
+        self._to_skip = 0  # bytes of the response that the caller has already
+        self._skipped_hash: _Hash | None = None
         self._run = self._begin()
-        self._why_over: str | None = None  # why the rest cannot be requested
-        self._why_not: str | None = None  # why neither the rest nor the whole can be requested
 
     def finished(self) -> None:
         """Enter the complete body as a success in the budget; notify the listeners if an attempt of this run failed."""
@@ -141,7 +151,7 @@ class Download:
         `verdict` is the adapter's. Progress by ranges since the last break starts a new run.
         """
         received = self._handed_out.count
-        if received > self._received and self._why_over is None:
+        if received > self._received and self._state is _State.CONTINUES:
             self._run = self._begin()
         self._received = received
         return self.failed(error, error, verdict)
@@ -156,10 +166,11 @@ class Download:
             name, verdict = failure.name, failure.verdict
         else:
             name, verdict = type(failure).__qualname__, exchange.verdict_of(failure, verdict)
-        if self._why_not is None:
-            self._why_not = self._plan()
-        details, self._latest = exchange.details(*self._latest), _NO_RESPONSE
-        blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest cannot be requested: {self._why_not}")
+        if self._state is not _State.GAVE_UP:
+            self._plan()
+        details, self._latest_response = exchange.details(*self._latest_response), _NO_RESPONSE
+        why = self._gave_up_because
+        blocked = None if why is None else Stop(Reason.BODY, f"the rest cannot be requested: {why}")
         unsafe = None if exchange.repeatable else exchange.unsafe
         return self._run.after(
             DetailedFailure(
@@ -178,22 +189,22 @@ class Download:
         names.
         """
         exchange = self._exchange
-        self._latest = (status, headers)
-        self._end, self._left, self._sum, self.is_new = None, 0, None, False
+        self._latest_response = (status, headers)
+        self._total, self._to_skip, self._skipped_hash, self.is_new = None, 0, None, False
         verdict = exchange.service.verdict(exchange.judgement, status, headers)
         if verdict is not None and verdict.kind is not Kind.PERMANENT:
             raise Refused(verdict, f"HTTP {status}", reason(status))
-        part = self._part
+        rest = self._rest
         is_whole = status == 200 and self._status == 200 and "content-range" not in headers
         try:
-            if part is None or (is_whole and part.first == 0):
+            if rest is None or (is_whole and rest.first == 0):
                 if self._is_free:
                     self._begin_anew(status, headers)
                 else:
                     self._start_over(status, headers)
-                self._why_over = self._why_over or "the server does not serve ranges"
+                self._state = _State.STARTS_OVER  # the server does not serve ranges
             else:
-                self._end = ranges.verify(part, self._received, status, headers, named=self._named)
+                self._total = ranges.verify(rest, self._received, status, headers, named=self._is_pinned)
         except Unresumable as why:
             is_other = status in (200, 206, 416) or bool(self.send.query)  # not what the request itself would get
             self._refuse(str(why), final=why.final and not (self._is_free and is_other))
@@ -203,7 +214,7 @@ class Download:
     @property
     def skips(self) -> bool:
         """True while `skip` needs more bytes of the response."""
-        return self._left > 0
+        return self._to_skip > 0
 
     def skip(self, chunk: bytes) -> bytes:
         """Return the part of `chunk` that the caller has not received; an empty `chunk` means that the response ended.
@@ -213,13 +224,14 @@ class Download:
         timeout, run = self._exchange.policy.limits.timeout, self._run
         if timeout is not None and run.runtime.monotonic() - run.started >= timeout:
             raise Refused(TRANSIENT, "TimeoutError", "the bytes received before did not arrive again in time")
-        shared = min(len(chunk), self._left)
-        self._left -= shared
-        if self._sum is not None:
-            self._sum.update(memoryview(chunk)[:shared])
-        if not chunk or (self._sum is not None and not self._left and self._sum.digest() != self._handed_out.digest()):
-            self._why_not = "the second response begins with other bytes"
-            raise Refused(TRANSIENT, "Refused", self._why_not)
+        shared = min(len(chunk), self._to_skip)
+        self._to_skip -= shared
+        differs = False
+        if self._skipped_hash is not None:
+            self._skipped_hash.update(memoryview(chunk)[:shared])
+            differs = not self._to_skip and self._skipped_hash.digest() != self._handed_out.digest()
+        if differs or not chunk:
+            raise Refused(TRANSIENT, "Refused", self._give_up("the second response begins with other bytes"))
         return chunk[shared:]
 
     def measure(self, received: int, *, ended: bool) -> str | None:
@@ -227,12 +239,11 @@ class Download:
 
         Fewer bytes contradict it only if the body has `ended`. Without a stated length all numbers agree.
         """
-        if self._end is None or received == self._end or (received < self._end and not ended):
+        if self._total is None or received == self._total or (received < self._total and not ended):
             return None
-        if received < self._end:
-            return f"the rest ended after {received} of {self._end} bytes"
-        self._why_not = f"the rest goes on after {self._end} bytes, of which it should be the last ones"
-        return self._why_not
+        if received < self._total:
+            return f"the rest ended after {received} of {self._total} bytes"
+        return self._give_up(f"the rest goes on after {self._total} bytes, of which it should be the last ones")
 
     def _begin(self) -> Run:
         exchange = self._exchange
@@ -249,54 +260,61 @@ class Download:
             spending=exchange.new_spending(),
         )
 
+    def _give_up(self, why: str) -> str:
+        """Request nothing more, and return the reason."""
+        self._state, self._gave_up_because = _State.GAVE_UP, why
+        return why
+
     def _refuse(self, why: str, *, final: bool) -> None:
-        """Record why a response cannot be used: start over next, unless that was done already or is of no use.
+        """Take note that a response cannot be used: start over next, unless that was done already or is of no use.
 
-        It is of no use if the reason is `final`. Then nothing more is sent.
+        It is of no use if the reason is `final`.
         """
-        if self._part is None or final:
-            self._why_not = why
+        if self._rest is None or final:
+            self._give_up(why)
         else:
-            self._why_over = why
+            self._state = _State.STARTS_OVER
 
-    def _plan(self) -> str | None:
-        """Set `send` to a request for the rest, or else for the whole; return the reason if neither is possible."""
+    def _plan(self) -> None:
+        """Set `send` to a request for the rest, or else for the whole; give up if neither is possible."""
         stuck = self._exchange.stuck
         if stuck is not None:
-            return stuck
-        if self._why_over is None:
+            self._give_up(stuck)
+            return
+        if self._state is _State.CONTINUES:
             try:
-                part = ranges.download_range("GET", self._status, self._headers, self._range)
-            except Unresumable as why:
-                self._why_over = str(why)
+                rest = ranges.download_range("GET", self._status, self._headers, self._requested_range)
+            except Unresumable:
+                self._state = _State.STARTS_OVER
             else:
-                return self._ask_for_rest(part)
+                self._ask_for_rest(rest)
+                return
         begun = self._received and not self._is_free
         if begun and self._headers.get("content-type", "").startswith("text/event-stream"):
-            return "it is a stream of events, which continues elsewhere each time"
-        self._part, self._named, self.send = None, False, ORIGINAL
-        return None
+            self._give_up("it is a stream of events, which continues elsewhere each time")
+            return
+        self._rest, self._is_pinned, self.send = None, False, ORIGINAL
 
-    def _ask_for_rest(self, part: ranges.DownloadRange) -> str | None:
+    def _ask_for_rest(self, rest: ranges.DownloadRange) -> None:
         request = self._exchange.request
-        if part.remaining(self._received) == 0:
-            return "no byte of it is missing"
+        if rest.remaining(self._received) == 0:
+            self._give_up("no byte of it is missing")
+            return
         query = ""
-        pinned = bool(preconditions.values(preconditions.split(request.target)[1], "generation"))
-        if part.generation is not None and not is_signed(request.target, request.headers.get("authorization", "")):
-            query = "" if pinned else f"generation={part.generation}"
-        self._part, self.send = part, Send(part.headers(self._received), query)
-        self._named = part.is_conditional or (part.generation is not None and (pinned or query != ""))
-        return None
+        has_generation = bool(preconditions.values(preconditions.split(request.target)[1], "generation"))
+        if rest.generation is not None and not is_signed(request.target, request.headers.get("authorization", "")):
+            query = "" if has_generation else f"generation={rest.generation}"
+        self._rest, self.send = rest, Send(rest.headers(self._received), query)
+        self._is_pinned = rest.is_conditional or (rest.generation is not None and (has_generation or query != ""))
 
     def _start_over(self, status: int, headers: "Mapping[str, str]") -> None:
         """Prepare to read a response to the caller's own request from its start and to skip the bytes received before.
 
         Raises Unresumable if the response cannot have the same bytes as the first.
         """
-        self._end = ranges.verify_again((self._status, self._headers), (status, headers), self._range)
-        self._left = self._received
-        self._sum = None if self._handed_out.digest() is None else sha256()
+        self._total = ranges.verify_again((self._status, self._headers), (status, headers), self._requested_range)
+        self._to_skip = self._received
+        self._skipped_hash = None if self._handed_out.digest() is None else sha256()
 
     def _begin_anew(self, status: int, headers: "Mapping[str, str]") -> None:
         """Prepare to read a response from its start in place of the first one, of which the caller has no byte.
@@ -304,8 +322,8 @@ class Download:
         Raises Unresumable if its status does not fit, or if it would have to be decoded in another way.
         """
         if status != self._status:
-            ranges.verify_again((self._status, self._headers), (status, headers), self._range)
-        self._end = ranges.verify_anew(self._headers, headers)
+            ranges.verify_again((self._status, self._headers), (status, headers), self._requested_range)
+        self._total = ranges.verify_anew(self._headers, headers)
         self.is_new, self._headers, self._received = True, headers, 0
         self._handed_out.restart(self._status, headers)
 
@@ -316,8 +334,8 @@ class Download:
         A caller who requested a range may join it to others, by the headers of the first response.
         """
         handed_out = self._handed_out
-        return handed_out.held or (handed_out.count == 0 and not self._range)
+        return handed_out.held or (handed_out.count == 0 and not self._requested_range)
 
     @property
-    def _range(self) -> str:
+    def _requested_range(self) -> str:
         return self._exchange.request.headers.get("range", "")
