@@ -114,9 +114,14 @@ WRONG_NAME: Cases = {
     "schedule": (("schedule", "perl"), "the profiles are default, cloud_storage,"),
     "simulate": (("simulate", "run", "--policy", "perl"), "write one of default, cloud_storage,"),
     "export": (("export", "grpc", "--profile", "perl"), "the profiles are default, cloud_storage,"),
-    "cp": (("cp", "--embedded", "--profile", "perl", "here", "gs://bkt/"), "the profiles are default, cloud_storage,"),
-    "rsync": (("rsync", "--embedded", "--profile", "perl", ".", "gs://bkt/"), "the profiles are default, cloud_s"),
-    **{name: ((name, "--profile", "perl", *rest), "the profiles are default, clo") for name, rest in STORAGE.items()},
+    "cp": (("cp", "--embedded", "--retry", "perl", "here", "gs://bkt/"), "the profiles are default, cloud_storage,"),
+    "rsync": (("rsync", "--embedded", "--retry", "perl", ".", "gs://bkt/"), "the profiles are default, cloud_s"),
+    **{name: ((name, "--retry", "perl", *rest), "the profiles are default, clo") for name, rest in STORAGE.items()},
+    **{
+        f"{name} --profile": ((name, "--profile", "ci", *rest), "no such option '--profile'\nhint: write --retry NAME")
+        for name, rest in STORAGE.items()
+    },
+    "cp --attempts": (("cp", "--attempts", "3", "here", "gs://bkt/"), "hint: write --retry attempts=VALUE"),
     "explain service": (("explain", "--service", "s3", "GET", URL), "the services are cloud_storage, iam,"),
     "curl service": (("curl", "--service", "s3", URL), "the services are cloud_storage, iam,"),
     "explain grpc": (("explain", "--service", "s3", "grpc", "a.B/C"), "the services are cloud_storage, iam,"),
@@ -127,11 +132,11 @@ WRONG_NAME: Cases = {
 
 WRONG_VALUE: Cases = {
     name: ((name, *options, *rest), "a count must be a whole number from 1, or none for no limit, got '0'")
-    for options in (("--attempts", "0"),)
-    for name, rest in {
-        "run": ("true",), "curl": (URL,), "schedule": (), "export": ("grpc",),
-        "cp": ("here", "gs://bkt/"), "rsync": (".", "gs://bkt/"), **STORAGE,
-    }.items()
+    for options, commands in (
+        (("--attempts", "0"), {"run": ("true",), "curl": (URL,), "schedule": (), "export": ("grpc",)}),
+        (("--retry", "attempts=0"), {"cp": ("here", "gs://bkt/"), "rsync": (".", "gs://bkt/"), **STORAGE}),
+    )
+    for name, rest in commands.items()
 } | {
     "cat --range": (("cat", "--range", "5-2", "gs://bkt/x"), "`--range` must be FIRST-LAST (FIRST <= LAST)"),
 }  # fmt: skip
@@ -162,8 +167,10 @@ WRONG_NUMBER: Cases = {
 
 NO_END: Cases = {
     name: ((name, "--attempts", "none", "--timeout", "none", *rest), "`--attempts` and `--timeout` must not both be")
+    for name, rest in {"run": ("true",), "curl": (URL,), "schedule": (), "export": ("grpc",)}.items()
+} | {
+    name: ((name, "--retry", "attempts=none,timeout=none", *rest), "`--retry attempts=` and `--retry timeout=` must")
     for name, rest in {
-        "run": ("true",), "curl": (URL,), "schedule": (), "export": ("grpc",),
         "cp": ("--embedded", "here", "gs://bkt/"), "rsync": ("--embedded", ".", "gs://bkt/"), **STORAGE,
     }.items()
 }  # fmt: skip
@@ -249,7 +256,7 @@ def test_a_mistake_that_the_service_notices(
         cloud.store.delete_bucket(cloud.store.bucket("bkt"))
     elif code != 200:
         cloud.fault(Fault.status(code, times=None))
-    done = invoke(name, "--attempts", "1", *STORAGE[name])
+    done = invoke(name, "--retry", "attempts=1", *STORAGE[name])
     assert (done.exit_code, done.stdout) == (FAILED, "")
     first, second, *_ = done.stderr.splitlines()
     assert first.startswith("error: ")
@@ -276,8 +283,6 @@ def test_nothing_is_copied_if_a_source_is_missing(invoke: Invoke) -> None:
         ("curl", ("by the service",) * 6),
         ("schedule", ("5", "60", "1", "64", "2", "full")),
         ("export", ("5", "60", "1", "64", "2", "full")),
-        ("cp", ("none", "600", "2", "64", "2", "equal")),
-        ("rsync", ("none", "600", "2", "64", "2", "equal")),
     ],
 )
 def test_help_shows_the_defaults(command: str, defaults: tuple[str, ...], invoke: Invoke) -> None:

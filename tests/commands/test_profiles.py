@@ -124,10 +124,10 @@ def transfer(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> Callable[..., t
     printed: list[str] = []
     monkeypatch.setattr(run, "tell", printed.append)
 
-    def start(command: str, name: str, *options: str) -> tuple[Policy, str]:
+    def start(command: str, name: str) -> tuple[Policy, str]:
         printed.clear()
         with pytest.raises(_Stopped):
-            invoke(command, "-r", "--profile", name, *options, "folder", "gs://demo/x")
+            invoke(command, "-r", "--retry", name, "folder", "gs://demo/x")
         return policies[-1], "".join(printed)
 
     return start
@@ -147,9 +147,9 @@ def test_transfers(name: str, command: str, transfer: Callable[..., tuple[Policy
     assert printed == (remark if foreign else "")
 
 
-def test_options_change_the_profile_of_a_transfer(transfer: Callable[..., tuple[Policy, str]]) -> None:
-    """Options come after the profile."""
-    policy, _ = transfer("cp", "gsutil", "--attempts", "3")
+def test_changes_of_the_profile_of_a_transfer(transfer: Callable[..., tuple[Policy, str]]) -> None:
+    """Changes come after the profile."""
+    policy, _ = transfer("cp", "gsutil,attempts=3")
     assert policy == cloud_storage.gsutil.with_attempts(3)
 
 
@@ -157,7 +157,7 @@ def test_options_change_the_profile_of_a_transfer(transfer: Callable[..., tuple[
 def test_transfers_end_to_end(command: str, name: str, invoke: Invoke, tmp_path: Path) -> None:
     """A folder arrives under a profile."""
     (tmp_path / "a.txt").write_text("a", encoding="utf-8")
-    done = invoke(command, "-r", "--embedded", "--profile", name, str(tmp_path), "gs://demo/x")
+    done = invoke(command, "-r", "--embedded", "--retry", name, str(tmp_path), "gs://demo/x")
     assert (done.exit_code, "gs://demo contained 1 object" in done.stderr) == (0, True)
 
 
@@ -166,8 +166,8 @@ COMMANDS = {
     "export": ("export", "tenacity", "--profile"),
     "explain": ("explain", "GET", REQUESTS["cloud_storage"], "--profile"),
     "run": ("run", "--profile"),
-    "cp": ("cp", "--embedded", "x", "gs://demo/x", "--profile"),
-    "rsync": ("rsync", "--embedded", ".", "gs://demo/x", "--profile"),
+    "cp": ("cp", "--embedded", "x", "gs://demo/x", "--retry"),
+    "rsync": ("rsync", "--embedded", ".", "gs://demo/x", "--retry"),
 }
 WRONG = [
     "nope", "cloud_storage.nope", "nope.documented", "redis.documented", "", ".", "cloud_storage.", "Mobile",

@@ -35,8 +35,8 @@ def test_the_url_of_a_session_stays_secret(invoke: Invoke, tmp_path: Path, answe
     with Wire(reply(200)) as server:
         server.answers = [reply(200, b"", f"Location: {server.url}{SESSION}"), answer]
         done = invoke(
-            "cp", "--json", "--manifest", str(manifest), "--attempts", "1", "--endpoint", server.url, "--anonymous",
-            str(large), "gs://demo/large",
+            "cp", "--json", "--manifest", str(manifest), "--retry", "attempts=1", "--endpoint", server.url,
+            "--anonymous", str(large), "gs://demo/large",
         )  # fmt: skip
         assert SECRET in server.seen[1].target
     assert done.exit_code == 1
@@ -54,7 +54,7 @@ def test_what_a_server_says_cannot_command_the_terminal(invoke: Invoke, tmp_path
     refused = reply(403, json.dumps({"error": {"message": f"you may not {EVIL}"}}).encode())
     with Wire(page, refused) as server:
         done = invoke(
-            "cp", "-r", "--endpoint", server.url, "--anonymous", "--attempts", "1", "gs://demo/**", str(tmp_path)
+            "cp", "-r", "--endpoint", server.url, "--anonymous", "--retry", "attempts=1", "gs://demo/**", str(tmp_path)
         )
     assert done.exit_code == 1
     assert "\\x1b]0;owned" in done.stderr
@@ -67,7 +67,7 @@ def test_what_a_server_says_cannot_command_the_terminal(invoke: Invoke, tmp_path
 def test_a_password_in_the_endpoint_stays_secret(invoke: Invoke, tmp_path: Path, endpoint: str) -> None:
     """An endpoint that cannot be used is named without its user and password."""
     done = invoke(
-        "cp", "--json", "--attempts", "1", "--endpoint", endpoint.format(SECRET), "--anonymous", "gs://demo/a",
+        "cp", "--json", "--retry", "attempts=1", "--endpoint", endpoint.format(SECRET), "--anonymous", "gs://demo/a",
         str(tmp_path),
     )  # fmt: skip
     assert done.exit_code

@@ -80,7 +80,7 @@ def test_a_transfer_has_it(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.M
     folder.mkdir()
     for number in range(10):
         (folder / str(number)).write_text("x")
-    arguments = ("cp", "-r", "--embedded", "--faults", "1", "--constant", "10ms", str(folder), "gs://demo/")
+    arguments = ("cp", "-r", "--embedded", "--faults", "1", "--retry", "constant=10ms", str(folder), "gs://demo/")
     with virtual_time():  # the faults of --faults ask for waits of seconds
         assert invoke(*arguments).exit_code == 0
     refused = invoke(*arguments, "--shared-budget", "x")

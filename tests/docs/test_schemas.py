@@ -197,7 +197,7 @@ def test_transfers_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         here = ("--json", "--endpoint", cloud.url, "--anonymous")
         cloud.fault(Fault.status(503, operation="storage.objects.insert", times=9))
         for command in (
-            ["cp", "-r", "a", "gs://my-bucket/", "--attempts", "2"],
+            ["cp", "-r", "a", "gs://my-bucket/", "--retry", "attempts=2"],
             ["rsync", "-r", "a", "gs://my-bucket/"],
             ["rsync", "-r", "--dry-run", "-d", "b", "gs://my-bucket/"],
             ["rsync", "-r", "-d", "b", "gs://my-bucket/"],

@@ -97,7 +97,7 @@ def test_one_failure_stops_no_other(invoke: Invoke, cloud: Cloud) -> None:
     """What failed is told with what was tried and a cure, everything else is done, and the exit code is 1."""
     cloud.fault(Fault.status(503, operation="storage.objects.insert", skip=1, times=3))
     with virtual_time():
-        done = invoke("cp", "-r", "--parallel", "1", "--attempts", "3", "photos", "gs://bkt/")
+        done = invoke("cp", "-r", "--parallel", "1", "--retry", "attempts=3", "photos", "gs://bkt/")
     assert done.exit_code == 1
     assert stored(cloud).keys() == {"photos/1.jpg", "photos/3.jpg"}
     lines = done.stderr.splitlines()
@@ -166,7 +166,7 @@ def test_no_server(invoke: Invoke) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with virtual_time():
-        done = invoke("cp", "--attempts", "2", "--endpoint", f"127.0.0.1:{port}", "photos/1.jpg", "gs://bkt/")
+        done = invoke("cp", "--retry", "attempts=2", "--endpoint", f"127.0.0.1:{port}", "photos/1.jpg", "gs://bkt/")
     assert done.exit_code == 1
     assert "cannot connect to" in done.stderr
     assert "hint: check the network; --endpoint or STORAGE_EMULATOR_HOST selects another service" in done.stderr
@@ -189,7 +189,7 @@ def test_no_proxy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTPS_PROXY", f"http://me:secret@127.0.0.1:{port}")
     with virtual_time():
-        done = invoke("cp", "--attempts", "2", "--endpoint", "https://gcs.invalid", "photos/1.jpg", "gs://bkt/")
+        done = invoke("cp", "--retry", "attempts=2", "--endpoint", "https://gcs.invalid", "photos/1.jpg", "gs://bkt/")
     assert done.exit_code == 1
     assert f"photos/1.jpg: cannot connect to the proxy 127.0.0.1:{port}: " in done.stderr
     assert (

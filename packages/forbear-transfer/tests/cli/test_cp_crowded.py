@@ -25,7 +25,7 @@ def test_every_file_is_copied_once_where_files_run_out(tmp_path: Path, cloud: Cl
         (folder / f"{number}").write_bytes(b"x" * 10)
     ways = [(str(folder), "gs://bkt/x"), ("gs://bkt/x", str(tmp_path / "down"))]
     for source, target in ways:
-        options = ("--endpoint", cloud.url, "--parallel", "100", "--initial", "0.001", "--jitter", "none")
+        options = ("--endpoint", cloud.url, "--parallel", "100", "--retry", "initial=0.001,jitter=none")
         command = limited(40, 40, "cp", "-r", *options, source, target)
         done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr.partition(",")[0]) == (0, f"{FILES} files")

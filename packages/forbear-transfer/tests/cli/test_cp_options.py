@@ -64,10 +64,10 @@ BAD = [
         "error: `--exclude` must be a regular expression, got '*.tmp': nothing to repeat",
     ),
     (
-        ("cp", "--attempts", "none", "--timeout", "none", *UP),
-        "error: `--attempts` and `--timeout` must not both be none",
+        ("cp", "--retry", "attempts=none,timeout=none", *UP),
+        "error: `--retry attempts=` and `--retry timeout=` must not both be none",
     ),
-    (("cp", "--constant", "1", "--initial", "1", *UP), "error: `--constant` does not go with `--initial`"),
+    (("cp", "--retry", "constant=1,initial=1", *UP), "error: `--retry constant=` does not go with `--retry initial=`"),
     (("cp", "-r", "-", "gs://bkt/a"), "error: `-` does not go with `-r`\nhint: a stream is one file, not a folder\n"),
     (("cp", "-", "a", "gs://bkt/a"), "error: `-` must be the only source\nhint: "),
     (("cp", "--json", "gs://bkt/a", "-"), "error: `--json` does not go with `-` as the target\nhint: both would write"),

@@ -218,7 +218,7 @@ def test_a_terminal(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
     (big.parent / "evil\x1b[2J").write_text("data")
     cloud.fault(Fault.status(503, operation=SEND, times=1))
     terminal = env | {"TERM": "xterm-256color", "PYTHONUTF8": "1"}
-    args = ("cp", "-r", "--constant", "0.5", "--endpoint", cloud.url, str(big.parent), "gs://bkt/")
+    args = ("cp", "-r", "--retry", "constant=0.5", "--endpoint", cloud.url, str(big.parent), "gs://bkt/")
     code, seen = on_a_terminal([*FORBEAR, *args], terminal, 100, both=False)
     assert code == 0
     assert re.search(r"/big\.bin  \d+ %  \S+ .?.?B of 12\.0 MiB", seen)

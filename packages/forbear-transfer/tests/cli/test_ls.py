@@ -75,7 +75,7 @@ def test_json(invoke: Invoke, filled: Cloud) -> None:
     [
         (["gs://bkt/none"], 1, "error: gs://bkt/none does not exist\nhint: check the name\n"),
         (["x"], 2, "error: `ADDRESS` must begin with gs://, got 'x'\n"),
-        (["--endpoint", "http://127.0.0.1:1", "--attempts", "1", "gs://bkt"], 1, "error: cannot connect to"),
+        (["--endpoint", "http://127.0.0.1:1", "--retry", "attempts=1", "gs://bkt"], 1, "error: cannot connect to"),
     ],
 )
 def test_errors(arguments: list[str], code: int, error: str, invoke: Invoke) -> None:
@@ -101,7 +101,7 @@ def test_a_service_that_stays_away(fault: Fault, invoke: Invoke, filled: Cloud) 
     """The error says how often and how long the command has tried."""
     filled.fault(fault)
     with virtual_time(seed=1):
-        done = invoke("ls", "--attempts", "3", "gs://bkt")
+        done = invoke("ls", "--retry", "attempts=3", "gs://bkt")
     assert (done.exit_code, done.stdout) == (1, "")
     first = done.stderr.splitlines()[0]
     assert first.startswith("error: ")

@@ -127,7 +127,7 @@ def test_failures(invoke: Invoke, filled: Cloud) -> None:
     [
         (["photos"], "`ADDRESS` must begin with gs://, got 'photos'"),
         (["--anonymous", "--credentials", __file__, "gs://bkt/a"], "`--anonymous` does not go with `--credentials`"),
-        (["--attempts", "none", "--timeout", "none", "gs://bkt/a"], "must not both be none"),
+        (["--retry", "attempts=none,timeout=none", "gs://bkt/a"], "must not both be none"),
     ],
 )
 def test_wrong_usage(arguments: list[str], text: str, invoke: Invoke, filled: Cloud) -> None:

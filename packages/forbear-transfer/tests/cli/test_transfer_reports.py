@@ -41,7 +41,7 @@ def test_json(
     invoke("cp", "photos/2.jpg", "gs://bkt/a")
     cloud.fault(Fault.status(503, operation=operation, times=9, headers=HEADERS))
     with virtual_time():
-        done = invoke(command[0], "--json", "--parallel", "1", "--attempts", "2", *command[1:])
+        done = invoke(command[0], "--json", "--parallel", "1", "--retry", "attempts=2", *command[1:])
     assert done.exit_code == 1
     tried: dict[str, Any] = json.loads(done.stdout.splitlines()[0])["tried"]
     assert tried["method"] == method

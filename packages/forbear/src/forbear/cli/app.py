@@ -124,6 +124,11 @@ def usage_error(error: click.ClickException) -> BadInput:
     hint = f"see `{ctx.command_path} --help`" if ctx is not None else None
     message = re.sub(r"(?<=value for )'(--[\w-]+)'", r"`\1`", error.format_message())  # in quotes it may be redacted
     close = getattr(error, "possibilities", None)
+    if isinstance(error, click.NoSuchOption) and ctx is not None:
+        spelled = {key: text for each in ctx.command.params for key, text in getattr(each, "spelled", {}).items()}
+        key = error.option_name.removeprefix("--")
+        if key in spelled:  # an option of its own in other commands
+            message, hint, close = error.message, f"write {spelled[key]}", None
     if close:
         message = error.message
         hint = "did you mean " + " or ".join(f"`{name}`" for name in close) + "?"

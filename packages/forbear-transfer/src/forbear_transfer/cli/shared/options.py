@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from forbear.cli.kit import values
-from forbear.cli.kit.options import PolicyOptions, add_options, policy_options
+from forbear.cli.kit.options import PolicyOptions, add_options
 from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.profiles import profile_option
+from forbear.cli.kit.retry_option import retry_option
 from forbear.cli.kit.shared_budget import shared_budget_option
 
 if TYPE_CHECKING:
@@ -136,8 +136,7 @@ class TransferOptions(PolicyOptions):
 
 def transfer_options(function: F) -> F:
     """Add the shared options to a command, which receives them as the keywords of `TransferOptions`."""
-    described = policy_options(add_options(add_options(function, _OPTIONS), (*_METADATA, *_KEYS)))
-    return profile_option("cloud_storage", "The policy, as in `forbear schedule`.")(described)
+    return retry_option("cloud_storage")(add_options(add_options(function, _OPTIONS), (*_METADATA, *_KEYS)))
 
 
 def check(options: TransferOptions, *, dry_run: bool = False) -> None:

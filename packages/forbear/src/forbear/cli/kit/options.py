@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 import click
 
 from forbear.cli.kit import values
-from forbear.cli.kit.output import BadInput
+from forbear.cli.kit.output import BadInput, name_options
 from forbear.core.backoff import JITTERS, Constant, Exponential
 from forbear.core.decide import Limits
 
@@ -106,7 +106,8 @@ def apply_options(limits: "Limits", backoff: "Backoff", options: PolicyOptions) 
     timeout = _limit(options["timeout"], limits.timeout)
     if attempts is None and timeout is None:
         raise BadInput(
-            "`--attempts` and `--timeout` must not both be none, or a run may never end", "give one of them a limit"
+            name_options("`attempts` and `timeout` must not both be none, or a run may never end"),
+            "give one of them a limit",
         )
     try:
         return limits.replace(attempts=attempts, timeout=timeout), _backoff(backoff, options)
@@ -125,7 +126,8 @@ def _backoff(backoff: "Backoff", options: PolicyOptions) -> "Backoff":
     constant = options["constant"]
     if constant is not None:
         if fields:
-            raise BadInput(f"`--constant` does not go with `--{next(iter(fields))}`", "leave one of them out")
+            both = name_options(f"`constant` does not go with `{next(iter(fields))}`")
+            raise BadInput(both, "leave one of them out")
         return Constant(constant)
     if not fields:
         return backoff

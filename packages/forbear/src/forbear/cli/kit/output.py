@@ -66,13 +66,17 @@ def check_links(option: str, file: Path, read: Iterable[Path] = ()) -> None:
 def name_options(text: str) -> str:
     """Replace parameters of the library by the options and arguments of the running command.
 
-    A parameter is a name in backticks: `maximum` becomes `--maximum`, `source` becomes `SOURCE`.
+    A parameter is a name in backticks: `maximum` becomes `--maximum`, `source` becomes `SOURCE`. A key of an option,
+    such as one of `--retry`, becomes `--retry maximum=`.
     """
     context = click.get_current_context(silent=True)
     names = {
         parameter.name: max(parameter.opts, key=len) if isinstance(parameter, click.Option) else _argument(parameter)
         for parameter in (context.command.params if context is not None else ())
     }
+    for parameter in context.command.params if context is not None else ():
+        spelled: dict[str, str] = getattr(parameter, "spelled", {})
+        names |= {key: text.removesuffix("VALUE") for key, text in spelled.items()}
     return re.sub(r"`(\w+)`", lambda match: f"`{names.get(match[1], match[1])}`", text)
 
 

@@ -99,7 +99,7 @@ class Refused(Exception):
 
 
 class _State(Enum):
-    """How a broken body goes on: by requests for its rest, for the whole from its start, or not at all."""
+    """The ways of a broken body: requests for its rest, for the whole from its start, or none any more."""
 
     CONTINUES = "continues"
     STARTS_OVER = "starts over"
