@@ -6,7 +6,6 @@ Each library has a module with its listener: `forbear.observe.logging`, `.opente
 
 import sys
 
-from forbear.observe.fields import LOGGER
 from forbear.run import listeners as _listeners
 
 TYPE_CHECKING = False
@@ -60,6 +59,8 @@ def default_listeners() -> "tuple[Listener, ...]":
         logging: Any = sys.modules.get("logging")
         if logging is None or not hasattr(logging, "getLogger"):  # not loaded, or another thread is loading it
             return ()
+        from forbear.observe.fields import LOGGER
+
         _default.append((logging.getLogger(LOGGER), ()))
     logger, listeners = _default[0]
     if not (logger.hasHandlers() and logger.isEnabledFor(_WARNING)):

@@ -1,6 +1,6 @@
 """`Derivable`: the `with_…` methods of policies, which return changed copies."""
 
-from forbear.core import check, presets
+from forbear.core import check
 from forbear.core.decide import Limits
 from forbear.core.record import Record
 
@@ -117,7 +117,9 @@ class Derivable(Record):
         The presets are "interactive", "mobile", "ci" and "batch"; `forbear.PRESETS` has their figures and reasons.
         Raises ValueError for any other name.
         """
-        chosen = presets.preset(name)
+        from forbear.core.presets import preset  # few programs use one
+
+        chosen = preset(name)
         limits = chosen.limits
         return self.with_changes(attempts=limits.attempts, timeout=limits.timeout, backoff=chosen.backoff)
 

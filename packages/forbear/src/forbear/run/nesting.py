@@ -22,7 +22,6 @@ from forbear.core.report import (
 )
 from forbear.run.harm import harms, remember
 from forbear.run.listeners import is_notified
-from forbear.run.remote import remote_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,6 +108,7 @@ def _harm_in(error: BaseException, run: "RunState", *, behind: bool = False) -> 
 
     With `behind`, the contexts of errors are searched, too.
     """
+    from forbear.run.remote import remote_report  # few errors get here
 
     def find(carrier: object) -> "Report | None":
         report = carried_by(carrier)
