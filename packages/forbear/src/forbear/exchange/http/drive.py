@@ -6,7 +6,8 @@ from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
 from forbear.exchange.call import begun
-from forbear.exchange.http.download import Download, HandedOut, Refused
+from forbear.exchange.http.download import Download, Refused
+from forbear.exchange.http.handed_out import HandedOut
 from forbear.exchange.http.port import Port, Sender
 from forbear.exchange.http.responses import is_continued
 

@@ -16,7 +16,7 @@ from forbear.core.report import attach, report
 from forbear.core.verdict import Kind, Verdict
 from forbear.exchange.redis import loops
 from forbear.exchange.redis.blocking import blocked_for
-from forbear.exchange.redis.loops import CommandRun
+from forbear.exchange.redis.command_run import CommandRun
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together, pipeline, scattered_pipeline, single

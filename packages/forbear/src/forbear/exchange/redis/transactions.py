@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from forbear.core.verdict import PERMANENT, Kind, Verdict
 from forbear.exchange.call import is_only_of_user
-from forbear.exchange.redis.loops import CommandRun
+from forbear.exchange.redis.command_run import CommandRun
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together

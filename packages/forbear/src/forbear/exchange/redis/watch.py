@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from forbear.core.report import reports_made
 from forbear.core.verdict import CONFLICT, Kind
-from forbear.exchange.redis.loops import CommandRun
+from forbear.exchange.redis.command_run import CommandRun
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import failure_of, is_watch_error, verdict_of
 from forbear.exchange.redis.work import Work

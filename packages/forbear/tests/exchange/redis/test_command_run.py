@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.exchange.redis.loops import CommandRun, without_arguments
+from forbear.exchange.redis.command_run import CommandRun, without_arguments
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.work import single
 from forbear.services import redis as service
