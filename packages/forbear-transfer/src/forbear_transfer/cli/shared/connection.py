@@ -1,11 +1,13 @@
 """The options of commands that look at objects or change them, and copy no files: ls, cat, rm and others."""
 
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import click
 
-from forbear_transfer.cli.shared.options import TransferOptions, check, transfer_options
+from forbear.cli.kit.options import add_options
+from forbear_transfer.cli.shared.options import OPTIONS, TransferOptions, check
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,7 +26,11 @@ _KEPT = (
 )
 """The options of `cp` that these commands have, too."""
 
-_WORDS = {"as_json": "Print JSON.", "quiet": "Print only errors on stderr."}
+_SHORT = {
+    "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    "quiet": click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr."),
+}
+"""What replaces options of `cp` in commands without an outcome for each file."""
 
 
 def connection_options(*more: str, without: Collection[str] = (), reads: bool = False) -> Callable[[F], F]:
@@ -33,32 +39,26 @@ def connection_options(*more: str, without: Collection[str] = (), reads: bool = 
     `more` names further options of `cp` by their parameters, such as "parallel", and `without` those that the command
     lacks. `reads` adds the option for the keys of objects. The command gets them as keywords, for `completed`.
     """
-
-    def decorate(function: F) -> F:
-        names = {*_KEPT, *more, *(("decryption_keys",) if reads else ())} - {*without}
-        kept = [option for option in _options() if option.name in names]
-        for option in kept:
-            if isinstance(option, click.Option) and option.name in _WORDS and not more:
-                option.help = _WORDS[option.name]
-        untyped: Any = function
-        untyped.__click_params__ = [*getattr(function, "__click_params__", []), *kept]
-        return function
-
-    return decorate
+    names = {*_KEPT, *more, *(("decryption_keys",) if reads else ())} - {*without}
+    options = _by_name() if more else _by_name() | _SHORT
+    chosen = [option for name, option in options.items() if name in names]
+    return lambda function: add_options(function, chosen)
 
 
 def completed(options: Mapping[str, Any]) -> TransferOptions:
     """Return the options of a command as those of `cp`, with defaults for the others; BadInput if they conflict."""
-    defaults = click.Command("defaults", params=_options()).make_context("defaults", []).params
+    defaults = _command(*OPTIONS).make_context("defaults", []).params
     complete = cast("TransferOptions", defaults | dict(options))
     check(complete)
     return complete
 
 
-def _options() -> list[click.Parameter]:
-    @transfer_options
-    def template() -> None:
-        """Hold the options."""
+@cache
+def _by_name() -> dict[str, Callable[[Any], Any]]:
+    """Return the options of `cp` by the names of their parameters."""
+    return {str(_command(option).params[0].name): option for option in OPTIONS}
 
-    options: list[click.Parameter] = cast("Any", template).__click_params__
-    return options
+
+def _command(*options: Callable[[Any], Any]) -> click.Command:
+    """Return a command that has these options, and does nothing."""
+    return click.command()(add_options(lambda **_: None, options))

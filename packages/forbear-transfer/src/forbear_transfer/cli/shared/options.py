@@ -93,6 +93,9 @@ _OPTIONS = (
 )
 
 
+OPTIONS = (retry_option("cloud_storage"), *_METADATA, *_KEYS, *_OPTIONS)
+"""All shared options, which are decorators, in the order of the help."""
+
 _NOT_EMPTY = ("impersonate", "endpoint", "user_project", "shared_budget")
 """Options that mean the user's own account, the real service and so on when they are absent."""
 
@@ -136,7 +139,7 @@ class TransferOptions(PolicyOptions):
 
 def transfer_options(function: F) -> F:
     """Add the shared options to a command, which receives them as the keywords of `TransferOptions`."""
-    return retry_option("cloud_storage")(add_options(add_options(function, _OPTIONS), (*_METADATA, *_KEYS)))
+    return add_options(function, OPTIONS)
 
 
 def check(options: TransferOptions, *, dry_run: bool = False) -> None:
