@@ -23,7 +23,7 @@ PACKAGES = sorted((ROOT / "packages").iterdir())
 
 # Layers that `import forbear` loads, and the standard modules that would cost more than the rest of it together.
 CHEAP_LAYERS = ("text", "core", "http", "run", "policy")
-FOR_TYPES = {"forbear.core.protocols", "forbear.run.plan"}
+FOR_TYPES = {"forbear.core.protocols", "forbear.run.protocols"}
 """Modules of types alone: type checkers load them, and the first also whoever imports one of its types."""
 COSTLY = {"asyncio", "dataclasses", "datetime", "inspect", "logging", "random", "re", "typing"}
 

@@ -75,7 +75,7 @@ NAMES: dict[str, Any] = {
     "is_pending": is_pending, "requests": requests, "httpx": httpx,
 }  # fmt: skip
 LIBRARIES: dict[str, dict[str, Any]] = {
-    "tenacity": {name: getattr(tenacity, name) for name in dir(tenacity)},
+    "tenacity": {name: getattr(tenacity, name) for name in dir(tenacity) if not name.startswith("__")},
     "backoff": {"backoff": backoff},
     "stamina": {"stamina": stamina, "dt": dt},
     "urllib3.Retry": {"Retry": urllib3.Retry, "HTTPAdapter": HTTPAdapter, "RetryAdapter": RetryAdapter,

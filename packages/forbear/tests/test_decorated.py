@@ -143,7 +143,7 @@ def logged() -> None:
             lambda: with_policy(fail, cast_any(5)),
             "`policy` must be a forbear.Policy or None (the func",
         ),
-        (lambda: cast_any(with_policy)(fail, tries=5), "unexpected keyword argument 'tries'"),
+        (lambda: cast_any(with_policy)(fail, tries=5), "`retry` takes no `tries`: write `attempts`"),
     ],
 )
 def test_misuse(call: Callable[[], object], text: str) -> None:

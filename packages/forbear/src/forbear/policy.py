@@ -1,41 +1,30 @@
 """`Policy`, the frozen value that users hold and share, and `retry()`, which makes one."""
 
-from forbear.core import check
-from forbear.core.backoff import Exponential
-from forbear.core.decide import DEFAULT_ATTEMPTS, DEFAULT_MAX_RETRY_AFTER, DEFAULT_TIMEOUT, Limits
-from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.run.budget import Budget
-from forbear.run.derive import Derivable
-from forbear.run.endings import RAISE, TryAgain
+from forbear.core.decide import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
+from forbear.core.spelling import refuse_unknown
+from forbear.run.derive import KEYWORDS, Derivable
+from forbear.run.endings import RAISE
 from forbear.run.functions import MARK, check_retryable, is_async, name_of
 from forbear.run.iterate import AsyncAttempts, Attempts
-from forbear.run.judges import (
-    TYPES,
-    check_callable,
-    check_joined,
-    check_listener,
-    check_on,
-    retries,
-    types_of,
-    verdict_of,
-)
+from forbear.run.judges import types_of
 from forbear.run.loops import acall, awrap, call, wrap
+from forbear.run.plan import DEFAULT_BACKOFF, OPTIONS, check_joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
-    from typing import Any, ParamSpec, TypeVar, Unpack
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, Unpack, overload
 
-    from forbear.core.events import Event, Failed, Succeeded
-    from forbear.core.protocols import Answer, Backoff, On
-    from forbear.http.request import HttpService
-    from forbear.run.derive import Changes, Seconds
+    from forbear.core.decide import Default
+    from forbear.core.protocols import Backoff, On
+    from forbear.judges.transient import TransientErrors
+    from forbear.run.derive import Changes, RetryOptions, Seconds
 
     F = TypeVar("F", bound=Callable[..., Any])
+    G = TypeVar("G")
     P = ParamSpec("P")
     T = TypeVar("T")
-
-_DEFAULT_BACKOFF = Exponential()
+    OneOf: TypeAlias = type[Exception] | TransientErrors
 
 
 class Policy(Derivable):
@@ -46,103 +35,7 @@ class Policy(Derivable):
     calls share nothing but the budget.
     """
 
-    __slots__ = (
-        "on", "limits", "backoff", "attempt_timeout", "on_result", "on_event", "budget", "repeatable",
-        "retry_exhausted", "name", "service", "stop", "delay",
-        "on_give_up", "raise_unsatisfied", "on_success", "others", "repeats_calls",
-    )  # fmt: skip
-
-    on: "On"
-    limits: Limits
-    backoff: "Backoff"
-    attempt_timeout: float | None
-    on_result: "Callable[[Any], Answer] | None"
-    on_event: "Callable[[Event], object] | None"
-    budget: Budget | None
-    repeatable: bool | None
-    retry_exhausted: bool
-    name: str | None
-    service: "HttpService | None"
-    stop: "Callable[[Failed], bool | str | None] | None"
-    delay: "Callable[[Any], Seconds | None] | None"
-    on_give_up: "Any"
-    raise_unsatisfied: bool
-    on_success: "Callable[[Succeeded], object] | None"
-    others: "tuple[Policy, ...]"
-    repeats_calls: bool
-    """True if a function or block is repeated although its outcome is unknown: what `repeatable` comes to.
-
-    If that is None, it is True unless the policy is that of a service.
-    """
-
-    def __init__(
-        self,
-        on: "On",
-        limits: Limits | None = None,
-        backoff: "Backoff" = _DEFAULT_BACKOFF,
-        attempt_timeout: "Seconds | None" = None,
-        on_result: "Callable[[Any], Answer] | None" = None,
-        on_event: "Callable[[Event], object] | None" = None,
-        budget: Budget | None = None,
-        repeatable: bool | None = None,
-        retry_exhausted: bool = False,
-        name: str | None = None,
-        service: "HttpService | None" = None,
-        stop: "Callable[[Failed], bool | str | None] | None" = None,
-        delay: "Callable[[Any], Seconds | None] | None" = None,
-        on_give_up: "Any" = RAISE,
-        raise_unsatisfied: bool = False,
-        on_success: "Callable[[Succeeded], object] | None" = None,
-        others: "tuple[Policy, ...]" = (),
-    ) -> None:
-        check_on(on)
-        if limits is not None and not isinstance(limits, Limits):
-            raise TypeError(f"`limits` must be a forbear.Limits or None (the defaults), got {limits!r}")
-        if isinstance(backoff, type) or not callable(getattr(backoff, "delay", None)):
-            raise TypeError(
-                f"`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {backoff!r}"
-            )
-        attempt_timeout = check.in_seconds(attempt_timeout)
-        check.positive_seconds("attempt_timeout", attempt_timeout, none="no limit")
-        check_callable("on_result", on_result)
-        check_callable("stop", stop, "decide by what the failure shows, or set an event for forbear.stop_on")
-        check_callable("delay", delay, "return the seconds at once")
-        check_listener("on_event", on_event)
-        check_listener("on_success", on_success)
-        check.flag("raise_unsatisfied", raise_unsatisfied)
-        if raise_unsatisfied and on_result is None:
-            raise ValueError("`raise_unsatisfied` needs `on_result`, which refuses values")
-        if budget is not None and not isinstance(budget, Budget):
-            raise TypeError(f"`budget` must be a forbear.Budget or None, got {budget!r}")
-        check.flag("repeatable", repeatable, none="functions yes, requests by their tables")
-        check.flag("retry_exhausted", retry_exhausted)
-        if name is not None and not isinstance(name, str):
-            raise TypeError(f"`name` must be a string or None (the function's name), got {name!r}")
-        store = object.__setattr__  # one by one: policies are also made for single calls
-        store(self, "on", on)
-        store(self, "limits", Limits() if limits is None else limits)
-        store(self, "backoff", backoff)
-        store(self, "attempt_timeout", attempt_timeout)
-        store(self, "on_result", on_result)
-        store(self, "on_event", on_event)
-        store(self, "budget", budget)
-        store(self, "repeatable", repeatable)
-        store(self, "retry_exhausted", retry_exhausted)
-        store(self, "name", name)
-        store(self, "service", service)
-        store(self, "stop", stop)
-        store(self, "delay", delay)
-        store(self, "on_give_up", on_give_up)
-        store(self, "raise_unsatisfied", raise_unsatisfied)
-        store(self, "on_success", on_success)
-        store(self, "others", others)
-        if repeatable is None:
-            repeatable = service is None and not getattr(on, "is_of_service", False)
-        store(self, "repeats_calls", repeatable)
-
-    @classmethod
-    def _fields(cls) -> tuple[str, ...]:
-        return super()._fields()[:-1]  # without `repeats_calls`, which follows from the others
+    __slots__ = ()
 
     # Run something under the policy.
 
@@ -215,57 +108,6 @@ class Policy(Derivable):
         check_joined(self, other)
         return self.replace(others=(*self.others, other.replace(others=()) if other.others else other, *other.others))
 
-    # Judge outcomes, for a run.
-
-    @property
-    def checks_values(self) -> bool:
-        """True if the policy judges returned values, because it has an `on_result`."""
-        return self.on_result is not None
-
-    def verdict_of_error(self, error: Exception) -> Verdict:
-        """Return the verdict on an error, by `on`: TRANSIENT for an instance of its types, PERMANENT for any other.
-
-        If `on` is a callable, its answer counts: True is TRANSIENT, False PERMANENT, a number TRANSIENT with that
-        delay, and a Verdict itself. Any other answer raises TypeError.
-        """
-        if isinstance(error, TryAgain):
-            return error.verdict
-        on = self.on if not self.others else self.rule_of(error).on
-        if isinstance(on, TYPES):
-            return TRANSIENT if isinstance(error, on) else PERMANENT
-        return verdict_of("on", on(error))
-
-    def rule_of(self, error: Exception) -> "Policy":
-        """Return the policy whose limits count for `error`: the first that retries it, of this one and the `others`.
-
-        It is this one for an error that none retries.
-        """
-        return next((policy for policy in (self, *self.others) if retries(policy.on, error)), self)
-
-    def verdict_of_value(self, value: object) -> Verdict | None:
-        """Return the verdict on a returned value, by `on_result`; None for a value that is accepted.
-
-        A value is accepted if there is no `on_result`, or it returns False or a permanent verdict.
-        """
-        if self.on_result is None:
-            return None
-        verdict = verdict_of("on_result", self.on_result(value))
-        return None if verdict.kind is Kind.PERMANENT else verdict
-
-    def verdict_of_failed_value(self, value: object) -> Verdict | None:
-        """Return the verdict that `on_result` returns for a value that is a failure already, such as a response 503.
-
-        None if there is no `on_result`, if it returns anything but a Verdict, or if it raises. It is written for
-        successes, so only an answer that cannot be meant for one counts.
-        """
-        if self.on_result is None:
-            return None
-        try:
-            answer = self.on_result(value)
-        except Exception:
-            return None
-        return answer if isinstance(answer, Verdict) else None
-
     def _refuse_async_parts(self, what: str) -> None:
         if self.on_give_up is not RAISE and is_async(self.on_give_up):
             raise TypeError(f"`on_give_up` must not be async on {what}, which is sync, got {name_of(self.on_give_up)}")
@@ -276,74 +118,113 @@ class Policy(Derivable):
             )
 
 
-def retry(
-    *types: type[Exception],
+def _retry(
+    *types: "OneOf",
     on: "On | None" = None,
-    attempts: int | None = DEFAULT_ATTEMPTS,
-    timeout: "Seconds | None" = DEFAULT_TIMEOUT,
-    attempt_timeout: "Seconds | None" = None,
-    backoff: "Backoff" = _DEFAULT_BACKOFF,
-    on_result: "Callable[[Any], Answer] | None" = None,
-    on_event: "Callable[[Event], object] | None" = None,
-    budget: Budget | None = None,
+    attempts: "int | Default | None" = DEFAULT,
+    timeout: "Seconds | Default | None" = DEFAULT,
     clamp: bool = False,
     max_retry_after: "Seconds" = DEFAULT_MAX_RETRY_AFTER,
-    repeatable: bool | None = None,
-    retry_exhausted: bool = False,
     unlimited: bool = False,
-    name: str | None = None,
-    stop: "Callable[[Failed], bool | str | None] | None" = None,
-    delay: "Callable[[Any], Seconds | None] | None" = None,
-    on_give_up: "Any" = RAISE,
-    raise_unsatisfied: bool = False,
-    on_success: "Callable[[Succeeded], object] | None" = None,
+    backoff: "Backoff" = DEFAULT_BACKOFF,
+    **options: "Any",
 ) -> Policy:
     """Make a policy, to decorate a function with (`@forbear.retry(OSError)`), to call through, or to loop over.
 
     Times are numbers of seconds or timedeltas.
 
-    - `types`: the exception types to retry, or instead of them
-    - `on`: exception types in a tuple, or a callable that judges an error. It returns a bool, a Verdict, or a float or
-      timedelta: retry after exactly that time, 0.0 at once. You must pass one of both.
-    - `attempts`: the most attempts, 5 by default, the first call included.
-    - `timeout`: the seconds for the whole run, 60 by default, from before the first attempt. It does not interrupt a
-      running attempt, so a run may last longer by one attempt.
+    Which failures are retried:
+
+    - `types` or `on`: exception types, functions that judge an error, or both in a tuple. You must pass one of the two.
+      `forbear.transient` judges the errors of any client. A function returns a bool, a Verdict, or a float or
+      timedelta: retry after exactly that time, 0.0 at once.
+    - `on_result`: judges returned values as `on` judges errors. On giving up, the last value is returned, or with
+      `raise_unsatisfied=True`, `Unsatisfied` is raised.
+    - `repeatable`: whether a call is repeated that may have been executed: by default functions are, and requests of
+      adapters if the table of their service says so. False repeats only what was certainly not executed, True repeats
+      functions under the policy of a service, too.
+    - `retry_exhausted`: also retry errors on which an inner policy reached its limits, or that it found unsafe to
+      repeat.
+
+    When it stops:
+
+    - `attempts`: the most attempts, the first call included; `timeout`: the seconds from before the first attempt.
+      Without both, 5 attempts and 60 s. The one that you choose is the only limit; None lifts one default. A running
+      attempt is not interrupted, so a run may last longer by one attempt.
     - `attempt_timeout`: the seconds after which an attempt is stopped, in async code only; no limit by default. It is
       cut to what is left of `timeout`, except for the final attempt of `clamp`.
-    - `backoff`: the waits, by default full jitter under 1, 2, 4 … 64 s.
-    - `on_result`: judges returned values as `on` judges errors. On giving up, the last value is returned.
-    - `on_event`: is called with every failure, wait and end. A run has no events if its first attempt succeeds or fails
-      for good, or if an inner policy gave up.
-    - `budget`: a retry budget, which several policies may share.
     - `clamp`: shorten a last wait that would pass the deadline, for one final attempt. It never shortens a wait that
       the server asks for.
     - `max_retry_after`: without a timeout, a server that asks for a longer wait ends the run (900 s by default).
-    - `repeatable`: whether a call is repeated although it may have been executed. None (default): functions and blocks
-      are; in adapters of clients, the table of the service decides for each request. False: nothing is, in adapters
-      neither; only a verdict of NOT_EXECUTED is retried then. True: functions and blocks are, also under the policy of
-      a service; adapters refuse such a policy.
-    - `retry_exhausted`: also retry errors on which an inner policy reached its limits, or that it found unsafe to
-      repeat.
+    - `stop`: is called before each retry with the failed attempt (`Failed`: attempt, elapsed, error ...). True, or a
+      string that says why, ends the run.
+    - `budget`: a retry budget, which several policies may share.
     - `unlimited`: permit both limits to be None.
-    - `name`: the name for reports and events, by default that of the function.
+
+    How long it waits:
+
+    - `backoff`: by default full jitter under 1, 2, 4 … 64 s.
     - `delay`: is called with each error (or refused value) that is retried, and returns the exact wait before the retry
       in seconds, or None for the backoff. A delay that `on` returned counts instead.
+
+    What you see:
+
+    - `on_event`: is called with every failure, wait and end. A run has no events if its first attempt succeeds or fails
+      for good, or if an inner policy gave up.
+    - `on_success`: is called with a `Succeeded` event after every success, at the first attempt too.
     - `on_give_up`: a value that a function returns instead of raising, or a function of the last error whose value is
       returned. It is used where a transient error is not retried any more, not for permanent errors and conflicts.
-    - `raise_unsatisfied`: on giving up on a value that `on_result` refused, raise `Unsatisfied`.
-    - `on_success`: is called with a `Succeeded` event after every success, at the first attempt too.
-    - `stop`: is called before each retry with the failed attempt (`Failed`: attempt, elapsed, error ...). True, or a
-      string that says why, ends the run. If it raises, its error is raised.
+    - `name`: the name for reports and events, by default that of the function.
 
     On giving up, the last error itself is raised, with a note and a report (`forbear.report(error)`). A permanent error
-    of the first attempt is raised without them. Raises TypeError or ValueError for invalid arguments.
+    of the first attempt is raised without them. If a function of the policy raises while it judges an error, the run
+    ends, and the note on that error says so. Raises TypeError or ValueError for invalid arguments.
     """
-    judge: On = types_of(types, on)
+    refuse_unknown("retry", (name for name in options if name not in OPTIONS), KEYWORDS)
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
-    return Policy(
-        judge, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name,
-        stop=stop, delay=delay, on_give_up=on_give_up, raise_unsatisfied=raise_unsatisfied, on_success=on_success,
-    )  # fmt: skip
+    return Policy(types_of(types, on), limits, backoff, **options)
+
+
+if TYPE_CHECKING:
+
+    class ReplacingPolicy(Policy, Generic[G]):
+        """A policy with `on_give_up`, for type checkers: what it runs may return that value, too."""
+
+        @overload  # type: ignore[override]
+        def __call__(
+            self, function: Callable[P, Coroutine[Any, Any, T]]
+        ) -> Callable[P, Coroutine[Any, Any, T | G]]: ...
+        @overload
+        def __call__(self, function: Callable[P, T]) -> Callable[P, T | G]: ...
+        def __call__(self, function: Any) -> Any:
+            """Decorate a function, as `Policy` does."""
+
+        def call(  # type: ignore[override]
+            self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+        ) -> T | G:
+            """Call a sync function, as `Policy.call` does."""
+            ...
+
+        async def acall(  # type: ignore[override]
+            self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+        ) -> T | G:
+            """Await an async function, as `Policy.acall` does."""
+            ...
+
+    @overload
+    def retry(*types: OneOf, **options: Unpack[RetryOptions]) -> Policy: ...
+    @overload
+    def retry(
+        *types: OneOf, on_give_up: Callable[[Exception], G], **options: Unpack[RetryOptions]
+    ) -> ReplacingPolicy[G]: ...
+    @overload
+    def retry(*types: OneOf, on_give_up: G, **options: Unpack[RetryOptions]) -> ReplacingPolicy[G]: ...
+    def retry(*types: Any, **options: Any) -> Any:
+        """Make a policy, as `_retry` does; the overloads know that `on_give_up` changes what a function returns."""
+
+else:
+    retry = _retry
+    retry.__name__ = retry.__qualname__ = "retry"
 
 
 def _mark(wrapper: "Any", policy: "Policy", function: "Callable[..., Any]") -> "Any":

@@ -30,7 +30,7 @@ def test_the_default(invoke: Invoke) -> None:
     assert document["limits"] == {"attempts": 5, "timeout": 60}
     assert [retry["wait"] for retry in document["retries"]] == [[0, 1], [0, 2], [0, 4], [0, 8]]
     assert [retry["total"] for retry in document["retries"]] == [[0, 1], [0, 3], [0, 7], [0, 15]]
-    assert document["end"]["earliest"] == {"retries": 4, "text": "limit of 5 attempts reached"}
+    assert document["end"]["earliest"] == {"retries": 4, "text": "default limit of 5 attempts reached"}
 
 
 @pytest.mark.parametrize(("cap", "retries", "last"), [("64", 14, [575, 581]), ("32", 22, [575, 580])])
@@ -74,7 +74,7 @@ def test_the_table(invoke: Invoke) -> None:
     """The table says the same in words, with what it is made of and where it ends."""
     done = invoke("schedule", "--attempts", "3")
     assert done.stdout.splitlines() == [
-        "default: steps of 1 s, times 2, at most 64 s; jitter: full; at most 3 attempts, timeout 60 s",
+        "default: steps of 1 s, times 2, at most 64 s; jitter: full; at most 3 attempts, no timeout",
         "",
         "retry   wait before it   all waits so far",
         "    1   0 to 1 s         0 to 1 s",

@@ -1,5 +1,6 @@
 """The decision: the table that is the product, and the limits around it, each at its boundary."""
 
+import pickle
 from functools import partial
 
 import pytest
@@ -10,6 +11,7 @@ from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, K
 from forbear.text.duration import show
 
 INFINITY = float("inf")
+DEFAULT_TIMEOUT = "default timeout of 60 s"
 
 
 def step(
@@ -89,6 +91,39 @@ def test_attempts(attempts: int | None, attempt: int, expected: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("limits", "attempts", "timeout"),
+    [
+        (Limits(), 5, 60),
+        (Limits(attempts=3), 3, None),
+        (Limits(timeout=300), None, 300),
+        (Limits(attempts=3, timeout=300), 3, 300),
+        (Limits(attempts=None), None, 60),
+        (Limits(timeout=None), 5, None),
+        (Limits().replace(attempts=3), 3, None),
+        (Limits().replace(timeout=300), None, 300),
+        (Limits(attempts=3).replace(timeout=300), 3, 300),
+        (Limits(attempts=3).replace(attempts=None), None, 60),
+        (Limits(attempts=3, timeout=300).replace(attempts=9), 9, 300),
+        (Limits(attempts=None, timeout=None, unlimited=True), None, None),
+        (pickle.loads(pickle.dumps(Limits())).replace(attempts=3), 3, None),
+        (pickle.loads(pickle.dumps(Limits(timeout=60))).replace(attempts=3), 3, 60),
+    ],
+)
+def test_a_chosen_limit_lifts_the_default_of_the_other(
+    limits: Limits, attempts: int | None, timeout: float | None
+) -> None:
+    """One limit that the user chose is the only limit; None lifts that default alone; copies remember the choice."""
+    assert (limits.attempts, limits.timeout) == (attempts, timeout)
+
+
+def test_the_text_of_a_stop_says_that_a_limit_is_a_default() -> None:
+    """So a user who did not choose it knows where it comes from."""
+    assert step(attempt=5) == (Reason.ATTEMPTS, "default limit of 5 attempts reached")
+    assert step(limits=Limits(attempts=5), attempt=5) == (Reason.ATTEMPTS, "limit of 5 attempts reached")
+    assert step(elapsed=60, wait=1) == (Reason.TIMEOUT, "default timeout of 60 s reached")
+
+
+@pytest.mark.parametrize(
     ("timeout", "clamp", "elapsed", "wait", "expected"),
     [
         (60, False, 0, 60, 60),
@@ -128,7 +163,10 @@ def test_timeout(timeout: float | None, clamp: bool, elapsed: float, wait: float
             60.5,
             0,
             2,
-            (Reason.RETRY_AFTER, "the server asked for a wait of 60.5 s, with 60 s left of the timeout of 60 s"),
+            (
+                Reason.RETRY_AFTER,
+                "the server asked for a wait of 60.5 s, with 60 s left of the default timeout of 60 s",
+            ),
         ),
         (INFINITY, 0, 2, (Reason.RETRY_AFTER, "the server asked not to be called again")),
     ],
@@ -141,7 +179,7 @@ def test_the_servers_word(asked: float, u: float, wait: float, expected: object)
 def test_the_servers_word_late_in_a_run() -> None:
     """What counts is what is left of the timeout, never less than nothing."""
     asks = Verdict(Kind.TRANSIENT, retry_after=11)
-    text = "the server asked for a wait of 11 s, with 10 s left of the timeout of 60 s"
+    text = "the server asked for a wait of 11 s, with 10 s left of the default timeout of 60 s"
     assert step(asks, elapsed=49) == 11
     assert step(asks, elapsed=50) == (Reason.RETRY_AFTER, text)
     assert step(asks, elapsed=70) == (Reason.RETRY_AFTER, text.replace("10 s", "0 s"))
@@ -154,7 +192,7 @@ def test_clamp_never_shortens_what_the_server_asked_for() -> None:
     assert step(Verdict(Kind.TRANSIENT, retry_after=6), limits, elapsed=54, wait=30) == 6
     assert step(Verdict(Kind.TRANSIENT, retry_after=7), limits, elapsed=54, wait=30) == (
         Reason.RETRY_AFTER,
-        "the server asked for a wait of 7 s, with 6 s left of the timeout of 60 s",
+        "the server asked for a wait of 7 s, with 6 s left of the default timeout of 60 s",
     )
 
 
@@ -193,7 +231,7 @@ def test_max_retry_after(limits: Limits, asked: float, expected: object) -> None
         (Verdict(Kind.TRANSIENT, delay=9, retry_after=5), 9),
         (
             Verdict(Kind.TRANSIENT, delay=61),
-            (Reason.TIMEOUT, "timeout of 60 s would be passed by the next wait of 61 s"),
+            (Reason.TIMEOUT, "default timeout of 60 s would be passed by the next wait of 61 s"),
         ),
         (Verdict(Kind.PERMANENT, delay=1), (Reason.PERMANENT, "the error is permanent")),
     ],
@@ -203,12 +241,17 @@ def test_a_delay_in_the_verdict_replaces_the_backoff(verdict: Verdict, expected:
     assert step(verdict) == expected
 
 
+def test_a_verdict_is_true_if_it_asks_for_a_retry() -> None:
+    """A judge may combine verdicts with `and`, `or` and `not`."""
+    assert [bool(verdict) for verdict in (TRANSIENT, NOT_EXECUTED, PERMANENT, CONFLICT)] == [True, True, False, False]
+
+
 def test_the_table_comes_before_the_limits() -> None:
     """A permanent error is called permanent and an unsafe repeat unsafe, however late it is."""
     late = partial(step, attempt=5, elapsed=100)
     assert late(PERMANENT) == (Reason.PERMANENT, Reason.PERMANENT.value)
     assert late(TRANSIENT, repeatable=False) == (Reason.UNSAFE, Reason.UNSAFE.value)
-    assert late(TRANSIENT) == (Reason.ATTEMPTS, "limit of 5 attempts reached")
+    assert late(TRANSIENT) == (Reason.ATTEMPTS, "default limit of 5 attempts reached")
 
 
 def test_the_backoff_is_asked_for_the_retrys_number() -> None:

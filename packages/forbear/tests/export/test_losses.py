@@ -67,7 +67,6 @@ def test_what_is_not_said_is_a_loss() -> None:
     [
         (retry(on=Busy, backoff=Growing()), {"backoff=Growing()"}),
         (retry(on=Busy, backoff=Constant(1, spread=2)), {"waits of 1 s", "jitter=spread"}),
-        (retry(on=Busy, timeout=None), {"max_retry_after of 900 s"}),
         (cloud_storage.policy, {"safety"}),
     ],
 )

@@ -86,7 +86,7 @@ def test_envoys_own_budget_is_the_clusters() -> None:
 
 def test_envoy_has_budgets_and_timeouts() -> None:
     """A ratio is said in words, for it stands elsewhere in Envoy's configuration."""
-    text, losses = export.envoy(retry(on=Busy, attempt_timeout=2.5, timeout=9, budget=Budget.ratio(0.2)))
+    text, losses = export.envoy(retry(on=Busy, attempt_timeout=2.5, attempts=5, timeout=9, budget=Budget.ratio(0.2)))
     route = json.loads(text)
     assert route["timeout"] == "9s"
     assert route["retry_policy"]["per_try_timeout"] == "2.5s"

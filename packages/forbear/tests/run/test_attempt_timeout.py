@@ -52,7 +52,7 @@ def test_too_long_attempts_are_retried(drive: Driver) -> None:
 def test_giving_up_on_too_long_attempts(drive: Driver) -> None:
     """The error says after how long the attempt was cut short."""
     outcome = drive(BUSY.with_attempt_timeout(2.5), *(5 * [lasting(9)]))
-    check(outcome, [0, 3.5, 7, 10.5, 14], Reason.ATTEMPTS, "limit of 5 attempts reached")
+    check(outcome, [0, 3.5, 7, 10.5, 14], Reason.ATTEMPTS, "default limit of 5 attempts reached")
     assert str(outcome.error) == "the attempt was cut short after 2.5 s"
     assert isinstance(outcome.error, TimeoutError)
 

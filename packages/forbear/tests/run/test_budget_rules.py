@@ -28,7 +28,7 @@ THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 
 def failing(verdict: Verdict, budget: Budget, **options: Any) -> Policy:
     """Return a policy without limits but the budget, under which every error has this verdict."""
-    return retry(
+    policy: Policy = retry(
         on=lambda error: verdict,
         attempts=None,
         timeout=None,
@@ -37,6 +37,7 @@ def failing(verdict: Verdict, budget: Budget, **options: Any) -> Policy:
         budget=budget,
         **options,
     )
+    return policy
 
 
 def outage(policy: Policy, calls: int, error: type[Exception] = Busy) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from forbear_testkit.run.shapes import (
 @pytest.mark.parametrize("option", ["on", "delay", "stop", "on_result"])
 @pytest.mark.parametrize("own", [True, False], ids=["not-repeatable", "inner-unsafe"])
 def test_a_judge_that_raises(option: str, own: bool) -> None:
-    """Its error takes the place of what it judged, and says that this must not be repeated."""
+    """The error that is raised, that of the function if there is one, says that it must not be repeated."""
     made = 0
 
     def fail(thing: object) -> Any:
@@ -48,12 +48,15 @@ def test_a_judge_that_raises(option: str, own: bool) -> None:
 
 
 def test_a_judge_that_raises_where_repeats_are_harmless() -> None:
-    """Then its error is like any other."""
+    """The function's own error is raised, and its report says that the judge raised."""
     script = Script(Busy, Busy, Busy)
 
     def fail(thing: object) -> Any:
         raise KeyError(thing)
 
-    with virtual_time(), pytest.raises(KeyError):
-        OUTER.call(BUSY.with_on(fail).call, script)
-    assert len(script.calls) == 3
+    with virtual_time(), pytest.raises(Busy) as caught:
+        BUSY.with_on(fail).call(script)
+    assert len(script.calls) == 1
+    found = report(caught.value)
+    assert found is not None
+    assert found.reason is Reason.BROKEN

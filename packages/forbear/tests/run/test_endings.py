@@ -223,8 +223,10 @@ def test_delays_that_see_the_value(driver: Driver) -> None:
     ("delay", "text"), [("soon", "`delay` must return a number of sec"), (-1, "`delay` must be zero")]
 )
 def test_wrong_delays(driver: Driver, delay: Any, text: str) -> None:
-    """Their error says what is wrong."""
-    assert text in str(driver(BUSY.with_changes(delay=lambda error: delay), Busy, "done").error)
+    """The note on the function's own error says what is wrong."""
+    outcome = driver(BUSY.with_changes(delay=lambda error: delay), Busy, "done")
+    assert isinstance(outcome.error, Busy)
+    assert text in outcome.report.text
 
 
 @EVERY_FORM

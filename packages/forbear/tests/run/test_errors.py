@@ -86,7 +86,7 @@ def test_cause_and_traceback_are_intact(drive: Driver) -> None:
     assert frames.count("fail_because") == 1
     printed = "".join(traceback.format_exception(error))
     assert printed.endswith(
-        "Busy: the effect\nforbear: gave up after 5 attempts in 4 s: limit of 5 attempts reached [attempts]\n"
+        "Busy: the effect\nforbear: gave up after 5 attempts in 4 s: default limit of 5 attempts reached [attempts]\n"
     )
     assert printed.count("forbear: gave up") == 1
 

@@ -96,7 +96,7 @@ def test_an_error_that_cannot_be_looked_into_comes_out() -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: forbear.retry(on=OSError, backoff=forbear.Exponential), "`backoff` must have a delay"),  # type: ignore[arg-type]
+        (lambda: forbear.retry(on=OSError, backoff=forbear.Exponential), "`backoff` must have a delay"),  # type: ignore[call-overload]
         (lambda: forbear.Budget("x"), "`rule` must be a rule such as"),  # type: ignore[arg-type]
     ],
     ids=["backoff", "budget"],

@@ -13,11 +13,13 @@ from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.decide import Limits
 from forbear.core.events import Event
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.judges.transient import transient
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.run.endings import RAISE
 from forbear_testkit.run.cases import Broken, Busy
 
+WRONG = "`on` must be exception types or a callable that judges an error, got {}"
 BUDGET = Budget()
 
 
@@ -77,7 +79,9 @@ def test_defaults() -> None:
 
 def test_every_argument_arrives() -> None:
     """`retry()` hands each one to the policy or its limits."""
-    assert Policy(judge, Limits(7, 30, True, 10), Constant(2), 3, unfit, listen, None, False, True, "fetch") == FULL
+    options: dict[str, Any] = {"attempt_timeout": 3, "on_result": unfit, "on_event": listen, "repeatable": False}
+    made = Policy(judge, Limits(7, 30, True, 10), Constant(2), retry_exhausted=True, name="fetch", **options)
+    assert made == FULL
     assert retry(on=Busy, budget=BUDGET).budget is BUDGET
     assert retry(on=Busy, attempts=None, timeout=None, unlimited=True).limits == Limits(None, None, unlimited=True)
 
@@ -92,21 +96,49 @@ def test_types_are_positional_too() -> None:
     assert retry(OSError, LookupError, attempts=3) == retry(on=(OSError, LookupError), attempts=3)
 
 
+class Unavailable(Exception):
+    """An error of the user that no table knows."""
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (Unavailable(), Kind.TRANSIENT),
+        (ConnectionResetError(), Kind.TRANSIENT),
+        (ValueError(), Kind.PERMANENT),
+        (KeyError(), Kind.TRANSIENT),
+    ],
+)
+def test_types_and_judges_go_together(error: Exception, kind: Kind) -> None:
+    """An error is retried if it is of one of the types, or if one of the judges says so."""
+    mixed = Unavailable, transient, lambda error: isinstance(error, KeyError)
+    assert retry(on=mixed).verdict_of_error(error).kind is kind
+    assert retry(Unavailable, KeyError, transient).verdict_of_error(error).kind is kind
+
+
+def test_a_judge_of_forbear_stands_alone() -> None:
+    """`forbear.retry(forbear.transient)` needs no keyword."""
+    assert retry(transient) == retry(on=transient)
+
+
+def test_a_verdict_in_a_condition() -> None:
+    """`and`, `or` and `not` around `forbear.transient` mean what they say."""
+    policy = retry(on=lambda error: transient(error) and not isinstance(error, Unavailable))
+    assert policy.verdict_of_error(ValueError()).kind is Kind.PERMANENT
+    assert policy.verdict_of_error(ConnectionResetError()).kind is Kind.TRANSIENT
+
+
 @pytest.mark.parametrize(
     ("types", "on", "text"),
     [
-        ((), None, "`retry` needs the errors to retry, as in forbear.retry(OSError) or forbear.retry(on=judge)"),
+        ((), None, "needs the errors to retry, as in forbear.retry(OSError) or forbear.retry(forbear.transient)"),
         ((function,), None, "before it can decorate: write @forbear.retry(OSError); a function that judges errors is"),
         ((int,), None, "before it can decorate: write @forbear.retry(OSError); a function that judges errors is"),
         (((OSError, KeyError),), None, "positional arguments of `retry` must be exception types, as in retry(OSError)"),
         ((OSError, 5), None, "positional arguments of `retry` must be exception types, as in retry(OSError), got 5"),
-        (
-            (OSError, judge),
-            None,
-            "must be exception types, as in retry(OSError), got <function",
-        ),
+        ((OSError, judge), None, "must be exception types, as in retry(OSError), got <function"),
         ((OSError, KeyboardInterrupt), None, "`on` must list subclasses of Exception, got KeyboardInterrupt"),
-        ((OSError,), KeyError, "`on` must not be passed together with positional exception types, got <class 'KeyErr"),
+        ((OSError,), KeyError, "`on` must not be passed together with positional exception types: list them all in"),
     ],
 )
 def test_what_to_retry_is_mandatory(types: tuple[Any, ...], on: Any, text: str) -> None:
@@ -161,12 +193,12 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
         (
             {"on": [OSError]},
             TypeError,
-            f"`on` must be exception types or a callable that judges an error, got {[OSError]}",
+            WRONG.format([OSError]),
         ),
         ({"on": ()}, ValueError, "`on` must list at least one exception type, got none"),
-        ({"on": (OSError, 5)}, TypeError, "`on` must list exception types, got 5"),
-        ({"on": (OSError, "x")}, TypeError, "`on` must list exception types, got 'x'"),
-        ({"on": ((OSError,),)}, TypeError, f"`on` must list exception types, got {(OSError,)}"),
+        ({"on": (OSError, 5)}, TypeError, WRONG.format(5)),
+        ({"on": (OSError, "x")}, TypeError, WRONG.format("'x'")),
+        ({"on": ((OSError,),)}, TypeError, WRONG.format((OSError,))),
         ({"on": int}, TypeError, "`on` must list exception types, got <class 'int'>"),
         ({"on": BaseException}, TypeError, ON_TYPES.format("BaseException")),
         ({"on": KeyboardInterrupt}, TypeError, ON_TYPES.format("KeyboardInterrupt")),

@@ -1,5 +1,6 @@
 """What type checkers see: a policy changes no type. mypy and basedpyright check these files, pytest runs them."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import timedelta
 from functools import partial
@@ -112,13 +113,13 @@ def test_wrong_calls_are_refused() -> None:
     with pytest.raises(TypeError):
         policy.call(plain, "a", string=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError):
-        forbear.retry(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        forbear.retry(5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(TypeError):
-        forbear.retry(plain)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        forbear.retry(plain)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     with pytest.raises(TypeError):
         forbear.with_policy(fetch, tries=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError):
-        forbear.retry(on=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        forbear.retry(on=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 async def test_decorated_coroutine_functions() -> None:
@@ -245,8 +246,30 @@ def test_options_have_types() -> None:
         on_give_up=str,
         on_success=lambda event: event.attempt,
     )
-    assert_type(typed.with_changes(stop=None, timeout=timedelta(minutes=1)), forbear.Policy)
+    policy: forbear.Policy = typed.with_changes(stop=None, timeout=timedelta(minutes=1))
+    assert policy.stop is None
     assert_type(forbear.Unsatisfied(5, "").value, Any)
+
+
+def len_of(error: Exception) -> int:
+    """The number of arguments of an error."""
+    return len(error.args)
+
+
+def test_what_replaces_an_error_has_a_type() -> None:
+    """`on_give_up` is part of what a function returns, for a value, a function, and async code."""
+
+    @forbear.retry(OSError, attempts=1, on_give_up=None)
+    def look_up(key: str) -> str:
+        raise OSError(key)
+
+    @forbear.retry(OSError, attempts=1, on_give_up=len_of)
+    async def alook_up(key: str) -> str:
+        raise OSError(key)
+
+    assert_type(look_up("a"), str | None)
+    assert look_up("a") is None
+    assert_type(asyncio.run(alook_up("a")), str | int)
 
 
 def test_reports() -> None:

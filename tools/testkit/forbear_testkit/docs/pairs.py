@@ -44,7 +44,7 @@ TENACITY = [
     Pair(
         "stop_after_delay(30)`,",
         "return retry(reraise=True, wait=wait_fixed(10), {0})(work)()",
-        "return forbear.retry(A, attempts=None, backoff=forbear.Constant(10), {0})(work)()",
+        "return forbear.retry(A, backoff=forbear.Constant(10), {0})(work)()",
         Lasting,
         "ocw",
     ),
@@ -189,7 +189,7 @@ BACKOFF = [
     Pair(
         "max_time",
         "return backoff.on_exception(backoff.constant, A, interval=70, jitter=None, {0})(work)()",
-        "return forbear.retry(A, attempts=None, backoff=forbear.Constant(70), {0})(work)()",
+        "return forbear.retry(A, backoff=forbear.Constant(70), {0})(work)()",
         Lasting,
         "oc",
     ),

@@ -56,7 +56,7 @@ def small(capacity: float) -> Budget:
     return Budget(TokenBucket(capacity, deposit=0))
 
 
-AGAIN = "limit of 5 attempts reached"
+AGAIN = "default limit of 5 attempts reached"
 UNSAFE = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
 
 CASES = [
@@ -100,12 +100,12 @@ CASES = [
     ),
     Case(
         "a clamped last wait",
-        DOUBLING.with_limits(DOUBLING.limits.replace(timeout=10, clamp=True)),
+        DOUBLING.with_limits(DOUBLING.limits.replace(attempts=5, timeout=10, clamp=True)),
         5 * (Busy,),
         Busy,
         [0, 1, 3, 7, 10],
         Reason.ATTEMPTS,
-        AGAIN,
+        "limit of 5 attempts reached",
     ),
     Case(
         "a clamped last wait and its end",
@@ -139,7 +139,7 @@ CASES = [
         Busy,
         [0],
         Reason.RETRY_AFTER,
-        "the server asked for a wait of 61 s, with 60 s left of the timeout of 60 s",
+        "the server asked for a wait of 61 s, with 60 s left of the default timeout of 60 s",
     ),
     Case("unsafe", BUSY.replace(repeatable=False), (Busy,), Busy, [0], Reason.UNSAFE, UNSAFE),
     Case(

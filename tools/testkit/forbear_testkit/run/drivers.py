@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import anyio
 
+from forbear.core.report import Report, report
 from forbear.policy import Policy
 from forbear.testing.script import AsyncScript, Call, Script
 from forbear.testing.virtual_clock import virtual_time
@@ -23,6 +24,13 @@ class Outcome(NamedTuple):
     def starts(self) -> list[float]:
         """When each attempt started."""
         return [call.at for call in self.calls]
+
+    @property
+    def report(self) -> Report:
+        """The report of the error."""
+        found = None if self.error is None else report(self.error)
+        assert found is not None
+        return found
 
 
 def _decorated(policy: Policy, script: Script) -> object:

@@ -215,7 +215,8 @@ class Storage:
         """
         if isinstance(error, HttpError):
             judgement = self._service.classify(request or _ANY)
-            return self._service.verdict(judgement, error.status, error.headers) or PERMANENT
+            known = self._service.verdict(judgement, error.status, error.headers)
+            return PERMANENT if known is None else known
         return verdict(error)
 
     def key_headers(self, key: EncryptionKey | None, *, of_source: bool = False) -> dict[str, str]:

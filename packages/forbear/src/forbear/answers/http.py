@@ -161,7 +161,7 @@ def _outcomes(
     if judgement.mutation and not judgement.session:
         verdicts = {name: _conflict_verdict(service, judgement, name) for name in _CONFLICTS}
         if CONFLICT in verdicts.values():
-            yield from (after(f"409 {name}", verdict, 409) for name, verdict in verdicts.items() if verdict)
+            yield from (after(f"409 {name}", verdict, 409) for name, verdict in verdicts.items() if verdict is not None)
         else:
             yield after("conflict", CONFLICT)
 

@@ -11,6 +11,7 @@ from forbear.text.duration import show
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
+    from typing import Any
 
     from forbear.core.protocols import Backoff
 
@@ -31,33 +32,57 @@ The profiles of services have limits of their own.
 """
 
 
+class Default(Enum):
+    """The type of `DEFAULT`."""
+
+    DEFAULT = "the default"
+
+    def __repr__(self) -> str:
+        return "DEFAULT"
+
+
+DEFAULT = Default.DEFAULT
+"""The value of `attempts` and `timeout` for a limit that nobody chose."""
+
+
 class Limits(Record):
     """The limits of a run; the first one reached ends it.
 
-    `attempts` counts the first call: 5 (default) is at most 4 retries. `timeout` (default 60) is a number of seconds or
-    a timedelta, from before the first attempt. A wait that would end past it is not begun, unless `clamp` shortens that
-    wait, so that one final attempt starts at the deadline. None means no limit; both may be None only with
-    `unlimited=True`. A wait that the server asks for is never shortened. It ends the run if it is longer than the rest
-    of the timeout, or, without a timeout, than `max_retry_after` seconds (default 900). Raises TypeError or ValueError
-    for other values.
+    `attempts` counts the first call: 5 is at most 4 retries. `timeout` is a number of seconds or a timedelta, from
+    before the first attempt. None means no limit. Without both, the limits are 5 attempts and 60 s. If you choose one
+    of them, it is the only one: `attempts=3` has no timeout, `timeout=300` any number of attempts. `attempts=None` and
+    `timeout=None` lift that default alone. No limit at all needs `unlimited=True`.
+
+    A wait that would end past the timeout is not begun, unless `clamp` shortens that wait, so that one final attempt
+    starts at the deadline. A wait that the server asks for is never shortened. It ends the run if it is longer than the
+    rest of the timeout, or, without a timeout, than `max_retry_after` seconds (default 900). Raises TypeError or
+    ValueError for other values.
     """
 
-    __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited")
+    __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited", "chosen")
 
     attempts: int | None
     timeout: float | None
     clamp: bool
     max_retry_after: float
     unlimited: bool
+    chosen: tuple[bool, bool]
+    """True for `attempts`, and for `timeout`, if it was passed; otherwise it is a default, or lifted by the other one."""
 
     def __init__(
         self,
-        attempts: int | None = DEFAULT_ATTEMPTS,
-        timeout: "Seconds | None" = DEFAULT_TIMEOUT,
+        attempts: int | Default | None = DEFAULT,
+        timeout: "Seconds | Default | None" = DEFAULT,
         clamp: bool = False,
         max_retry_after: "Seconds" = DEFAULT_MAX_RETRY_AFTER,
         unlimited: bool = False,
     ) -> None:
+        chosen = attempts is not DEFAULT, timeout is not DEFAULT
+        if attempts is DEFAULT:
+            attempts = DEFAULT_ATTEMPTS if timeout is None or timeout is DEFAULT else None
+            timeout = DEFAULT_TIMEOUT if timeout is DEFAULT else timeout
+        elif timeout is DEFAULT:
+            timeout = DEFAULT_TIMEOUT if attempts is None else None
         if attempts is not None:
             check.at_least("attempts", attempts, 1, what="a whole number or None (no limit)", whole=True)
         timeout = check.in_seconds(timeout)
@@ -77,6 +102,29 @@ class Limits(Record):
         store(self, "clamp", clamp)
         store(self, "max_retry_after", max_retry_after)
         store(self, "unlimited", unlimited)
+        store(self, "chosen", chosen)
+
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return super()._fields()[:-1]  # without `chosen`, which follows from what was passed
+
+    def _arguments(self) -> "dict[str, Any]":
+        arguments = super()._arguments()
+        for name, is_chosen in zip(("attempts", "timeout"), self.chosen, strict=True):
+            if not is_chosen:
+                arguments[name] = DEFAULT
+        return arguments
+
+    @property
+    def _shown_attempts(self) -> str:
+        """The limit of attempts in words, which say so if nobody chose it."""
+        name = "limit" if self.chosen[0] else "default limit"
+        return f"{name} of {self.attempts} attempt{'' if self.attempts == 1 else 's'}"
+
+    @property
+    def _shown_timeout(self) -> str:
+        """The timeout in words, which say so if nobody chose it."""
+        return f"{'timeout' if self.chosen[1] else 'default timeout'} of {show(self.timeout or 0)}"
 
 
 class Reason(Enum):
@@ -92,6 +140,7 @@ class Reason(Enum):
     BODY = "the body cannot be sent again"
     STOPPED = "the caller stopped the run"
     EXHAUSTED = "the retries of the client itself are used up"
+    BROKEN = "a function of the policy raised an error"
 
     @property
     def code(self) -> str:
@@ -156,7 +205,7 @@ def decide(
 
     attempts = limits.attempts
     if attempts is not None and attempt >= attempts:
-        return Stop(Reason.ATTEMPTS, f"limit of {attempts} attempt{'s' if attempts > 1 else ''} reached")
+        return Stop(Reason.ATTEMPTS, f"{limits._shown_attempts} reached")
 
     timeout = limits.timeout
     left = INFINITY if timeout is None else timeout - elapsed
@@ -176,7 +225,7 @@ def decide(
 
     if timeout is not None and (left <= 0 or delay > left):
         if left <= 0 or not limits.clamp:
-            return Stop(Reason.TIMEOUT, _timed_out(delay, timeout, left))
+            return Stop(Reason.TIMEOUT, _timed_out(delay, limits, left))
         delay = left
     if delay > _LONGEST_WAIT:
         return Stop(Reason.TIMEOUT, f"the next wait of {show(delay)} would be longer than 100 years")
@@ -199,11 +248,10 @@ def _too_long(retry_after: float, limits: Limits, elapsed: float) -> str:
     wait = f"the server asked for a wait of {show(retry_after)}"
     if limits.timeout is None:
         return f"{wait}, more than max_retry_after={show(limits.max_retry_after)}"
-    left, timeout = show(max(limits.timeout - elapsed, 0)), show(limits.timeout)
-    return f"{wait}, with {left} left of the timeout of {timeout}"
+    return f"{wait}, with {show(max(limits.timeout - elapsed, 0))} left of the {limits._shown_timeout}"
 
 
-def _timed_out(delay: float, timeout: float, left: float) -> str:
+def _timed_out(delay: float, limits: Limits, left: float) -> str:
     if left <= 0:
-        return f"timeout of {show(timeout)} reached"
-    return f"timeout of {show(timeout)} would be passed by the next wait of {show(delay)}"
+        return f"{limits._shown_timeout} reached"
+    return f"{limits._shown_timeout} would be passed by the next wait of {show(delay)}"

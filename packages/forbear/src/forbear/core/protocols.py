@@ -9,8 +9,8 @@ from forbear.core.verdict import Verdict
 Answer = bool | float | timedelta | Verdict
 """The answer of a function in `on` or `on_result`: whether to retry, the exact wait in seconds, or a verdict."""
 
-On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
-"""The type of `on`: an exception type, a tuple of them, or a function of the error."""
+On = type[Exception] | tuple[type[Exception] | Callable[[Exception], Answer], ...] | Callable[[Exception], Answer]
+"""The type of `on`: an exception type, a function of the error, or a tuple of these."""
 
 
 class Backoff(Protocol):

@@ -34,7 +34,11 @@ class Record:
 
     def replace(self, **changes: "Any") -> "Self":
         """Return a new value of the same class, with the fields in `changes` changed; the constructor checks it."""
-        return type(self)(**{name: getattr(self, name) for name in self._fields()} | changes)
+        return type(self)(**self._arguments() | changes)
+
+    def _arguments(self) -> "dict[str, Any]":
+        """Return what `__init__` needs to make an equal value."""
+        return {name: getattr(self, name) for name in self._fields()}
 
     def __setattr__(self, name: str, value: object) -> "NoReturn":
         raise AttributeError(f"{type(self).__name__} is immutable; derive a changed copy instead of setting `{name}`")
@@ -55,7 +59,7 @@ class Record:
         return f"{type(self).__name__}({fields})"
 
     def __reduce__(self) -> "tuple[Any, ...]":
-        return _rebuild, (type(self), {name: getattr(self, name) for name in self._fields()})
+        return _rebuild, (type(self), self._arguments())
 
 
 def field_names(record: Record) -> tuple[str, ...]:

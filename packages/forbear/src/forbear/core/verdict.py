@@ -81,6 +81,10 @@ class Verdict(Record):
             timed_out=timed_out,
         )
 
+    def __bool__(self) -> bool:
+        """Return whether the verdict asks for a retry: True for NOT_EXECUTED and TRANSIENT."""
+        return self.kind is not Kind.PERMANENT and self.kind is not Kind.CONFLICT
+
     @property
     def effect(self) -> Effect:
         """The effect of the failed attempt on the server: unknown for a transient failure, none for all others."""
@@ -98,3 +102,8 @@ PERMANENT = Verdict(Kind.PERMANENT)
 
 CONFLICT = Verdict(Kind.CONFLICT)
 """The verdict on a write that met a newer value: only the whole read-modify-write may be repeated."""
+
+
+def settle(verdict: Verdict | None) -> Verdict:
+    """Return `verdict`, or PERMANENT for None, the answer of a table that does not know the failure."""
+    return PERMANENT if verdict is None else verdict

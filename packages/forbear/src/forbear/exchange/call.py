@@ -15,10 +15,11 @@ from forbear.http.request import Request
 from forbear.http.request_ids import is_resumable
 from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
-from forbear.run.endings import RAISE
 from forbear.run.failure import DetailedFailure
 from forbear.run.functions import refuse_async
 from forbear.run.harm import watch
+from forbear.run.judges import Broken
+from forbear.run.plan import OPTIONS
 from forbear.run.runtime import current_runtime
 from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
@@ -27,7 +28,7 @@ from forbear.services import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.run.grant import Grant
-    from forbear.run.plan import Subject
+    from forbear.run.protocols import Subject
 
 watch()  # what an adapter gives up may do harm
 
@@ -162,15 +163,11 @@ class RetriedCall:
 def refuse_for_clients(policy: Policy, vouch: str) -> None:
     """Raise ValueError for a policy with `repeatable=True`, also a joined one: it would cover all that a client sends.
 
-    The text ends with `vouch`, which says what to write instead. Also raises it for what only functions have:
-    `on_give_up`, `raise_unsatisfied` and `on_success`.
+    The text ends with `vouch`, which says what to write instead. Also raises it for the options that only functions
+    have, such as `on_give_up`.
     """
-    for name, is_set in (
-        ("on_give_up", policy.on_give_up is not RAISE),
-        ("raise_unsatisfied", policy.raise_unsatisfied),
-        ("on_success", policy.on_success is not None),
-    ):
-        if is_set:
+    for name, option in OPTIONS.items():
+        if option.of_functions and getattr(policy, name) != option.default:
             raise ValueError(f"`policy` must not have {name}, which is for functions: decorate the one that calls")
     if any(each.repeatable is True for each in (policy, *policy.others)):
         raise ValueError(
@@ -211,8 +208,11 @@ def begun(verdict: Verdict) -> Verdict:
 
 
 def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:
-    """Return `ruled`, a policy's verdict, but as NOT_EXECUTED if it is TRANSIENT and `verdict` is NOT_EXECUTED."""
-    proven = ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED
+    """Return `ruled`, a policy's verdict, but as NOT_EXECUTED if it is TRANSIENT and `verdict` is NOT_EXECUTED.
+
+    So is the verdict of a policy whose function raised.
+    """
+    proven = (ruled.kind is Kind.TRANSIENT or isinstance(ruled, Broken)) and verdict.kind is Kind.NOT_EXECUTED
     return ruled.replace(kind=Kind.NOT_EXECUTED) if proven else ruled
 
 

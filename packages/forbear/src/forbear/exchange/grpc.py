@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
-from forbear.core.verdict import NOT_EXECUTED, PERMANENT, Kind, Safety, Verdict
+from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict, settle
 from forbear.exchange.call import RetriedCall, Start, check_word, with_proof, within_rules
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
@@ -22,6 +22,7 @@ from forbear.grpc.vouch import NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.http.status import retry_after
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
+from forbear.run.judges import Broken
 from forbear.run.runtime import current_runtime
 from forbear.services import errors, registry, rfc9110
 from forbear.services.errors import verdict_of_one_request
@@ -143,9 +144,9 @@ class Rpc:
             return call.failed(error, verdict, judgement, code, stuck, self.option, subject, by_word=by_word)
         except Exception as broken:  # raised by a function of the user
             judgement = self.judge(message, by_table=True)
-            if self._by_tables(error, judgement).kind is not Kind.NOT_EXECUTED:
-                call.leave_in_doubt(broken, judgement, self._subject(message))
-            raise
+            proven = self._by_tables(error, judgement).kind is Kind.NOT_EXECUTED
+            verdict = Broken(broken, Kind.NOT_EXECUTED if proven else Kind.PERMANENT)
+            return call.failed(error, verdict, judgement, None, stuck, self.option, self._subject(message))
 
     def cut_off(self, call: RetriedCall, error: BaseException, message: object) -> None:
         """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the call is harmless.
@@ -201,7 +202,7 @@ class Rpc:
             return served
         ruled = self.policy.verdict_of_error(error)
         if ruled.kind is not Kind.TRANSIENT:
-            return ruled if served.kind is Kind.NOT_EXECUTED else within_rules(ruled, judgement)
+            return with_proof(ruled, served) if served.kind is Kind.NOT_EXECUTED else within_rules(ruled, judgement)
         wait = _wait(error) if ruled.retry_after is None else ruled.retry_after
         return with_proof(ruled.replace(retry_after=wait), served)
 
@@ -213,7 +214,7 @@ class Rpc:
         code = errors.code_of(error) if errors.status_of(error) is None else None
         if code is None or not self.vouch.is_refusal(judgement, code, text_of(error)):
             return self._by_tables(error, judgement)
-        refused = grpc_status.verdict(code, list(errors.metadata_of(error)), (code,), read=True) or PERMANENT
+        refused = settle(grpc_status.verdict(code, list(errors.metadata_of(error)), (code,), read=True))
         return refused.replace(kind=Kind.NOT_EXECUTED)
 
     def _by_tables(self, error: Exception, judgement: Judgement) -> Verdict:
@@ -232,8 +233,8 @@ class Rpc:
             return verdict_of_one_request(error)
         metadata = list(errors.metadata_of(error))
         if service is not None:
-            return service.call_verdict(judgement, code, metadata) or PERMANENT
-        return grpc_status.verdict(code, metadata, read=not judgement.mutation) or PERMANENT
+            return settle(service.call_verdict(judgement, code, metadata))
+        return settle(grpc_status.verdict(code, metadata, read=not judgement.mutation))
 
 
 def _answered(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
@@ -243,7 +244,7 @@ def _answered(service: "RpcService | None", error: Exception, judgement: Judgeme
     delay gets the delay that the error's body asks for.
     """
     known = rfc9110.RFC9110 if service is None else service
-    verdict = known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)) or PERMANENT
+    verdict = settle(known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)))
     if verdict.kind is Kind.TRANSIENT and verdict.retry_after is None:
         return verdict.replace(retry_after=responses.error_delay(errors.body_of(error)))
     return verdict
@@ -264,8 +265,10 @@ def _within(policy: Policy, timeout: float) -> Policy:
     """Return a policy whose timeout, and that of each policy joined to it, is at most `timeout` seconds."""
     if policy.others:
         policy = policy.replace(others=tuple(_within(other, timeout) for other in policy.others))
-    most = policy.limits.timeout
-    return policy.with_timeout(timeout) if most is None or timeout < most else policy
+    limits = policy.limits
+    if limits.timeout is not None and limits.timeout <= timeout:
+        return policy
+    return policy.replace(limits=limits.replace(attempts=limits.attempts, timeout=timeout))  # a default limit stays
 
 
 def check_rpc_policy(policy: Policy | None) -> None:

@@ -114,7 +114,9 @@ class Outline:
     @property
     def losses(self) -> tuple[str, ...]:
         """The sentences of the losses recorded until now: features in the order of importance, then warnings."""
-        return tuple(self._losses.values())
+        # A target that never obeys Retry-After loses no limit on it.
+        spared = "max_retry_after" if "retry_after" in self._losses else None
+        return tuple(loss for feature, loss in self._losses.items() if feature != spared)
 
     @property
     def service(self) -> str | None:

@@ -1,6 +1,6 @@
 """`transient`: the judge of what was raised by a function that may call anything."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from socket import gaierror
 
 from forbear.core.chain import arguments_of, cause_of, chain, context_of, read
@@ -117,12 +117,22 @@ def _opinion(error: BaseException, above: list[BaseException], search: _Search) 
     names = names_of(error)
     if names & _GAVE_UP or ("urllib3.exceptions.MaxRetryError" in names and names_of(read(error, "reason")) & _GAVE_UP):
         return _EXHAUSTED
-    verdict = database_verdict(error, names, above) or aws_verdict(error, names) or kafka_verdict(error, names)
+    verdict = database_verdict(error, names, above)
+    if verdict is None:
+        verdict = _first(aws_verdict, kafka_verdict, of=(error, names))
     if verdict is not None:
         return verdict
     if is_lost_by_sdk(names) and cause_of(error) is not None:
         return _lost_by_sdk(error, search)
-    return sdk_verdict(error, names) or _redis_verdict(error, names) or _wire_verdict(error)
+    verdict = _first(sdk_verdict, _redis_verdict, of=(error, names))
+    return _wire_verdict(error) if verdict is None else verdict
+
+
+def _first(
+    *judges: Callable[[BaseException, frozenset[str]], Verdict | None], of: tuple[BaseException, frozenset[str]]
+) -> Verdict | None:
+    """Return the first verdict of these judges on an error and its names, None if they all know nothing."""
+    return next((verdict for judge in judges if (verdict := judge(*of)) is not None), None)
 
 
 def _combined(verdicts: Iterable[Verdict]) -> Verdict:

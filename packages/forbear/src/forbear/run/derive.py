@@ -2,49 +2,49 @@
 
 from forbear.core import check
 from forbear.core.decide import Limits
-from forbear.core.record import Record
+from forbear.core.spelling import refuse_unknown
+from forbear.run.plan import OPTIONS, RetryPlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import Any, Self, TypedDict, Unpack
+    from typing import Any, Self, Unpack
 
-    from forbear.core.events import Event, Failed, Succeeded
+    from forbear.core.decide import Default
+    from forbear.core.events import Event
     from forbear.core.protocols import Answer, Backoff, On
     from forbear.run.budget import Budget
+    from forbear.run.plan import NamedOptions
 
     Seconds = float | timedelta
 
-    class Changes(TypedDict, total=False):
-        """The keywords of `retry()`."""
+    class RetryOptions(NamedOptions, total=False):
+        """The keywords of `retry()` but `on_give_up`, which changes the type of what a function returns."""
 
         on: On
-        attempts: int | None
-        timeout: Seconds | None
-        attempt_timeout: Seconds | None
+        attempts: int | Default | None
+        timeout: Seconds | Default | None
         backoff: Backoff
-        on_result: Callable[[Any], Answer] | None
-        on_event: Callable[[Event], object] | None
-        budget: Budget | None
         clamp: bool
         max_retry_after: Seconds
-        repeatable: bool | None
-        retry_exhausted: bool
         unlimited: bool
-        name: str | None
-        stop: Callable[[Failed], bool | str | None] | None
-        delay: Callable[[Any], Seconds | None] | None
+
+    class Changes(RetryOptions, total=False):
+        """The keywords of `retry()`."""
+
         on_give_up: Any
-        raise_unsatisfied: bool
-        on_success: Callable[[Succeeded], object] | None
 
 
-_OF_EACH = frozenset((*Limits.__slots__, "backoff", "repeatable", "stop", "delay"))
+KEYWORDS = ("on", "attempts", "timeout", "backoff", *OPTIONS, "clamp", "max_retry_after", "unlimited")
+"""The keywords of `retry()`, and `service` and `others`, which are for the policies of services."""
+
+_LIMITS = frozenset(Limits.__slots__) - {"chosen"}
+_OF_EACH = frozenset((*_LIMITS, "backoff", *(name for name, option in OPTIONS.items() if option.of_each)))
 """The keywords of `retry()` that each of several joined policies has for itself; `on` is one, too."""
 
 
-class Derivable(Record):
+class Derivable(RetryPlan):
     """The base of `Policy`: its methods return copies with other fields.
 
     What each of several policies joined by `|` has for itself, such as limits and backoff, is changed in all of them.
@@ -52,17 +52,13 @@ class Derivable(Record):
 
     __slots__ = ()
 
-    limits: Limits
-    on: "Any"
-    service: "Any"
-    others: "Any"
-
     def with_changes(self, **changes: "Unpack[Changes]") -> "Self":
         """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`.
 
         Raises ValueError for another `on` of policies joined by `|`.
         """
         fields: dict[str, Any] = dict(changes)
+        refuse_unknown("retry", (name for name in fields if name not in KEYWORDS), KEYWORDS)
         if not self.others:
             return self._changed(fields)
         if "on" in fields:
@@ -74,7 +70,7 @@ class Derivable(Record):
         return self._changed(fields).replace(others=tuple(other._changed(of_each) for other in self.others))
 
     def _changed(self, fields: "dict[str, Any]") -> "Self":
-        limits = {name: value for name, value in fields.items() if name in Limits.__slots__}
+        limits = {name: value for name, value in fields.items() if name in _LIMITS}
         if limits:
             fields = {name: value for name, value in fields.items() if name not in limits}
             fields["limits"] = self.limits.replace(**limits)
@@ -158,14 +154,14 @@ class Derivable(Record):
         another service, or of none.
         """
         check.flag("retry_not_found", retry_not_found)
-        service = self.service
+        service: Any = self.service
         if not hasattr(service, "retry_not_found"):
             owner = "no service" if service is None else service.name
             raise TypeError(
                 f"the policy must be one of IAM or Resource Manager, such as iam.policy, got one of {owner}"
             )
         changed = service.replace(retry_not_found=retry_not_found)
-        on = self.on
+        on: Any = self.on
         if getattr(on, "service", None) == service:  # it judges the errors of functions
             on = on.replace(service=changed)
         return self.replace(on=on, service=changed)

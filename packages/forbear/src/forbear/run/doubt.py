@@ -11,7 +11,7 @@ from forbear.run.nesting import gave_up, inherit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear.run.plan import RunState, Subject
+    from forbear.run.protocols import RunState, Subject
     from forbear.run.runtime import Runtime
 
 UNSAFE_CALL = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"

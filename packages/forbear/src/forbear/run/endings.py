@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any
 
-    from forbear.run.plan import RunState
+    from forbear.run.protocols import RunState
 
 
 class _Raise(Record):

@@ -1,111 +1,189 @@
 """Check what users pass to judge outcomes, and turn the answers of `on` and `on_result` into verdicts."""
 
 from forbear.core.check import in_seconds
+from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
-from forbear.run.endings import RAISE
 from forbear.run.functions import refuse_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
-
-    from forbear.core.protocols import On
-    from forbear.run.plan import RetryPlan
 
 TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
 JUDGE = "judge by the error or the value alone"
 
 
 def types_of(types: "Any", on: "Any") -> "Any":
-    """Return what `forbear.retry(*types, on=on)` retries: the types, or `on` if there are none.
+    """Return what `forbear.retry(*types, on=on)` retries: the types and forbear's judges, or `on` without them.
 
-    Raises TypeError if both or neither are passed, and for a positional argument that is no exception type.
+    Raises TypeError if both or neither are passed, and for any other positional argument, such as a function that
+    somebody decorates with `@forbear.retry`.
     """
     if not types:
         if on is None:
             raise TypeError(
-                "`retry` needs the errors to retry, as in forbear.retry(OSError) or forbear.retry(on=judge)"
+                "`retry` needs the errors to retry, as in forbear.retry(OSError) or forbear.retry(forbear.transient)"
             )
         return on
     if on is not None:
-        raise TypeError(f"`on` must not be passed together with positional exception types, got {on!r}")
-    kind: Any
+        raise TypeError(
+            f"`on` must not be passed together with positional exception types: list them all in one place, got {on!r}"
+        )
+    refuse_foreign("on", types[0])
     for kind in types:
-        if isinstance(kind, type) and issubclass(kind, BaseException):
+        if isinstance(kind, Record) or (isinstance(kind, type) and issubclass(kind, BaseException)):
             continue
-        if len(types) == 1 and callable(kind):  # pyright: ignore[reportUnknownArgumentType]
+        if len(types) == 1 and callable(kind):
             raise TypeError(
                 "`retry` needs the errors to retry before it can decorate: write @forbear.retry(OSError); "
                 f"a function that judges errors is passed as on=, got {kind!r}"
             )
         raise TypeError(f"positional arguments of `retry` must be exception types, as in retry(OSError), got {kind!r}")
-    check_on(types)
     return types[0] if len(types) == 1 else types
 
 
-def check_on(on: "Any") -> None:
-    """Raise TypeError if `on` is neither a subclass of Exception, a tuple of such, nor a sync callable.
+class AnyOf(Record):
+    """The judge for an `on` of types and functions together: the first function that asks for a retry decides.
 
-    Raises ValueError for an empty tuple.
+    Without one, an error of the types is TRANSIENT. For any other error a CONFLICT counts before PERMANENT.
     """
-    if not isinstance(on, TYPES):
-        if not callable(on):
-            raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
-        refuse_async("`on`", on, JUDGE)
-        return
-    listed: tuple[Any, ...] = on if isinstance(on, tuple) else (on,)  # pyright: ignore[reportUnknownVariableType]
+
+    __slots__ = ("types", "judges")
+
+    types: tuple[type[Exception], ...]
+    judges: "tuple[Callable[[Exception], Any], ...]"
+
+    def __init__(self, types: tuple[type[Exception], ...], judges: "tuple[Callable[[Exception], Any], ...]") -> None:
+        self._set(types=types, judges=judges)
+
+    def __call__(self, error: Exception) -> Verdict:
+        """Return the verdict on an error."""
+        verdicts: list[Verdict] = []
+        for judge in self.judges:
+            verdict = verdict_of("on", judge(error))
+            if verdict:
+                return verdict
+            verdicts.append(verdict)
+        if isinstance(error, self.types):
+            return TRANSIENT
+        return next((verdict for verdict in verdicts if verdict.kind is Kind.CONFLICT), PERMANENT)
+
+    @property
+    def is_of_service(self) -> bool:
+        """True if a judge is that of a service, which does not see what a function sends."""
+        return any(getattr(judge, "is_of_service", False) for judge in self.judges)
+
+
+def make_judge(on: "Any") -> "Any":
+    """Return `on` in the form that a policy keeps: a type, a tuple of types, or a function.
+
+    Raises TypeError for anything that is neither a subclass of Exception nor a sync function, nor a tuple of these;
+    ValueError for an empty tuple.
+    """
+    if not isinstance(on, tuple):
+        _check_part(on)
+        return on
+    listed: tuple[Any, ...] = on  # pyright: ignore[reportUnknownVariableType]
     if not listed:
         raise ValueError("`on` must list at least one exception type, got none")
-    for kind in listed:
-        if not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise TypeError(f"`on` must list exception types, got {kind!r}")
-        if not issubclass(kind, Exception):
-            raise TypeError(
-                f"`on` must list subclasses of Exception, got {kind.__name__}, which ends programs or tasks"
-            )
+    for part in listed:
+        _check_part(part)
+    types = tuple(part for part in listed if isinstance(part, type))
+    judges = tuple(part for part in listed if not isinstance(part, type))
+    return AnyOf(types, judges) if judges else types
 
 
-def check_callable(parameter: str, function: object, cure: str = JUDGE) -> None:
-    """Raise TypeError if `function` is neither None nor a sync callable; `parameter` names it in the text.
+def _check_part(on: "Any") -> None:
+    """Raise TypeError if `on`, or a member of its tuple, is neither a subclass of Exception nor a sync function."""
+    if isinstance(on, type):
+        if not issubclass(on, BaseException):
+            raise TypeError(f"`on` must list exception types, got {on!r}")
+        if not issubclass(on, Exception):
+            raise TypeError(f"`on` must list subclasses of Exception, got {on.__name__}, which ends programs or tasks")
+        return
+    refuse_foreign("on", on)
+    if not callable(on):
+        raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
+    refuse_async("`on`", on, JUDGE)
+
+
+_FOREIGN = frozenset({"tenacity", "backoff", "stamina", "retrying"})
+_OURS = {
+    "stop_after_attempt": ("max_attempt_number", "attempts={}"),
+    "stop_after_delay": ("max_delay", "timeout={}"),
+    "stop_before_delay": ("max_delay", "timeout={}"),
+    "wait_fixed": ("wait_fixed", "backoff=forbear.Constant({})"),
+}
+_CURES = {
+    "on": "pass exception types, forbear.transient, or a function of the error",
+    "stop": "pass attempts= and timeout= instead",
+    "backoff": "pass forbear.Exponential(initial, multiplier, maximum) or forbear.Constant(seconds)",
+    "delay": "pass backoff=forbear.Exponential(initial, multiplier, maximum) or forbear.Constant(seconds)",
+    "on_result": "pass a function of the value that returns True for a retry",
+}
+
+
+def refuse_foreign(parameter: str, value: object) -> None:
+    """Raise TypeError for an object of another retry library: it is callable, and means something else here.
+
+    The text says how forbear spells it.
+    """
+    kind = value if hasattr(value, "__qualname__") else type(value)
+    library = str(getattr(kind, "__module__", None)).partition(".")[0]
+    if library not in _FOREIGN:
+        return
+    name: str = getattr(kind, "__name__", "an object")
+    attribute, ours = _OURS.get(name, ("", ""))
+    theirs: object = getattr(value, attribute, None) if attribute else None
+    cure = _CURES.get(parameter, "write it in forbear's terms") if theirs is None else f"write {ours.format(theirs)}"
+    raise TypeError(f"`{parameter}` must not be {library}'s {name}: {cure}; docs/migrate.md has the whole table")
+
+
+def check_callable(parameter: str, function: "Any", cure: str = JUDGE) -> "Any":
+    """Return `function`; raise TypeError if it is neither None nor a sync callable. `parameter` names it in the text.
 
     The text for an async function ends with the `cure`.
     """
     if function is not None:
+        refuse_foreign(parameter, function)
         if not callable(function):
             raise TypeError(f"`{parameter}` must be callable or None, got {function!r}")
         refuse_async(f"`{parameter}`", function, cure)
+    return function
 
 
-def check_listener(parameter: str, listener: object) -> None:
-    """Raise TypeError if `listener` is neither None nor a sync callable with one event; `parameter` names it."""
+def check_listener(parameter: str, listener: "Any") -> "Any":
+    """Return `listener`; raise TypeError if it is neither None nor a sync callable with one event."""
     if listener is not None:
         if not callable(listener):
             raise TypeError(f"`{parameter}` must be callable or None, got {listener!r}")
         listeners.check(f"`{parameter}`", listener)
+    return listener
 
 
-_LEFT = (
-    ("attempt_timeout", None), ("on_result", None), ("on_event", None), ("budget", None), ("retry_exhausted", False),
-    ("name", None), ("service", None), ("on_give_up", RAISE), ("raise_unsatisfied", False), ("on_success", None),
-)  # fmt: skip
+class Broken(Verdict):
+    """The verdict where a function of the policy raised `error` while it judged a failure: the run ends.
+
+    `kind` is PERMANENT, or NOT_EXECUTED if the client proves that.
+    """
+
+    __slots__ = ("error",)
+
+    error: Exception
+
+    def __init__(self, error: Exception, kind: Kind = Kind.PERMANENT, **fields: "Any") -> None:
+        super().__init__(kind, **fields)
+        self._set(error=error)
 
 
-def retries(on: "On", error: Exception) -> bool:
-    """Return whether `on` accepts an error: it is of its types, or the function's verdict is not PERMANENT."""
-    if isinstance(on, TYPES):
-        return isinstance(error, on)
-    return verdict_of("on", on(error)).kind is not Kind.PERMANENT
-
-
-def check_joined(left: "RetryPlan", right: "RetryPlan") -> None:
-    """Raise ValueError if `right` sets what `left | right` takes from `left` alone, to another value."""
-    for name, default in _LEFT:
-        value = getattr(right, name)
-        if value != default and value != getattr(left, name):
-            raise ValueError(
-                f"`{name}` of policies joined by | must be set in the left one, got {value!r} in the right"
-            )
+def ask(judge: "Callable[[Exception], Any]", error: Exception) -> Verdict:
+    """Return the verdict of `judge`, an `on`, on `error`; it is Broken if the judge raises, or gives no answer."""
+    try:
+        return verdict_of("on", judge(error))
+    except Exception as broken:
+        return Broken(broken)
 
 
 def why_stopped(answer: object) -> str | None:

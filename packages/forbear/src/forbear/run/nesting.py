@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from forbear.run.plan import RunState
+    from forbear.run.protocols import RunState
 
     Entry = tuple[int, int, int]
 

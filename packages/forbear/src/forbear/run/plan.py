@@ -1,80 +1,268 @@
-"""Types for annotations: `RetryPlan`, what a run reads of a policy, `Subject`, the request, and `RunState`, the run."""
+"""`RetryPlan`, what a run reads of a policy, and `OPTIONS`, the one table of its options, their defaults and checks."""
 
-from collections.abc import Callable
-from datetime import timedelta
-from typing import Any, Protocol
-
+from forbear.core import check
+from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
-from forbear.core.events import Event, Failed, Succeeded
-from forbear.core.protocols import Backoff
-from forbear.core.report import Report
-from forbear.core.verdict import Verdict
+from forbear.core.record import Record
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run.budget import Budget
-from forbear.run.runtime import Runtime
+from forbear.run.endings import RAISE, TryAgain
+from forbear.run.judges import (
+    TYPES,
+    Broken,
+    ask,
+    check_callable,
+    check_listener,
+    make_judge,
+    refuse_foreign,
+    verdict_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import timedelta
+    from typing import Any, Self, TypedDict, Unpack
+
+    from forbear.core.events import Event, Failed, Succeeded
+    from forbear.core.protocols import Answer, Backoff, On
+    from forbear.http.request import HttpService
+
+    Seconds = float | timedelta
+
+    class NamedOptions(TypedDict, total=False):
+        """The options in `OPTIONS` that users pass by name, but `on_give_up`."""
+
+        attempt_timeout: Seconds | None
+        on_result: Callable[[Any], Answer] | None
+        on_event: Callable[[Event], object] | None
+        budget: Budget | None
+        repeatable: bool | None
+        retry_exhausted: bool
+        name: str | None
+        stop: Callable[[Failed], bool | str | None] | None
+        delay: Callable[[Any], Seconds | None] | None
+        raise_unsatisfied: bool
+        on_success: Callable[[Succeeded], object] | None
+
+    class PlanOptions(NamedOptions, total=False):
+        """All options in `OPTIONS`."""
+
+        on_give_up: Any
+        service: HttpService | None
+        others: tuple[Any, ...]
 
 
-class RetryPlan(Protocol):
-    """The protocol of a policy: the attributes and methods that a run reads."""
+class Option(Record):
+    """One option: its `default`, and a `check`, which returns the value to keep, or raises TypeError or ValueError.
 
-    @property
-    def limits(self) -> Limits: ...
-    @property
-    def backoff(self) -> Backoff: ...
-    @property
-    def budget(self) -> Budget | None: ...
-    @property
-    def attempt_timeout(self) -> float | None: ...
-    @property
-    def repeatable(self) -> bool | None: ...
-    @property
-    def repeats_calls(self) -> bool: ...
-    @property
-    def retry_exhausted(self) -> bool: ...
-    @property
-    def checks_values(self) -> bool: ...
-    @property
-    def on_result(self) -> Callable[[Any], Any] | None: ...
-    @property
-    def on_event(self) -> Callable[[Event], object] | None: ...
-    @property
-    def delay(self) -> Callable[[Any], float | timedelta | None] | None: ...
-    @property
-    def on_give_up(self) -> Any: ...
-    @property
-    def raise_unsatisfied(self) -> bool: ...
-    @property
-    def others(self) -> tuple[Any, ...]: ...
-    def rule_of(self, error: Exception) -> Any: ...
-    @property
-    def on_success(self) -> Callable[[Succeeded], object] | None: ...
-    @property
-    def stop(self) -> Callable[[Failed], bool | str | None] | None: ...
-    def verdict_of_error(self, error: Exception) -> Verdict: ...
-    def verdict_of_value(self, value: object) -> Verdict | None: ...
+    Of policies joined by `|`, each keeps its own value if `of_each`; else the left one has it for all. Only functions
+    have the option if `of_functions`: an adapter of a client refuses it.
+    """
+
+    __slots__ = ("default", "check", "of_each", "of_functions")
+
+    default: "Any"
+    check: "Callable[[str, Any], Any]"
+    of_each: bool
+    of_functions: bool
+
+    def __init__(
+        self,
+        default: "Any",
+        check: "Callable[[str, Any], Any]",
+        *,
+        of_each: bool = False,
+        of_functions: bool = False,
+    ) -> None:
+        self._set(default=default, check=check, of_each=of_each, of_functions=of_functions)
 
 
-class Subject(Protocol):
-    """The protocol of what a run sends, as reports name it."""
+def _keep(name: str, value: "Any") -> "Any":
+    return value
+
+
+def _check_flag(name: str, value: "Any") -> "Any":
+    check.flag(name, value)
+    return value
+
+
+def _check_attempt_timeout(name: str, value: "Any") -> "Any":
+    value = check.in_seconds(value)
+    check.positive_seconds(name, value, none="no limit")
+    return value
+
+
+def _check_stop(name: str, value: "Any") -> "Any":
+    return check_callable(name, value, "decide by what the failure shows, or set an event for forbear.stop_on")
+
+
+def _check_delay(name: str, value: "Any") -> "Any":
+    return check_callable(name, value, "return the seconds at once")
+
+
+def _check_budget(name: str, value: "Any") -> "Any":
+    if value is not None and not isinstance(value, Budget):
+        raise TypeError(f"`{name}` must be a forbear.Budget or None, got {value!r}")
+    return value
+
+
+def _check_repeatable(name: str, value: "Any") -> "Any":
+    check.flag(name, value, none="functions yes, requests by their tables")
+    return value
+
+
+def _check_name(name: str, value: "Any") -> "Any":
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"`{name}` must be a string or None (the function's name), got {value!r}")
+    return value
+
+
+OPTIONS: "Mapping[str, Option]" = {
+    "attempt_timeout": Option(None, _check_attempt_timeout),
+    "on_result": Option(None, check_callable),
+    "on_event": Option(None, check_listener),
+    "budget": Option(None, _check_budget),
+    "repeatable": Option(None, _check_repeatable, of_each=True),
+    "retry_exhausted": Option(False, _check_flag),
+    "name": Option(None, _check_name),
+    "service": Option(None, _keep),
+    "stop": Option(None, _check_stop, of_each=True),
+    "delay": Option(None, _check_delay, of_each=True),
+    "on_give_up": Option(RAISE, _keep, of_functions=True),
+    "raise_unsatisfied": Option(False, _check_flag, of_functions=True),
+    "on_success": Option(None, check_listener, of_functions=True),
+    "others": Option((), _keep, of_each=True),
+}
+"""Every option of a policy but `on`, the limits and the backoff, by name. `forbear.retry` describes them."""
+
+DEFAULT_BACKOFF = Exponential()
+
+
+class RetryPlan(Record):
+    """The options of a policy, checked, and the verdicts on outcomes. `Policy` adds the ways to run it."""
+
+    __slots__ = ("on", "limits", "backoff", *OPTIONS, "repeats_calls")
+
+    on: "On"
+    limits: Limits
+    backoff: "Backoff"
+    attempt_timeout: float | None
+    on_result: "Callable[[Any], Answer] | None"
+    on_event: "Callable[[Event], object] | None"
+    budget: Budget | None
+    repeatable: bool | None
+    retry_exhausted: bool
+    name: str | None
+    service: "HttpService | None"
+    stop: "Callable[[Failed], bool | str | None] | None"
+    delay: "Callable[[Any], Seconds | None] | None"
+    on_give_up: "Any"
+    raise_unsatisfied: bool
+    on_success: "Callable[[Succeeded], object] | None"
+    others: "tuple[Self, ...]"
+    repeats_calls: bool
+    """True if a function or block is repeated although its outcome is unknown: what `repeatable` comes to.
+
+    If that is None, it is True unless the policy is that of a service.
+    """
+
+    def __init__(
+        self,
+        on: "On",
+        limits: Limits | None = None,
+        backoff: "Backoff" = DEFAULT_BACKOFF,
+        **options: "Unpack[PlanOptions]",
+    ) -> None:
+        if limits is not None and not isinstance(limits, Limits):
+            raise TypeError(f"`limits` must be a forbear.Limits or None (the defaults), got {limits!r}")
+        if isinstance(backoff, type) or not callable(getattr(backoff, "delay", None)):
+            refuse_foreign("backoff", backoff)
+            raise TypeError(
+                f"`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {backoff!r}"
+            )
+        store = object.__setattr__
+        store(self, "on", on := make_judge(on))
+        store(self, "limits", Limits() if limits is None else limits)
+        store(self, "backoff", backoff)
+        given: dict[str, Any] = options  # type: ignore[assignment]
+        for name, option in OPTIONS.items():
+            store(self, name, option.check(name, given.pop(name)) if name in given else option.default)
+        if given:
+            raise TypeError(f"a policy has no option `{next(iter(given))}`; it has {', '.join(OPTIONS)}")
+        if self.raise_unsatisfied and self.on_result is None:
+            raise ValueError("`raise_unsatisfied` needs `on_result`, which refuses values")
+        repeats = self.repeatable
+        if repeats is None:
+            repeats = self.service is None and not getattr(on, "is_of_service", False)
+        store(self, "repeats_calls", repeats)
+
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return super()._fields()[:-1]  # without `repeats_calls`, which follows from the others
 
     @property
-    def method(self) -> str: ...
-    @property
-    def resource(self) -> str | None: ...
+    def checks_values(self) -> bool:
+        """True if the policy judges returned values, because it has an `on_result`."""
+        return self.on_result is not None
+
+    def verdict_of_error(self, error: Exception) -> Verdict:
+        """Return the verdict on an error, by `on`: TRANSIENT for an instance of its types, PERMANENT for any other.
+
+        If `on` is a callable, its answer counts: True is TRANSIENT, False PERMANENT, a number TRANSIENT with that
+        delay, and a Verdict itself. For any other answer, and if the callable raises, the verdict is `judges.Broken`.
+        """
+        if isinstance(error, TryAgain):
+            return error.verdict
+        on: Any = self.on if not self.others else self.rule_of(error).on
+        if isinstance(on, TYPES):
+            return TRANSIENT if isinstance(error, on) else PERMANENT
+        return ask(on, error)
+
+    def rule_of(self, error: Exception) -> "Self":
+        """Return the policy whose limits count for `error`: the first that retries it, of this one and the `others`.
+
+        It is this one for an error that none retries.
+        """
+        return next((plan for plan in (self, *self.others) if plan._retries(error)), self)
+
+    def _retries(self, error: Exception) -> bool:
+        on: Any = self.on
+        if isinstance(on, TYPES):
+            return isinstance(error, on)
+        verdict = ask(on, error)
+        return verdict.kind is not Kind.PERMANENT or isinstance(verdict, Broken)
+
+    def verdict_of_value(self, value: object) -> Verdict | None:
+        """Return the verdict on a returned value, by `on_result`; None for a value that is accepted.
+
+        A value is accepted if there is no `on_result`, or it returns False or a permanent verdict.
+        """
+        if self.on_result is None:
+            return None
+        verdict = verdict_of("on_result", self.on_result(value))
+        return None if verdict.kind is Kind.PERMANENT else verdict
+
+    def verdict_of_failed_value(self, value: object) -> Verdict | None:
+        """Return the verdict that `on_result` returns for a value that is a failure already, such as a response 503.
+
+        None if there is no `on_result`, if it returns anything but a Verdict, or if it raises. It is written for
+        successes, so only an answer that cannot be meant for one counts.
+        """
+        if self.on_result is None:
+            return None
+        try:
+            answer = self.on_result(value)
+        except Exception:
+            return None
+        return answer if isinstance(answer, Verdict) else None
 
 
-class RunState(Protocol):
-    """The protocol of a `Run`, as the modules below it read one."""
-
-    plan: RetryPlan
-    operation: str
-    runtime: Runtime
-    started: float
-    reports: int
-    awaits: bool
-    attempt: int
-    report: Report | None
-
-    @property
-    def began(self) -> float: ...
-    def refuse(self, error: Exception) -> None: ...
-    def succeeded(self) -> None: ...
+def check_joined(left: RetryPlan, right: RetryPlan) -> None:
+    """Raise ValueError if `right` sets what `left | right` takes from `left` alone, to another value."""
+    for name, option in OPTIONS.items():
+        value = getattr(right, name)
+        if not option.of_each and value != option.default and value != getattr(left, name):
+            raise ValueError(
+                f"`{name}` of policies joined by | must be set in the left one, got {value!r} in the right"
+            )

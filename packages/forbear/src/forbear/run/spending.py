@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from forbear.core.verdict import Verdict
-    from forbear.run.plan import RetryPlan, RunState
+    from forbear.run.plan import RetryPlan
+    from forbear.run.protocols import RunState
     from forbear.run.runtime import Runtime
 
     class SpendingRun(RunState, Protocol):

@@ -4,7 +4,7 @@ All loops and adapters share it.
 """
 
 from forbear.core.attempt import Attempt
-from forbear.core.decide import Reason, Stop, decide
+from forbear.core.decide import Reason, Stop, Wait, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
 from forbear.core.report import Report, attach, reports_made
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind
@@ -14,7 +14,7 @@ from forbear.run.endings import refusal_of
 from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import judged, slot
-from forbear.run.judges import delayed, why_stopped
+from forbear.run.judges import Broken, delayed, why_stopped
 from forbear.run.kept import attempts_of, with_failure, with_kept
 from forbear.run.nesting import RunOrigin, ended_within, gave_up, harm_within, inherit
 from forbear.run.runtime import AttemptTimeout, Runtime
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from forbear.run.kept import KeptFailure
-    from forbear.run.plan import RetryPlan, Subject
+    from forbear.run.plan import RetryPlan
+    from forbear.run.protocols import Subject
 
     Call = tuple[tuple[Any, ...], dict[str, Any]]
     """The arguments of a function, by position and by name."""
@@ -94,16 +95,15 @@ class Run(Grant):
             self.refuse(error)
             return None
         inherit(error, self)
-        try:
-            verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
-            rule: RetryPlan = plan.rule_of(error) if plan.others else plan
-            unsafe = None if rule.repeats_calls else UNSAFE_CALL
-            if call is not None and slot[0] is not None and rule.repeatable is None:
+        verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
+        rule: RetryPlan = plan.rule_of(error) if plan.others else plan
+        unsafe = None if rule.repeats_calls else UNSAFE_CALL
+        if call is not None and slot[0] is not None and rule.repeatable is None:
+            try:
                 unsafe = self._unsafe_by_judge(error, call) or unsafe
-            return self.after(Failure(verdict, error, unsafe))
-        except Exception as broken:
-            leave_call_in_doubt(broken, self)
-            raise
+            except Exception as broken:
+                verdict, unsafe = Broken(broken), UNSAFE_CALL
+        return self.after(Failure(verdict, error, unsafe))
 
     def _unsafe_by_judge(self, error: Exception, call: "Call") -> str | None:
         """Return why the function must not be called again, by what `error` shows; None if nothing forbids it."""
@@ -132,9 +132,28 @@ class Run(Grant):
             name, text = refusal_of(value)
             unsafe = None if plan.repeats_calls else Reason.UNSAFE.value
             return self.after(DetailedFailure(verdict, None, unsafe, name=name, text=text, response=value))
-        except Exception as broken:
+        except Exception as broken:  # there is no error of the user's that it could hide
             leave_call_in_doubt(broken, self)
             raise
+
+    def _break_off(self, broken: Exception, failure: Failure) -> None:
+        """Give up because a function of the policy raised `broken` after `failure`; the user's own error counts.
+
+        Without one, `broken` itself is raised.
+        """
+        if failure.error is None or broken is failure.error:
+            raise broken
+        failure.elapsed = self.runtime.monotonic() - self.started
+        text = Attempt(self.attempt, type(broken).__name__, str(broken), 0.0).text  # without secrets
+        why = (
+            f"{Reason.BROKEN.value}: {type(broken).__name__}: {text}"
+            if text
+            else f"{Reason.BROKEN.value}: {type(broken).__name__}"
+        )
+        if failure.unsafe is None or failure.verdict.kind is Kind.NOT_EXECUTED:
+            self.give_up(Stop(Reason.BROKEN, why), failure)
+        else:
+            self.give_up(Stop(Reason.UNSAFE, f"{failure.unsafe}; {why}"), failure)
 
     def succeeded(self) -> None:
         """Count a success in the budget, and notify the listeners if it took more than one attempt."""
@@ -190,15 +209,36 @@ class Run(Grant):
         """
         if (ever_off[0] or reports_made[0] != self.reports) and self._passes_through(failure):
             return None
-        plan, number, previous = self.plan, self.attempt, self.previous
-        if number == 1:
-            self.listeners = listeners.of_run(plan.on_event)
+        if self.attempt == 1:
+            self.listeners = listeners.of_run(self.plan.on_event)
 
         spending, counted = self.spending, failure.verdict
         if spending is not None:
             counted = spending.failed(counted, failure.error)
 
-        failure.elapsed = elapsed = self.runtime.monotonic() - self.started
+        failure.elapsed = self.runtime.monotonic() - self.started
+        try:
+            step = self._decide(failure)
+        except Exception as broken:
+            self._break_off(broken, failure)
+            return None
+
+        if isinstance(step, Wait):
+            if spending is None:
+                return self.schedule(failure, step.delay)
+            if spending.budget.open_grant is not None:
+                return spending.budget.open_grant(self, spending.budget, failure, step.delay)
+            if spending.take(counted, step.delay):
+                return self.schedule(failure, step.delay)
+            step = Stop(Reason.BUDGET)
+        self.give_up(step, failure)
+        return None
+
+    def _decide(self, failure: Failure) -> Wait | Stop:
+        """Return what follows by the verdict, the limits, what blocks a retry, and the functions of the policy."""
+        if type(failure.verdict) is Broken:
+            raise failure.verdict.error
+        plan, number, previous = self.plan, self.attempt, self.previous
         if plan.others:
             plan, number, previous = self._joined(failure)
         if plan.delay is not None and failure.verdict.delay is None:
@@ -208,33 +248,21 @@ class Run(Grant):
             plan.backoff,
             failure.verdict,
             attempt=number,
-            elapsed=elapsed,
+            elapsed=failure.elapsed,
             u=self.runtime.random(),
             repeatable=failure.unsafe is None,
             previous=previous,
         )
         if isinstance(step, Stop):
-            self.give_up(Stop(Reason.UNSAFE, failure.unsafe) if step.reason is Reason.UNSAFE else step, failure)
-            return None
-
+            return Stop(Reason.UNSAFE, failure.unsafe) if step.reason is Reason.UNSAFE else step
         stop = failure.blocked
         if stop is None and failure.verdict.exhausted and not self.plan.retry_exhausted:
             stop = Stop(Reason.EXHAUSTED)
         if stop is None and (ever_stopping[0] or plan.stop is not None):
             stop = self._callers_stop(failure, plan)
-
-        if stop is None:
-            if self.counts is not None:
-                self.counts[id(plan)] = number, step.delay
-            if spending is None:
-                return self.schedule(failure, step.delay)
-            if spending.budget.open_grant is not None:
-                return spending.budget.open_grant(self, spending.budget, failure, step.delay)
-            if spending.take(counted, step.delay):
-                return self.schedule(failure, step.delay)
-            stop = Stop(Reason.BUDGET)
-        self.give_up(stop, failure)
-        return None
+        if stop is None and self.counts is not None:
+            self.counts[id(plan)] = number, step.delay
+        return step if stop is None else stop
 
     def _passes_through(self, failure: Failure) -> bool:
         """Return whether the outcome goes to the caller as it is: retries are off, or an inner run gave up."""

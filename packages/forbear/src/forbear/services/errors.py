@@ -17,7 +17,7 @@ from forbear.core.check import is_mapping
 from forbear.core.decide import Limits
 from forbear.core.record import Record
 from forbear.core.service import Judgement
-from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
+from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict, settle
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service
 from forbear.http.request import READS, joined
@@ -222,13 +222,13 @@ class ErrorVerdicts(Record):
         unknown = Judgement(service.name, None, Safety.NEVER)
         status = status_of(error)
         if status is not None:
-            return service.verdict(unknown, status, headers_of(error), lambda: body_of(error)) or PERMANENT
+            return settle(service.verdict(unknown, status, headers_of(error), lambda: body_of(error)))
         code = code_of(error)
         if code is not None:
             metadata = metadata_of(error)
             if is_rpc_service(service):
-                return service.call_verdict(unknown, code, metadata) or PERMANENT
-            return grpc_status.verdict(code, metadata) or PERMANENT
+                return settle(service.call_verdict(unknown, code, metadata))
+            return settle(grpc_status.verdict(code, metadata))
         return transport_verdict(error)
 
 

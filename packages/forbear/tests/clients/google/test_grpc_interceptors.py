@@ -166,15 +166,13 @@ def test_a_policy_around_requests_that_come_once_does_not_send_them_again(server
 
 
 def test_an_error_of_the_users_judge_does_not_change_the_call(server: Server) -> None:
-    """It goes to the loop's handler: the caller gets the error of gRPC, and a policy around it stops."""
+    """The caller gets the error of gRPC, and a policy around it stops."""
     server.fail(UNAVAILABLE, times=9)
-    told: list[BaseException] = []
 
     def judge(error: Exception) -> bool:
         raise LookupError("no such error")
 
     async def run() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, found: told.append(found["exception"]))
         async with grpc.aio.insecure_channel(
             server.target, interceptors=aio_interceptors(forbear.retry(on=judge))
         ) as opened:
@@ -188,7 +186,6 @@ def test_an_error_of_the_users_judge_does_not_change_the_call(server: Server) ->
 
     with virtual_time(), pytest.raises(grpc.RpcError):
         asyncio.run(run())
-    assert [str(error) for error in told] == ["no such error"]
     assert server.calls == ["Collect"]
 
 
@@ -209,7 +206,7 @@ def test_a_stream_that_is_cancelled_is_not_opened_again(server: Server) -> None:
     with grpc.insecure_channel(server.target) as plain, virtual_time():
         policy = forbear.retry(on=grpc.RpcError, on_event=lambda _: stream.cancel())
         channel: Any = grpc.intercept_channel(plain, RetryInterceptor(policy, safe=SAFE))
-        stream = channel.unary_stream("/t.T/Watch")(b"a")
+        stream: Any = channel.unary_stream("/t.T/Watch")(b"a")
         with pytest.raises(grpc.RpcError, match="as told"):
             next(stream)
     assert server.calls == ["Watch"]

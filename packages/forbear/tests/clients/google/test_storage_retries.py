@@ -240,7 +240,7 @@ def test_with_predicate_and_on_error(cloud: Cloud, bucket: Any) -> None:
 
 @pytest.mark.parametrize("part", ["predicate", "on_error"])
 def test_a_function_that_raises(cloud: Cloud, bucket: Any, part: str) -> None:
-    """Its error takes the place of the client's; no outer policy repeats the write, but it may repeat a read."""
+    """The client's own error is raised; no outer policy repeats the write, but it may repeat a read."""
 
     def fail(error: Exception) -> bool:
         raise KeyError(part)
@@ -251,7 +251,7 @@ def test_a_function_that_raises(cloud: Cloud, bucket: Any, part: str) -> None:
         cloud.clear_faults()
         cloud.fault(Fault.status(503, times=9))
         before = len(cloud.requests)
-        with virtual_time(), pytest.raises(KeyError):
+        with virtual_time(), pytest.raises(exceptions.ServiceUnavailable):
             outer.call(call, retry=retry)
         assert len(cloud.requests) - before == times
 

@@ -30,7 +30,7 @@ _SHORT = {
     "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     "quiet": click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr."),
 }
-"""What replaces options of `cp` in commands without an outcome for each file."""
+"""The options that replace those of `cp` in commands without an outcome for each file."""
 
 
 def connection_options(*more: str, without: Collection[str] = (), reads: bool = False) -> Callable[[F], F]:

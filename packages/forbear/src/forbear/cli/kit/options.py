@@ -102,23 +102,21 @@ def apply_options(limits: "Limits", backoff: "Backoff", options: PolicyOptions) 
     `--constant` replaces the backoff; other options of the backoff change it, or the default Exponential if it is of
     another type. Raises BadInput if options are invalid or contradict each other.
     """
-    attempts = _limit(options["attempts"], limits.attempts)
-    timeout = _limit(options["timeout"], limits.timeout)
-    if attempts is None and timeout is None:
+    chosen = {
+        name: None if isinstance(value, values.NoLimit) else value
+        for name, value in (("attempts", options["attempts"]), ("timeout", options["timeout"]))
+        if value is not None
+    }
+    try:
+        changed = limits.replace(unlimited=True, **chosen)
+    except (TypeError, ValueError) as error:
+        raise BadInput(str(error)) from None
+    if changed.attempts is None and changed.timeout is None:
         raise BadInput(
             name_options("`attempts` and `timeout` must not both be none, or a run may never end"),
             "give one of them a limit",
         )
-    try:
-        return limits.replace(attempts=attempts, timeout=timeout), _backoff(backoff, options)
-    except (TypeError, ValueError) as error:
-        raise BadInput(str(error)) from None
-
-
-def _limit(value: "float | values.NoLimit | None", default: float | None) -> float | None:
-    if value is None:
-        return default
-    return None if isinstance(value, values.NoLimit) else value
+    return changed.replace(unlimited=limits.unlimited), _backoff(backoff, options)
 
 
 def _backoff(backoff: "Backoff", options: PolicyOptions) -> "Backoff":
@@ -132,4 +130,7 @@ def _backoff(backoff: "Backoff", options: PolicyOptions) -> "Backoff":
     if not fields:
         return backoff
     start = backoff if isinstance(backoff, Exponential) else Exponential()
-    return start.replace(**fields)
+    try:
+        return start.replace(**fields)
+    except (TypeError, ValueError) as error:
+        raise BadInput(str(error)) from None

@@ -62,7 +62,7 @@ def repeat(
         lambda error: isinstance(error, CommandFailed) and error.transient,
         limits,
         backoff,
-        attempt_timeout,
+        attempt_timeout=attempt_timeout,
         on_event=printer,
         budget=shared_budget(shared, printer),
     )

@@ -34,6 +34,7 @@ from forbear.exchange.call import RetriedCall, Start
 from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
+from forbear.run.judges import Broken
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
 
@@ -178,9 +179,9 @@ class Retry(api_retry.Retry):
                         status = errors.status_of(error)
                         grant = call.failed(error, verdict, judgement, status, subject=subject, cure=cure)
                     except Exception as broken:  # of the predicate or of `on_error`
-                        if verdict_of(error).kind is not Kind.NOT_EXECUTED:
-                            call.leave_in_doubt(broken, self._judgement(error, known, func), request_of_error(error))
-                        raise
+                        kind = Kind.NOT_EXECUTED if verdict_of(error).kind is Kind.NOT_EXECUTED else Kind.PERMANENT
+                        judgement = self._judgement(error, known, func)
+                        grant = call.failed(error, Broken(broken, kind), judgement, subject=request_of_error(error))
                     if grant is None or not grant.ask():
                         _annotate(error, call.report)
                         raise

@@ -109,8 +109,7 @@ def _ended_once(rpc: Rpc, retried: RetriedCall, call: Any) -> None:
     """Count the end of a call that is sent once. If it failed, tell the runs around it that it must not be repeated.
 
     The caller may write its requests by hand, so the call cannot be awaited before it is handed out, and grpc makes its
-    error later. The runs around it are those of this context: the call was made in it. What a function of the user
-    raises here goes to the loop, because an error in this callback would be that of grpc's own task.
+    error later. The runs around it are those of this context: the call was made in it.
     """
     try:
         code = _at_once(call.code())
@@ -122,9 +121,6 @@ def _ended_once(rpc: Rpc, retried: RetriedCall, call: Any) -> None:
             trailing = _at_once(call.trailing_metadata()) or grpc.aio.Metadata()
             error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, _at_once(call.details()), None)
             rpc.failed(retried, error, None, ONCE)
-    except Exception as broken:
-        told = {"message": f"a function of the policy failed for {rpc.method}", "exception": broken}
-        asyncio.get_running_loop().call_exception_handler(told)
     finally:
         retried.end()
 

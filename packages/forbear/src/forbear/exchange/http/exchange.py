@@ -24,6 +24,7 @@ from forbear.run.budget import HostBudgets
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.failure import DetailedFailure
 from forbear.run.grant import Grant
+from forbear.run.judges import Broken
 from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
 from forbear.run.vouching import is_vouched
@@ -136,10 +137,10 @@ class Exchange:
             if verdict.kind is Kind.PERMANENT and not self.repeatable and is_interrupt(error):
                 self._leave_in_doubt(error)
             return self._after(DetailedFailure(verdict, error, details=details, vouched=by_word), done=done)
-        except Exception as broken:
-            if proven.kind is not Kind.NOT_EXECUTED:
-                self._leave_in_doubt(broken)
-            raise
+        except Exception as broken:  # of the user's own `safe`
+            self._judge_by_table()
+            kind = Kind.NOT_EXECUTED if proven.kind is Kind.NOT_EXECUTED else Kind.PERMANENT
+            return self._after(DetailedFailure(Broken(broken, kind), error), done=done)
 
     def verdict_of(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the verdict on an error: the adapter's `verdict` under a policy of a service, else that of the policy.
@@ -173,7 +174,7 @@ class Exchange:
             query = None if self._session is None else self._session.query
             verdict = self.service.verdict(query or self.judgement, status, headers)
             word = self._users_verdict(status, headers, response)
-            verdict = word or verdict
+            verdict = verdict if word is None else word
         elif self._session is not None and self._body.why_not_again() is None:
             rest = self._session.answered(status, headers)
             if rest is not None:
@@ -230,11 +231,15 @@ class Exchange:
 
     def _leave_in_doubt(self, error: BaseException) -> None:
         """Attach a report to `error`, which ended an attempt, unless repeating the request is harmless."""
-        if self._judgement is None:
-            self._judgement = self.service.classify(self.request)  # `safe` raised it, and vouches for nothing
+        self._judge_by_table()
         if not self.repeatable:
             number = 1 if self._run is None else self._run.attempt
             leave_in_doubt(error, self.operation, self.unsafe, self.runtime, self._started, self.request, number)
+
+    def _judge_by_table(self) -> None:
+        """Judge the request by its service alone, unless it is judged: `safe` raised, and vouches for nothing."""
+        if self._judgement is None:
+            self._judgement = self.service.classify(self.request)
 
     def details(self, status: int | None, headers: Mapping[str, str]) -> Details:
         """Return what a support case needs of an attempt that failed now: the time, the status and the request ids.

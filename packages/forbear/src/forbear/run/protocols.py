@@ -1,0 +1,34 @@
+"""Types for annotations: `Subject`, the request that a run sends, and `RunState`, the run for modules below it."""
+
+from typing import Protocol
+
+from forbear.core.report import Report
+from forbear.run.plan import RetryPlan
+from forbear.run.runtime import Runtime
+
+
+class Subject(Protocol):
+    """The protocol of what a run sends, as reports name it."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def resource(self) -> str | None: ...
+
+
+class RunState(Protocol):
+    """The protocol of a `Run`, as the modules below it read one."""
+
+    plan: RetryPlan
+    operation: str
+    runtime: Runtime
+    started: float
+    reports: int
+    awaits: bool
+    attempt: int
+    report: Report | None
+
+    @property
+    def began(self) -> float: ...
+    def refuse(self, error: Exception) -> None: ...
+    def succeeded(self) -> None: ...
