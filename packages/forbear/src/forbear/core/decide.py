@@ -67,7 +67,7 @@ class Limits(Record):
     max_retry_after: float
     unlimited: bool
     chosen: tuple[bool, bool]
-    """True for `attempts`, and for `timeout`, if it was passed; otherwise it is a default, or lifted by the other one."""
+    """True for `attempts`, and for `timeout`, if it was passed; else it is a default, or lifted by the other one."""
 
     def __init__(
         self,
