@@ -4,7 +4,6 @@ import csv
 import json
 import re
 import shlex
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -270,23 +269,6 @@ def test_a_scenario_in_the_place_of_a_command(word: str, cure: str, invoke: Invo
     done = invoke("simulate", word)
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: no such command of `forbear simulate`: {word}\nhint: {cure}")
-
-
-def test_without_numpy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cohort engine says what to install, and the exact one works."""
-    for name in [name for name in sys.modules if name.startswith("forbear_simulate.")]:
-        if hasattr(sys.modules[name], "np"):
-            monkeypatch.delitem(sys.modules, name)
-    for name in ("cohort", "mean_budgets"):
-        monkeypatch.delitem(sys.modules, f"forbear_simulate.engines.{name}", raising=False)
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    done = invoke("simulate", "run", *SMALL)
-    assert done.exit_code == 2
-    assert done.stderr == (
-        "error: this needs numpy, which is not installed\n"
-        'hint: pip install "forbear[simulate]"; only `run --engine exact` goes without it\n'
-    )
-    assert invoke("simulate", "run", *SMALL, "--engine", "exact").exit_code == 0
 
 
 def test_ctrl_c_prints_what_is_known(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,7 @@
 """The cohort engine: it agrees with the exact engine on large fleets, and scales without cost."""
 
-import importlib
-import sys
 from dataclasses import replace
+from math import exp, log
 from typing import Any
 
 import pytest
@@ -11,12 +10,11 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear_simulate.analysis.runs import simulate
 from forbear_simulate.engines.budgets import RuleBudgets
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.engines.mean_budgets import MeanBucket
-from forbear_simulate.engines.service_times import ServiceTimes
+from forbear_simulate.engines.response_bins import list_service_times
 from forbear_simulate.scenario.fields import ScenarioError
 from forbear_simulate.scenario.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 from forbear_testkit.rows import sampled
@@ -127,17 +125,15 @@ def test_a_shared_bucket_in_the_mean() -> None:
     assert cohort.total("retries") < free.total("retries") / 5
 
 
-@pytest.mark.parametrize("times", ["exponential", "constant", "lognormal"])
-def test_service_times(times: str) -> None:
-    """The mean is exact; the shares and the work until a limit follow from the distribution."""
-    server = ServiceTimes(Server(time=0.2, times=times))
-    assert server.mean_within(1e9) == pytest.approx(0.2)
-    assert server.mean_within(float("inf"), 3) == pytest.approx(0.6)
-    assert server.share_within(float("inf")) == 1
-    assert server.share_within(0) == server.mean_within(0) == 0
-    limits = [i / 100 for i in range(200)]
-    steps = sum(1 - server.share_within(limit) for limit in limits) / 100  # E[min(S, x)] is the integral of P(S > s)
-    assert server.mean_within(2) == pytest.approx(steps, rel=0.03)
+@pytest.mark.parametrize(
+    ("times", "median"), [("exponential", 0.2 * log(2)), ("constant", 0.2), ("lognormal", 0.2 * exp(-0.5))]
+)
+def test_service_times(times: str, median: float) -> None:
+    """The mean is exact, and the median follows from the distribution."""
+    values = list_service_times(Server(time=0.2, times=times))
+    assert values == sorted(values)
+    assert sum(values) / len(values) == pytest.approx(0.2)
+    assert values[len(values) // 2] == pytest.approx(median, rel=0.01)
 
 
 def test_a_rate_limit_in_a_drop_window() -> None:
@@ -171,22 +167,3 @@ def test_what_has_no_mean_names_the_exact_engine(change: dict[str, Any], key: st
     """Layers are for the exact engine, which the error names."""
     with pytest.raises(ScenarioError, match=rf"^`{key}` must be .* in the cohort engine.*; choose the exact engine"):
         simulate_cohort(replace(Scenario(10), **change))
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        "engines.cohort", "engines.token_levels", "engines.response_bins", "engines.wait_bins", "engines.mean_budgets",
-        "engines.mean_service", "analysis.markov", "analysis.verdict",
-    ],
-)  # fmt: skip
-def test_without_numpy_the_error_names_the_extra(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever module is imported first, the error says what to install; so does `simulate`."""
-    for name in [name for name in sys.modules if name.startswith("forbear_simulate.")]:
-        if hasattr(sys.modules[name], "np") or name.endswith(("cohort", "mean_budgets", "resolution", "verdict")):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(ImportError, match=r'needs numpy; install it with: pip install "forbear\[simulate\]"'):
-        importlib.import_module(f"forbear_simulate.{module}")
-    with pytest.raises(ImportError, match=r'pip install "forbear\[simulate\]"'):
-        simulate(Scenario(duration=1))

@@ -114,8 +114,8 @@ def test_clamped_waits_end_at_the_deadline() -> None:
     assert 4 < course.amplification < 6
 
 
-def test_the_exact_engine_needs_no_numpy() -> None:
-    """Scenarios and the exact engine import only the standard library; numpy is for cohorts."""
+def test_the_exact_engine_loads_no_numpy() -> None:
+    """Scenarios and the exact engine are quick to import; numpy is for cohorts."""
     modules = "sys, forbear_simulate.engines.exact, forbear_simulate.scenario.reading"
     script = f"import {modules}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -58,7 +58,7 @@ def test_a_file_says_all_with_units(tmp_path: Path) -> None:
     clients = scenario.clients
     assert (clients.rate, clients.attempt_timeout) == (100, 90)
     assert clients.changes == (RateChange(10, 200, 5),)
-    assert (clients.limits.attempts, clients.limits.timeout) == (4, None)
+    assert (clients.policy.limits.attempts, clients.policy.limits.timeout) == (4, None)
     assert clients.policy.backoff == Exponential(2, 2, 20, "full")
 
 

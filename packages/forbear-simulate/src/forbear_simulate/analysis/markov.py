@@ -10,14 +10,16 @@ After Alvaro, Isaacs, Majumdar, Muniswamy-Reddy, Salamati, Soudjani: Formal Anal
 Systems (2025). There, too, a slow eigenvalue shows a metastable mode, and its value the time until the mode is left.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from math import inf
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from forbear_simulate.analysis.long_run_share import SteadyState, steady_admission, steady_grant
-from forbear_simulate.engines.arrays import np
-from forbear_simulate.engines.service_times import ServiceTimes
+from forbear_simulate.engines.response_bins import list_service_times
 from forbear_simulate.engines.waits import mean_waits, wait_table
 from forbear_simulate.scenario.scenario import ClientBudget, Scenario
 
@@ -120,7 +122,7 @@ class _Chain:
         self._orbit = min(1.2 * self._load * (attempts - 1), 3 * self._capacity) * (self._wait + spent)
         spare = max(self._capacity - self._load, 0.02 * self._capacity)
         self.drain = self._longest / spare + self._wait + spent
-        self._times = ServiceTimes(server)
+        self._times = list_service_times(server)
         throttle = scenario.throttle
         self._budgets: list[ClientBudget] = [
             budget for budget in (scenario.budget, None if throttle is None else throttle.budget) if budget is not None
@@ -171,7 +173,8 @@ class _Chain:
         ahead = max(queued + 1 - self._scenario.service.workers, 0.0)
         spread = 0.0 if self._scenario.service.times == "constant" else ahead**0.5
         waits = [max(ahead + z * spread, 0.0) / self._capacity for z in _Z]
-        return 1 - sum(self._times.share_within(self._limit - wait) for wait in waits) / len(waits)
+        in_time = sum(bisect_right(self._times, self._limit - wait) for wait in waits)
+        return 1 - in_time / (len(waits) * len(self._times))
 
     def _flows(
         self, queued: float, waiting: float, late: float, *, full: bool

@@ -126,7 +126,7 @@ def _run(scenario: Scenario, engine: str, seed: int, course: Course | None = Non
     if engine == "exact":
         course = simulate_exact(scenario, seed=seed, course=course)
     else:
-        from forbear_simulate.engines.cohort import simulate_cohort  # it needs numpy
+        from forbear_simulate.engines.cohort import simulate_cohort
 
         course = simulate_cohort(scenario, course=course)
     return RunResult(figures_of(scenario, course), _bins(course))

@@ -46,7 +46,7 @@ def find(
     """
     with told_errors(key="`KEY`", such_that="`--such-that`"):
         scenario = read_scenario(file, changes, policy)
-        from forbear_simulate.analysis.search import find as search  # it needs numpy
+        from forbear_simulate.analysis.search import find as search
 
         values = search(scenario, key, such_that=such_that, engine=engine_of(engine), seed=seed)
     if as_json:

@@ -40,7 +40,7 @@ def map_triggers(
     check_plot_file(plot, file)
     with told_errors():
         scenario = read_scenario(file, changes, policy)
-        from forbear_simulate.analysis.phase import LENGTHS, SIZES, phase_map  # it needs numpy
+        from forbear_simulate.analysis.phase import LENGTHS, SIZES, phase_map
 
         with progress(len(SIZES) * len(LENGTHS), slow=True) as advance:
             tried = phase_map(scenario, SIZES, LENGTHS, progress=advance)

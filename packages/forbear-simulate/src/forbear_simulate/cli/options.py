@@ -118,7 +118,7 @@ def check_plot_file(plot: Path | None, file: Path | None) -> None:
 
 @contextmanager
 def told_errors(**renamed: str) -> Generator[None]:
-    """Raise BadInput in place of a ScenarioError, whose cure is the hint, and of the ImportError without numpy.
+    """Raise BadInput in place of a ScenarioError, whose cure is the hint.
 
     `renamed` are the parameters that the command line calls something else, such as key="`KEY`". An interruption of
     one of many simulations ends the command, since nothing is known yet.
@@ -135,11 +135,6 @@ def told_errors(**renamed: str) -> Generator[None]:
         raise BadInput(message or cure, cure if message else None) from None
     except SimulationInterrupted:
         raise click.Abort from None
-    except ImportError as error:
-        if not isinstance(error.__cause__ or error, ModuleNotFoundError):
-            raise
-        hint = 'pip install "forbear[simulate]"; only `run --engine exact` goes without it'
-        raise BadInput("this needs numpy, which is not installed", hint) from None
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def sweep(
     check_plot_file(plot, file)
     with told_errors(sweep="`KEY=FROM..TO`", key="`KEY=FROM..TO`", runs="`--runs`"):
         scenarios = read_scenarios(file, changes, policy, compare)
-        from forbear_simulate.analysis.sweep import read_values  # it needs numpy
+        from forbear_simulate.analysis.sweep import read_values
         from forbear_simulate.analysis.sweep import sweep as simulate_values
 
         key, numbers = read_values(values)

@@ -40,7 +40,7 @@ def verdict(
     """
     with told_errors():
         scenarios = read_scenarios(file, changes, policy, compare)
-        from forbear_simulate.analysis.verdict import verdict as judge  # it needs numpy
+        from forbear_simulate.analysis.verdict import verdict as judge
 
         verdicts = {name: judge(scenario) for name, scenario in scenarios.items()}
     if as_json:

@@ -8,7 +8,8 @@ old, and an attempt is not cut at the timeout of its call. It has no memory of a
 from math import exp, inf
 from typing import TYPE_CHECKING
 
-from forbear_simulate.engines.arrays import np
+import numpy as np
+
 from forbear_simulate.engines.mean_budgets import MeanBudget, scenario_budget
 from forbear_simulate.engines.mean_service import NONE, MeanService
 from forbear_simulate.engines.resolution import step_parts

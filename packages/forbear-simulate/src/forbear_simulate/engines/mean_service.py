@@ -6,7 +6,8 @@ not more than all workers are busy at its end.
 
 from typing import TYPE_CHECKING
 
-from forbear_simulate.engines.arrays import np
+import numpy as np
+
 from forbear_simulate.engines.response_bins import ReplyTimes
 from forbear_simulate.scenario.scenario import Scenario
 

@@ -4,11 +4,12 @@ Requests begin anywhere in their bin. So one that needs 2.3 bins is answered in 
 in the third with 30 %.
 """
 
-from math import inf
+from math import exp, inf, log
+from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
-from forbear_simulate.engines.arrays import np
-from forbear_simulate.engines.service_times import ServiceTimes
+import numpy as np
+
 from forbear_simulate.scenario.scenario import Server
 
 if TYPE_CHECKING:
@@ -16,7 +17,22 @@ if TYPE_CHECKING:
 
     Counts = NDArray[np.float64]
 
+_POINTS = 4096  # service times
 _EDGE = 1e-9  # of a bin: rounding does not make a response late
+
+
+def list_service_times(server: Server) -> list[float]:
+    """Return equally likely service times in seconds, from the shortest to the longest; their mean is exact."""
+    if server.times == "constant":
+        return [server.time]
+    shares = [(i + 0.5) / _POINTS for i in range(_POINTS)]
+    if server.times == "exponential":
+        values = [-log(1 - share) for share in shares]
+    else:
+        normal = NormalDist()
+        values = [exp(server.sigma * normal.inv_cdf(share)) for share in shares]
+    scale = server.time * _POINTS / sum(values)
+    return [value * scale for value in values]
 
 
 class ReplyBins(NamedTuple):
@@ -37,8 +53,7 @@ class ReplyTimes:
 
     def __init__(self, server: Server, step: float) -> None:
         self._drops = server.abandoned == "dropped"
-        values = [server.time] if server.times == "constant" else ServiceTimes(server).values
-        self._values = np.asarray(values) / step
+        self._values = np.asarray(list_service_times(server)) / step
         self._known: dict[tuple[int | None, float], ReplyBins] = {}
 
     def bins(self, eighths: int | None, factor: float) -> ReplyBins:

@@ -68,11 +68,6 @@ class Course:
         first = self.total("first_attempts")
         return (first + self.total("retries")) / first if first else 1.0
 
-    def delay(self, share: float) -> float:
-        """Return the time to success, in seconds, that `share` of the successful calls do not exceed; 0 for none."""
-        ordered = sorted(self.delays)
-        return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else 0.0
-
     def _between(self, name: str, start: float, end: float | None) -> list[float]:
         values: list[float] = getattr(self, name)
         return values[round(start / self.step) : None if end is None else round(end / self.step)]

@@ -4,8 +4,9 @@ from functools import reduce
 from math import ceil, gcd
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from forbear.adapters import micro_tokens
-from forbear_simulate.engines.arrays import np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

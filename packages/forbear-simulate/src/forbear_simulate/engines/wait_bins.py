@@ -3,8 +3,9 @@
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from forbear import Kind, Limits, Verdict, Wait, decide
-from forbear_simulate.engines.arrays import np
 from forbear_simulate.engines.waits import KNOTS, MOST_ROWS, WaitTable, mean_waits
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ class WaitKernels:
             rows = _rows_after(limits, backoff, retry_after, len(table.rows))
             self._limited = [_kernel(row, step) for row in rows]
             self._limited_sums = [np.cumsum(kernel).tolist() for kernel in self._limited]
-        self.reads_last = table.reads_last
         self.endless = endless_retries(table)
         """True if later retries use the row of the last one."""
         self.grown = len(table.rows)

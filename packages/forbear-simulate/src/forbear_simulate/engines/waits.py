@@ -5,7 +5,7 @@ from itertools import pairwise
 from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from forbear import TRANSIENT, Constant, Exponential, Limits, Sequence, Verdict, Wait, decide
+from forbear import TRANSIENT, Limits, Verdict, Wait, decide
 
 if TYPE_CHECKING:
     from forbear import Backoff
@@ -18,8 +18,6 @@ The backoffs of forbear are lines in `u` with one corner at most, so the error i
 
 MOST_ROWS = 64
 """The most retries with a row of their own; later ones use the last row."""
-
-_STRAIGHT = 1e-12  # the largest part by which a wait may miss a straight line
 
 _SAMPLES = 64  # of the last delay and of `u`, for a backoff that reads the last delay
 _LAST = nextafter(1.0, 0.0)  # the largest `u`
@@ -39,25 +37,6 @@ class WaitTable:
     clamp: bool
     reads_last: bool
     """True if the backoff reads the last delay: the waits of one call then depend on each other."""
-
-    def wait(self, attempt: int, elapsed: float, u: float) -> float | None:
-        """Return the wait in seconds after the failed `attempt` (1 is the first), None to stop.
-
-        `elapsed` is in seconds from before the first attempt, and `u` in [0, 1), as for `decide`.
-        """
-        if self.attempts is not None and attempt >= self.attempts:
-            return None
-        row = self.rows[min(attempt, len(self.rows)) - 1]
-        place = u * KNOTS
-        k = int(place)
-        low, high = row[k], row[k + 1]
-        delay = low if low == high else low + (high - low) * (place - k)
-        if self.timeout is not None:
-            left = self.timeout - elapsed
-            if left <= 0 or (delay > left and not self.clamp):
-                return None
-            delay = min(delay, left)
-        return delay if delay < inf else None
 
 
 def wait_table(limits: Limits, backoff: "Backoff", verdict: Verdict = TRANSIENT) -> WaitTable:
@@ -92,28 +71,6 @@ def wait_table(limits: Limits, backoff: "Backoff", verdict: Verdict = TRANSIENT)
     while len(rows) > 1 and rows[-1] == rows[-2]:
         rows.pop()
     return WaitTable(tuple(rows), limits.attempts, limits.timeout, limits.clamp, reads_last)
-
-
-def exact_table(limits: Limits, backoff: "Backoff") -> WaitTable | None:
-    """Return a table that has the waits of `decide` but for rounding, None if there is none.
-
-    Each of its rows is a straight line in `u`, so the backoff must be one of forbear without a corner in a wait and
-    without a memory. Each retry must have a row, or the waits must have stopped growing.
-    """
-    if isinstance(backoff, Sequence):
-        grown = len(backoff.delays) <= MOST_ROWS
-    else:
-        grown = isinstance(backoff, Constant | Exponential)
-    if not grown:
-        return None
-    table = wait_table(limits, backoff)
-    rows_enough = len(table.rows) < MOST_ROWS or (limits.attempts is not None and limits.attempts <= MOST_ROWS + 1)
-    straight = all(
-        abs(row[0] + (row[-1] - row[0]) * k / KNOTS - wait) <= _STRAIGHT * wait
-        for row in table.rows
-        for k, wait in enumerate(row)
-    )
-    return table if rows_enough and straight and not table.reads_last else None
 
 
 def mean_waits(table: WaitTable) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ Times are in seconds and rates in calls per second. `reading` makes a scenario o
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from forbear import Budget, ClientThrottle, Limits, Policy, TokenBucket
+from forbear import Budget, ClientThrottle, Policy, TokenBucket
 from forbear_simulate.scenario.fields import (
     ScenarioError,
     Section,
@@ -93,11 +93,6 @@ class Clients(Section):
             end = change.start + change.length
         if self.changes and self.arrivals not in ("poisson", "regular"):
             refuse("clients.changes", f"empty for {self.arrivals} clients", len(self.changes), "remove the changes")
-
-    @property
-    def limits(self) -> Limits:
-        """The limits of the policy."""
-        return self.policy.limits
 
 
 @dataclass(frozen=True, slots=True)
