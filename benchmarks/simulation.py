@@ -10,7 +10,8 @@ from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.verdict import verdict
 from forbear_simulate.engines.cohort import simulate_cohort
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server, Window
+from forbear_simulate.scenario.budgets import ClientBudget
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
 _POLICY = Policy(OSError, Limits(attempts=5), Exponential())
 _CLIENTS = Clients(rate=8000, count=10_000, attempt_timeout=1, policy=_POLICY)

@@ -8,11 +8,11 @@ from typing import Any
 from docs.generate.markdown import code, codes, table, text
 from forbear.run.budget import Budget
 from forbear_simulate.analysis.figures import figure_rules
-from forbear_simulate.scenario.budget_presets import PRESETS
+from forbear_simulate.scenario.budgets import PRESETS, ClientBudget
 from forbear_simulate.scenario.fields import FieldRule, Section, rules
 from forbear_simulate.scenario.policies import LIMITS, WAITS
 from forbear_simulate.scenario.reading import LISTS, TABLES
-from forbear_simulate.scenario.scenario import ClientBudget, Layer, Scenario
+from forbear_simulate.scenario.scenario import Layer, Scenario
 
 _UNITS = {"flag": "`true`, `false`"}
 _SECONDS = ((3600, "h"), (60, "m"), (1, "s"), (0.001, "ms"), (1e-6, "us"))

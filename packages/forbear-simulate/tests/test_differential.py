@@ -11,7 +11,8 @@ from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.exact import simulate_exact
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server, Window
+from forbear_simulate.scenario.budgets import ClientBudget
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 from forbear_testkit.rows import sampled
 
 DURATION = 40  # seconds

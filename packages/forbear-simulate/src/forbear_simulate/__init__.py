@@ -16,18 +16,10 @@ if TYPE_CHECKING:
     from forbear_simulate.analysis.search import FoundValues, find
     from forbear_simulate.analysis.sweep import SweptFigures, sweep
     from forbear_simulate.analysis.verdict import FleetVerdict, verdict
+    from forbear_simulate.scenario.budgets import ClientBudget, Throttling
     from forbear_simulate.scenario.fields import ScenarioError
     from forbear_simulate.scenario.reading import read_file, read_mapping
-    from forbear_simulate.scenario.scenario import (
-        ClientBudget,
-        Clients,
-        Layer,
-        RateChange,
-        Scenario,
-        Server,
-        Throttling,
-        Window,
-    )
+    from forbear_simulate.scenario.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 
 __all__ = [
     "ClientBudget",
@@ -59,7 +51,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "ClientBudget": "scenario.scenario",
+            "ClientBudget": "scenario.budgets",
             "Clients": "scenario.scenario",
             "Figures": "analysis.figures",
             "FleetOutcome": "analysis.outcome",
@@ -73,7 +65,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "Server": "scenario.scenario",
             "SimulationInterrupted": "analysis.runs",
             "SweptFigures": "analysis.sweep",
-            "Throttling": "scenario.scenario",
+            "Throttling": "scenario.budgets",
             "Window": "scenario.scenario",
             "find": "analysis.search",
             "phase_map": "analysis.phase",

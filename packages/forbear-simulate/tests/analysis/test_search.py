@@ -13,9 +13,10 @@ from forbear.policy import Policy
 from forbear_simulate.analysis.goal import MEASURES, read_goal
 from forbear_simulate.analysis.runs import simulate
 from forbear_simulate.analysis.search import find
+from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.changes import full_key, usual_range, with_value
 from forbear_simulate.scenario.fields import ScenarioError
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server, Window
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
 POLICY = Policy(OSError, Limits(attempts=5), Exponential(0.2, 2, 2))
 STORM = Scenario(

@@ -11,7 +11,8 @@ from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.engines.time_series import Course
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Layer, Scenario, Server, Window
+from forbear_simulate.scenario.budgets import ClientBudget
+from forbear_simulate.scenario.scenario import Clients, Layer, Scenario, Server, Window
 
 SERVER = Server(workers=10, time=0.1, times="constant")  # 100 requests a second
 TRIGGER = (Window("hold", 10, 10),)

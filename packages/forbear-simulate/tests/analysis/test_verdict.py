@@ -13,8 +13,9 @@ from forbear.policy import Policy
 from forbear_simulate.analysis.recovery import recovery_time
 from forbear_simulate.analysis.verdict import FleetVerdict, before_trigger, default_triggers, try_trigger, verdict
 from forbear_simulate.engines.exact import simulate_exact
+from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.fields import ScenarioError
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Window
+from forbear_simulate.scenario.scenario import Clients, RateChange, Scenario, Server, Window
 from forbear_testkit.rows import sampled
 
 FIVE = Policy(OSError, Limits(attempts=5), Exponential())

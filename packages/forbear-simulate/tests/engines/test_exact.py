@@ -11,7 +11,8 @@ from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.engines.budgets import RuleBudgets
 from forbear_simulate.engines.exact import simulate_exact
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, RateChange, Scenario, Server, Throttling, Window
+from forbear_simulate.scenario.budgets import ClientBudget, Throttling
+from forbear_simulate.scenario.scenario import Clients, RateChange, Scenario, Server, Window
 
 ONCE = Policy(OSError, Limits(attempts=1))
 

@@ -7,9 +7,10 @@ from forbear.core.budget import Ratio, TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.engines.exact import simulate_exact
+from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.fields import ScenarioError
 from forbear_simulate.scenario.reading import read_mapping
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Layer, Scenario, Server, Window
+from forbear_simulate.scenario.scenario import Clients, Layer, Scenario, Server, Window
 
 FOUR = Policy(OSError, Limits(4, None), Constant(0.01))
 ONCE = Policy(OSError, Limits(1))

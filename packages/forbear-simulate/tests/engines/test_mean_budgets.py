@@ -16,8 +16,9 @@ from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.engines.mean_budgets import MeanBoth, MeanBucket, mean_budget
 from forbear_simulate.engines.token_levels import TokenLevels
+from forbear_simulate.scenario.budgets import ClientBudget, Throttling
 from forbear_simulate.scenario.fields import ScenarioError
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server, Throttling, Window
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 from forbear_testkit.rows import sampled
 
 AWS = TokenBucket(500, 1, 14, refund=True, throttled_cost=5)

@@ -13,7 +13,8 @@ from forbear_simulate.analysis.verdict import before_trigger, try_trigger
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.engines.response_bins import ReplyTimes
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server, Window
+from forbear_simulate.scenario.budgets import ClientBudget
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 from forbear_testkit.rows import sampled
 
 ONCE = Policy(OSError, Limits(attempts=1, timeout=None))

@@ -13,8 +13,9 @@ from forbear_simulate.analysis.recovery import drain_time
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.resolution import step_parts
 from forbear_simulate.engines.waits import wait_table
+from forbear_simulate.scenario.budgets import ClientBudget, Throttling
 from forbear_simulate.scenario.fields import ScenarioError
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server, Throttling, Window
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 from forbear_testkit.rows import sampled
 
 ENDLESS = Limits(attempts=None, timeout=None, unlimited=True)

@@ -15,19 +15,10 @@ from forbear.core.decide import Limits
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.shared_budget.budget import SharedBudget
+from forbear_simulate.scenario.budgets import ClientBudget, SharedBucket, Throttling
 from forbear_simulate.scenario.fields import ScenarioError, rules
 from forbear_simulate.scenario.reading import read_file, read_mapping
-from forbear_simulate.scenario.scenario import (
-    ClientBudget,
-    Clients,
-    Layer,
-    RateChange,
-    Scenario,
-    Server,
-    Throttling,
-    Window,
-)
-from forbear_simulate.scenario.shared_budgets import SharedBucket
+from forbear_simulate.scenario.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 
 TOML = """
 duration = "10m"

@@ -14,7 +14,8 @@ from forbear.adapters import find_policy, policy_names
 from forbear_simulate.analysis.recovery import drain_time, peak_to_mean
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.time_series import Course
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server, Window
+from forbear_simulate.scenario.budgets import ClientBudget
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
 if TYPE_CHECKING:
     from forbear import Backoff

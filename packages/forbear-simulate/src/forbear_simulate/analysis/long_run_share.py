@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forbear import ActiveShare, ClientThrottle, Ratio, RequestRatio, Throttle, TokenBucket
+from forbear_simulate.scenario.budgets import SharedBucket
 from forbear_simulate.scenario.fields import refuse
-from forbear_simulate.scenario.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
     from forbear.adapters import BudgetRule

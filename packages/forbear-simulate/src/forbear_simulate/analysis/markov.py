@@ -21,7 +21,8 @@ import numpy as np
 from forbear_simulate.analysis.long_run_share import SteadyState, steady_admission, steady_grant
 from forbear_simulate.engines.response_bins import list_service_times
 from forbear_simulate.engines.waits import mean_waits, wait_table
-from forbear_simulate.scenario.scenario import ClientBudget, Scenario
+from forbear_simulate.scenario.budgets import ClientBudget
+from forbear_simulate.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any, Protocol
 
 from forbear import Throttle, TokenBucket, Verdict
-from forbear_simulate.scenario.scenario import ClientBudget, Scenario
-from forbear_simulate.scenario.shared_budgets import SharedBucket, SharedBudgets
+from forbear_simulate.engines.shared_budgets import SharedBudgets
+from forbear_simulate.scenario.budgets import ClientBudget, SharedBucket
+from forbear_simulate.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
     from forbear.adapters import BudgetRule

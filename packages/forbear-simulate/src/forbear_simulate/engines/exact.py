@@ -7,10 +7,10 @@ from random import Random
 from forbear import TRANSIENT, Stop, Verdict, decide
 from forbear_simulate.engines.budgets import BothBudgets, FleetBudget, RuleBudgets, budgets_of, fleet_budget
 from forbear_simulate.engines.service_queue import Agenda, QueuedRequest, ServiceQueue
+from forbear_simulate.engines.shared_budgets import SharedBudgets
 from forbear_simulate.engines.time_series import Course
 from forbear_simulate.scenario.load import RateCurve
 from forbear_simulate.scenario.scenario import Clients, Layer, Scenario
-from forbear_simulate.scenario.shared_budgets import SharedBudgets
 
 _ROUNDING = 1e-6  # seconds
 _TIMED_OUT = TRANSIENT.replace(timed_out=True)

@@ -13,8 +13,8 @@ from forbear import ActiveShare, ClientThrottle, Ratio, RequestRatio, Throttle, 
 from forbear_simulate.engines.mean_counts import FreeCalls, MeanActive, MeanClientThrottle, MeanRatio
 from forbear_simulate.engines.mean_shared import MeanShared
 from forbear_simulate.engines.token_levels import TokenLevels
+from forbear_simulate.scenario.budgets import SharedBucket
 from forbear_simulate.scenario.fields import refuse
-from forbear_simulate.scenario.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
     from forbear.adapters import BudgetRule

@@ -5,7 +5,7 @@ from math import ceil, exp
 from forbear.adapters import PAYMENT_SECONDS
 from forbear_simulate.engines.mean_counts import FreeCalls, WindowSums
 from forbear_simulate.engines.token_levels import TokenLevels
-from forbear_simulate.scenario.shared_budgets import SharedBucket
+from forbear_simulate.scenario.budgets import SharedBucket
 
 _WITH, _WITHOUT = 0, 1  # the surplus of processes with an own token, and of those that have used it
 _FULL = 0.9  # of the capacity: from there on, processes pay in rarely

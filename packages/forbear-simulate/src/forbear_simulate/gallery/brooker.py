@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from forbear import Constant, Exponential, Limits, Policy, TokenBucket
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.gallery.studies import Comparison, Study
-from forbear_simulate.scenario.scenario import ClientBudget, Clients, Scenario, Server
+from forbear_simulate.scenario.budgets import ClientBudget
+from forbear_simulate.scenario.scenario import Clients, Scenario, Server
 
 if TYPE_CHECKING:
     from forbear import Backoff

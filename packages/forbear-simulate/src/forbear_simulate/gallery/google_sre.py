@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from forbear import Constant, Limits, Policy
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.gallery.studies import Comparison, Study
-from forbear_simulate.scenario.scenario import Clients, Layer, Scenario, Server, Throttling, Window
+from forbear_simulate.scenario.budgets import Throttling
+from forbear_simulate.scenario.scenario import Clients, Layer, Scenario, Server, Window
 
 _ONCE = Policy(OSError, Limits(attempts=1, timeout=None))
 _CAPACITY = 50

@@ -5,9 +5,9 @@ from typing import Any
 
 from forbear import Exponential
 from forbear.adapters import JITTERS, Record, field_names
-from forbear_simulate.scenario.budget_presets import budget_of
+from forbear_simulate.scenario.budgets import ClientBudget, Throttling, budget_of
 from forbear_simulate.scenario.fields import ScenarioError, Section, refuse, rules
-from forbear_simulate.scenario.scenario import ClientBudget, Scenario, Throttling
+from forbear_simulate.scenario.scenario import Scenario
 
 _LIMITS = ("attempts", "timeout")
 _WAITS = ("initial", "multiplier", "maximum", "jitter", "spread")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from forbear.adapters import is_list, is_mapping
-from forbear_simulate.scenario.budget_presets import budget_of
+from forbear_simulate.scenario.budgets import Throttling, budget_of
 from forbear_simulate.scenario.fields import ScenarioError, Section, refuse, rules
 from forbear_simulate.scenario.policies import policy_of, refuse_key
-from forbear_simulate.scenario.scenario import Clients, Layer, RateChange, Scenario, Server, Throttling, Window
+from forbear_simulate.scenario.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 
 S = TypeVar("S", bound=Section)
 

@@ -4,9 +4,10 @@ Times are in seconds and rates in calls per second. `reading` makes a scenario o
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from forbear import Budget, ClientThrottle, Policy, TokenBucket
+from forbear import Policy
+from forbear_simulate.scenario.budgets import ClientBudget, Throttling
 from forbear_simulate.scenario.fields import (
     ScenarioError,
     Section,
@@ -19,10 +20,9 @@ from forbear_simulate.scenario.fields import (
     share,
     word,
 )
-from forbear_simulate.scenario.shared_budgets import SharedBucket
 
 if TYPE_CHECKING:
-    from forbear.adapters import BudgetRule
+    pass
 
 _DEFAULT = Policy(OSError, name="default")
 _MOST_BINS = 1_000_000
@@ -147,73 +147,6 @@ class Server(Section):
     def capacity(self) -> float:
         """The requests that the service can serve in a second."""
         return self.workers / self.time
-
-
-_RULE_CURE = "pass forbear.TokenBucket()"
-_SHARES = ("client", "client", "process", "fleet")
-
-
-@dataclass(frozen=True, slots=True)
-class ClientBudget(Section):
-    """The retry budgets of the clients: the rule that they count by, and who shares the counters of one.
-
-    `rule` is a rule such as `forbear.TokenBucket()`, or a `forbear.Budget`, whose rule it then is. A
-    `forbear.SharedBudget` has its bucket for the whole fleet. Each client is a process of it, or with `per="process"`
-    each group of `clients` is. Its calls come to the processes by chance; processes in lock step get less.
-    """
-
-    KEY: ClassVar[str] = "budget"
-
-    rule: "BudgetRule | Budget | SharedBucket" = field(default_factory=TokenBucket)
-    per: str = word("who shares one budget: nobody, the clients of a process, or the whole fleet", *_SHARES)
-    clients: int = count("the number of clients of a process, for budgets per process", 10)
-
-    def __post_init__(self) -> None:
-        Section.__post_init__(self)
-        rule: Any = self.rule
-        if isinstance(rule, Budget) and rule.is_shared:
-            rule = SharedBucket.of(rule)
-        if isinstance(rule, SharedBucket):
-            if self.per == "client":
-                refuse("budget.per", "fleet or process for a SharedBudget", self.per, 'pass per="fleet"')
-            object.__setattr__(self, "rule", rule)
-            return
-        if isinstance(rule, Budget) and rule.is_custom and not rule.by_host:
-            refuse("budget.rule", "a rule or a Budget that counts by one, not by methods of its own", rule, _RULE_CURE)
-        try:
-            counts = (rule if isinstance(rule, Budget) else Budget(rule)).rule
-        except TypeError:
-            refuse("budget.rule", "a rule of a forbear.Budget", rule, _RULE_CURE)
-        object.__setattr__(self, "rule", counts)
-
-    @property
-    def counts(self) -> "BudgetRule | SharedBucket":
-        """The rule, which is no Budget here any more."""
-        return cast("BudgetRule | SharedBucket", self.rule)
-
-    def group(self, count: int) -> int:
-        """Return how many of `count` clients share one budget, or are one process of a SharedBudget."""
-        if isinstance(self.rule, SharedBucket) and self.per == "fleet":
-            return 1
-        return {"client": 1, "process": self.clients, "fleet": max(count, 1)}[self.per]
-
-
-@dataclass(frozen=True, slots=True)
-class Throttling(Section):
-    """Google SRE's client throttle, which refuses first attempts, too, the more the service refuses itself."""
-
-    KEY: ClassVar[str] = "throttle"
-
-    k: float = number("how many requests for each accepted one a client sends", 2.0, above=1)
-    window: float = seconds("how long requests and accepts count", 120.0)
-    per: str = word("who shares one throttle: nobody, the clients of a process, or the whole fleet", *_SHARES)
-    clients: int = count("the number of clients of a process, for throttles per process", 10)
-    least: int = count("how many requests there are before anything is refused", 10, least=0)
-
-    @property
-    def budget(self) -> ClientBudget:
-        """The throttle as budgets, which count by `forbear.ClientThrottle`."""
-        return ClientBudget(ClientThrottle(self.k, self.window, self.least), self.per, self.clients)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,40 +1,18 @@
 """`forbear.SharedBudget` in the exact engine: its own code, over a bucket in memory in the place of the server."""
 
 from random import Random
-from typing import Any
 
-from forbear import Event, TokenBucket, Verdict
+from forbear import Event, Verdict
 from forbear.adapters import (
     MICRO_PER_TOKEN,
     LocalBucket,
     PendingGrant,
     ProcessShare,
-    Record,
-    check_positive_seconds,
     micro_tokens,
 )
+from forbear_simulate.scenario.budgets import SharedBucket
 
 _KEY = b"bucket"
-
-
-class SharedBucket(Record):
-    """The numbers of a `forbear.SharedBudget`: those of the bucket, and the window of what a process pays in."""
-
-    __slots__ = ("capacity", "deposit", "window")
-
-    capacity: float
-    deposit: float
-    window: float
-
-    def __init__(self, capacity: float = 100, deposit: float = 0.1, window: float = 5) -> None:
-        TokenBucket(capacity, deposit)
-        check_positive_seconds("window", window)
-        self._set(capacity=capacity, deposit=deposit, window=window)
-
-    @classmethod
-    def of(cls, budget: Any) -> "SharedBucket":
-        """Return the numbers of a SharedBudget."""
-        return cls(budget.rule.capacity, budget.rule.deposit, budget.window)
 
 
 class _Link:

@@ -18,7 +18,8 @@ from forbear_simulate import ClientBudget, Clients, Scenario, Server, Throttling
 from forbear_simulate.analysis.long_run_share import SteadyState, steady_grant
 from forbear_simulate.engines.budgets import budgets_of
 from forbear_simulate.engines.mean_shared import MeanShared
-from forbear_simulate.scenario.shared_budgets import SharedBucket, SharedBudgets
+from forbear_simulate.engines.shared_budgets import SharedBudgets
+from forbear_simulate.scenario.budgets import SharedBucket
 from forbear_testkit.shared_budget.fleet import Fleet, retried, running_server
 from forbear_testkit.shared_budget.fleet import Server as Valkey
 
