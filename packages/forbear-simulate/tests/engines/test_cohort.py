@@ -10,11 +10,10 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear_simulate.engines.budgets import RuleBudgets
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.exact import simulate_exact
-from forbear_simulate.engines.mean_budgets import MeanBucket
 from forbear_simulate.engines.response_bins import list_service_times
+from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.fields import ScenarioError
 from forbear_simulate.scenario.scenario import Clients, Layer, RateChange, Scenario, Server, Window
 from forbear_testkit.rows import sampled
@@ -117,8 +116,8 @@ def test_attempts_per_call_without_chance() -> None:
 def test_a_shared_bucket_in_the_mean() -> None:
     """A bucket that the fleet shares grants as many retries in both engines, within 4 %."""
     scenario = Scenario(40, 0.1, Clients(rate=300, policy=FIVE), Server(workers=60, time=0.1, failure=0.1), REFUSES)
-    exact = simulate_exact(scenario, seed=3, budget=RuleBudgets(TokenBucket(200, 0.05), 10_000))
-    cohort = simulate_cohort(scenario, budget=MeanBucket(TokenBucket(200, 0.05)))
+    shared = replace(scenario, budget=ClientBudget(TokenBucket(200, 0.05), "fleet"))
+    exact, cohort = simulate_exact(shared, seed=3), simulate_cohort(shared)
     free = simulate_cohort(scenario)
     for count in ("retries", "budget_refusals", "gave_up"):
         assert cohort.total(count) == pytest.approx(exact.total(count), rel=0.04)

@@ -9,7 +9,6 @@ from forbear.core.backoff import Constant, Exponential
 from forbear.core.budget import Ratio, TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear_simulate.engines.budgets import RuleBudgets
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.scenario.budgets import ClientBudget, Throttling
 from forbear_simulate.scenario.scenario import Clients, RateChange, Scenario, Server, Window
@@ -141,12 +140,12 @@ def test_steps_ramps_and_spikes() -> None:
     assert poisson.calls == [pytest.approx(value, rel=0.2) for value in (5000, 300, 200, 100)] + [0, 0]
 
 
-@pytest.mark.parametrize(("clients", "granted"), [(1, 8 * 5), (4, 2 * 5), (8, 5)])
-def test_budgets_of_clients_processes_and_a_fleet(clients: int, granted: int) -> None:
+@pytest.mark.parametrize(("per", "granted"), [("client", 8 * 5), ("process", 2 * 5), ("fleet", 5)])
+def test_budgets_of_clients_processes_and_a_fleet(per: str, granted: int) -> None:
     """In an outage a bucket of five grants five retries to each client, each process, or the whole fleet."""
     policy = Policy(OSError, Limits(20), Constant(0.1))
-    scenario = Scenario(30, 1, Clients(arrivals="herd", count=8, policy=policy), constant(), (Window("refuse", 0, 60),))
-    course = simulate_exact(scenario, budget=RuleBudgets(TokenBucket(5, 0.1), clients))
+    herd, budget = Clients(arrivals="herd", count=8, policy=policy), ClientBudget(TokenBucket(5, 0.1), per, clients=4)
+    course = simulate_exact(Scenario(30, 1, herd, constant(), (Window("refuse", 0, 60),), budget))
     assert course.total("retries") == granted
     assert course.total("budget_refusals") == course.total("gave_up") == 8
 
@@ -155,8 +154,8 @@ def test_a_success_pays_the_budget() -> None:
     """With a deposit of half a token, successes of 20 s at 50 a second fill the bucket of ten again."""
     policy = Policy(OSError, Limits(2), Constant(0.1))
     windows = (Window("refuse", 0, 5), Window("refuse", 25, 5))
-    scenario = Scenario(40, 1, regular(policy=policy), constant(), windows)
-    course = simulate_exact(scenario, budget=RuleBudgets(TokenBucket(10, 0.5), 10_000))
+    budget = ClientBudget(TokenBucket(10, 0.5), "fleet")
+    course = simulate_exact(Scenario(40, 1, regular(policy=policy), constant(), windows, budget))
     assert course.total("retries", 0, 5) == 10
     assert course.total("retries", 25, 30) == 10
 

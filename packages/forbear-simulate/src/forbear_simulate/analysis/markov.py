@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forbear_simulate.analysis.long_run_share import SteadyState, steady_admission, steady_grant
+from forbear_simulate.engines.budgets.base import SteadyState
+from forbear_simulate.engines.budgets.rules import simulate_rule
 from forbear_simulate.engines.response_bins import list_service_times
 from forbear_simulate.engines.waits import mean_waits, wait_table
-from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -124,9 +124,8 @@ class _Chain:
         spare = max(self._capacity - self._load, 0.02 * self._capacity)
         self.drain = self._longest / spare + self._wait + spent
         self._times = list_service_times(server)
-        throttle = scenario.throttle
-        self._budgets: list[ClientBudget] = [
-            budget for budget in (scenario.budget, None if throttle is None else throttle.budget) if budget is not None
+        self._budgets = [
+            (simulate_rule(budget.counts), clients.count / budget.group(clients.count)) for budget in scenario.budgets
         ]
 
     def _longest_queue(self) -> float:
@@ -193,12 +192,11 @@ class _Chain:
         failing = 1 - passed * (1 - served_badly)
         refused, timed_out = passed < 0.5, late > 0.5 and not full
         granted, admitted = 1.0, 1.0
-        for budget in self._budgets:
+        for rule, groups in self._budgets:
             active = min(queued, (new + leaving) * min(self._limit, 1e9))  # the rest has no client
             state = SteadyState(new + leaving, failing, refused, timed_out, active, waiting)
-            groups = clients.count / budget.group(clients.count)
-            granted = min(granted, steady_grant(budget.counts, groups, state))
-            admitted = min(admitted, steady_admission(budget.counts, state))
+            granted = min(granted, rule.grant_in_long_run(groups, state))
+            admitted = min(admitted, rule.admit_in_long_run(state))
         sent = new * admitted + leaving
         work = sent * passed * (1.0 if server.abandoned == "done" else 1 - late)
         done = min(queued / server.time, self._capacity)

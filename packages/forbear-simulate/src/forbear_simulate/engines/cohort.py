@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forbear_simulate.engines.mean_budgets import MeanBudget, scenario_budget
+from forbear_simulate.engines.budgets.rules import make_mean_budget
 from forbear_simulate.engines.mean_service import NONE, MeanService
 from forbear_simulate.engines.resolution import step_parts
 from forbear_simulate.engines.time_series import Course
@@ -26,24 +26,23 @@ if TYPE_CHECKING:
     Counts = NDArray[np.float64]
 
 
-def simulate_cohort(scenario: Scenario, *, budget: MeanBudget | None = None, course: Course | None = None) -> Course:
+def simulate_cohort(scenario: Scenario, *, course: Course | None = None) -> Course:
     """Return the mean course of a scenario. It has no chance and no delays of single calls.
 
-    `budget` gates retries when they are decided, as in the exact engine; None (default) is the budget and throttle of
-    the scenario. Raises ScenarioError for what has no mean here: a backoff that reads the last delay (decorrelated
-    jitter), layers, and some budgets of groups. `course` is an empty course to fill, which the caller can read after an
-    interruption; None for a new one.
+    Raises ScenarioError for what has no mean here: a backoff that reads the last delay (decorrelated jitter), layers,
+    and some budgets of groups. `course` is an empty course to fill, which the caller can read after an interruption;
+    None for a new one.
     """
     if scenario.layers:
         rule = "empty in the cohort engine"
         refuse("layers", rule, f"{len(scenario.layers)} layers", "choose the exact engine")
-    return _Cohorts(scenario, budget, course or Course(scenario.step, scenario.bins)).run()
+    return _Cohorts(scenario, course or Course(scenario.step, scenario.bins)).run()
 
 
 class _Cohorts:
     """The counts of one simulation. In every array, row n is attempt n + 1 and a column is a time bin."""
 
-    def __init__(self, scenario: Scenario, budget: MeanBudget | None, course: Course) -> None:
+    def __init__(self, scenario: Scenario, course: Course) -> None:
         clients = scenario.clients
         policy, server = clients.policy, scenario.service
         table = wait_table(policy.limits, policy.backoff)
@@ -52,7 +51,7 @@ class _Cohorts:
             refuse("clients.policy", rule, policy.backoff, "choose another jitter, or the exact engine")
         self._parts = parts = step_parts(scenario, table)
         self._step, self._bins = scenario.step / parts, scenario.bins * parts
-        self._budget = scenario_budget(scenario, self._step) if budget is None else budget
+        self._budget = make_mean_budget(scenario, self._step)
         self._scenario, self._course = scenario, course
         limited = None if server.rate_limit is None else server.retry_after
         self._waits = waits = WaitKernels(policy.limits, policy.backoff, table, self._step, limited)

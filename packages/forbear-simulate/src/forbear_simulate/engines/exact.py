@@ -1,13 +1,12 @@
 """The exact engine: every call, attempt and request is an event. It decides with `forbear.decide` itself."""
 
-from collections.abc import Callable
 from math import inf
 from random import Random
 
 from forbear import TRANSIENT, Stop, Verdict, decide
-from forbear_simulate.engines.budgets import BothBudgets, FleetBudget, RuleBudgets, budgets_of, fleet_budget
+from forbear_simulate.engines.budgets.base import FleetBudget
+from forbear_simulate.engines.budgets.rules import make_exact_budgets, make_fleet_budget
 from forbear_simulate.engines.service_queue import Agenda, QueuedRequest, ServiceQueue
-from forbear_simulate.engines.shared_budgets import SharedBudgets
 from forbear_simulate.engines.time_series import Course
 from forbear_simulate.scenario.load import RateCurve
 from forbear_simulate.scenario.scenario import Clients, Layer, Scenario
@@ -56,35 +55,31 @@ class Tier:
     `below` is the next layer, None for the service.
     """
 
-    __slots__ = ("attempt_timeout", "backoff", "below", "budget", "limits", "retry_exhausted", "wait")
+    __slots__ = ("attempt_timeout", "backoff", "below", "budget", "limits", "retry_exhausted")
 
     def __init__(self, setting: Clients | Layer, budget: FleetBudget | None, below: "Tier | None") -> None:
         policy = setting.policy
         self.limits, self.backoff, self.retry_exhausted = policy.limits, policy.backoff, policy.retry_exhausted
         self.attempt_timeout = setting.attempt_timeout
         self.budget = budget
-        self.wait: Callable[[int, float, float], None] | None = getattr(budget, "wait", None)
         self.below = below
 
 
-def simulate_exact(
-    scenario: Scenario, *, seed: int = 0, budget: FleetBudget | None = None, course: Course | None = None
-) -> Course:
+def simulate_exact(scenario: Scenario, *, seed: int = 0, course: Course | None = None) -> Course:
     """Return the course of a scenario, event by event; the same seed gives the same course.
 
-    `budget` holds the budgets of all clients; None (default) is the budget and throttle of the scenario. Arrivals,
-    service times and waits are drawn independently, so that two policies with one seed meet the same arrivals. With
-    layers, attempts are those that the last layer makes: a first attempt is one that no layer repeats. `course` is an
-    empty course to fill, which the caller can read after an interruption; None for a new one.
+    Arrivals, service times and waits are drawn independently, so that two policies with one seed meet the same
+    arrivals. With layers, attempts are those that the last layer makes: a first attempt is one that no layer repeats.
+    `course` is an empty course to fill, which the caller can read after an interruption; None for a new one.
     """
     course = Course(scenario.step, scenario.bins) if course is None else course
-    return _Fleet(scenario, seed, fleet_budget(scenario, seed) if budget is None else budget, course).run()
+    return _Fleet(scenario, seed, course).run()
 
 
 class _Fleet:
     """The clients of one simulation."""
 
-    def __init__(self, scenario: Scenario, seed: int, budget: FleetBudget | None, course: Course) -> None:
+    def __init__(self, scenario: Scenario, seed: int, course: Course) -> None:
         self._scenario = scenario
         self._clients = scenario.clients
         self._course = course
@@ -94,15 +89,15 @@ class _Fleet:
         self._curve = RateCurve(self._clients)
         below = None
         for layer in reversed(scenario.layers):
-            below = Tier(layer, None if layer.budget is None else budgets_of(layer.budget, scenario, seed), below)
-        self._level = budget.level if isinstance(budget, RuleBudgets | SharedBudgets | BothBudgets) else None
-        self._fleet = Tier(self._clients, budget, below)
+            own = None if layer.budget is None else make_exact_budgets(layer.budget, self._clients.count, seed)
+            below = Tier(layer, own, below)
+        self._fleet = Tier(self._clients, make_fleet_budget(scenario, seed), below)
         self._used_up = TRANSIENT.replace(exhausted=scenario.nested_guard)
 
     def run(self) -> Course:
         """Let the scenario happen and return its course."""
         clients = self._clients
-        if self._level is not None and self._level(clients.count) is not None:
+        if self._level() is not None:
             self._course.budget_level = [0.0] * self._course.bins
             self._agenda.at(self._course.step, self._read_level, 0)
         if clients.arrivals == "closed":
@@ -120,11 +115,15 @@ class _Fleet:
             self._read_level(self._course.bins - 1)
         return self._course
 
+    def _level(self) -> float | None:
+        """Return the mean share of tokens left in the budgets of the clients; None if there are no tokens."""
+        budget = self._fleet.budget
+        return None if budget is None else budget.level(self._clients.count)
+
     def _read_level(self, number: int) -> None:
         """Write down the level of the budgets at the end of a bin, and enter the next reading."""
         course = self._course
-        if self._level is not None:
-            course.budget_level[number] = self._level(self._clients.count) or 0.0
+        course.budget_level[number] = self._level() or 0.0
         if number + 2 < course.bins:
             self._agenda.at((number + 2) * course.step, self._read_level, number + 1)
 
@@ -262,8 +261,7 @@ class _Fleet:
                 self._give_up(call)
                 return
             call.cost = cost
-            if tier.wait is not None:
-                tier.wait(call.client, now, step.delay)
+            budget.wait(call.client, now, step.delay)
         call.previous = step.delay
         self._agenda.at(now + step.delay, self._send, call)
 

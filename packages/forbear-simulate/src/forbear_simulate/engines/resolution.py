@@ -62,8 +62,7 @@ def _finest(scenario: Scenario, table: WaitTable) -> float:
         for window in scenario.windows
         if _rounded(window.start, step) > 0 or _rounded(window.length, step) > 0
     ]
-    budgets = [gate.counts for gate in (scenario.budget, scenario.throttle and scenario.throttle.budget) if gate]
-    limits += [getattr(rule, "window", inf) / 10 for rule in budgets]
+    limits += [getattr(budget.counts, "window", inf) / 10 for budget in scenario.budgets]
     return min(limits)
 
 

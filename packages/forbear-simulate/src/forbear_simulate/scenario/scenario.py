@@ -215,6 +215,12 @@ class Scenario(Section):
                 )
 
     @property
+    def budgets(self) -> tuple[ClientBudget, ...]:
+        """The retry budgets of the clients, then their throttle as budgets: none, one or both."""
+        throttle = None if self.throttle is None else self.throttle.budget
+        return tuple(each for each in (self.budget, throttle) if each is not None)
+
+    @property
     def bins(self) -> int:
         """The number of time bins; the last one may reach past the duration."""
         return -int(-self.duration // self.step)

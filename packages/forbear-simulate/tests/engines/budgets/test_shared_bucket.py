@@ -15,10 +15,8 @@ from forbear.core.budget import MICRO, micro
 from forbear.core.verdict import TRANSIENT
 from forbear.testing.virtual_clock import virtual_time
 from forbear_simulate import ClientBudget, Clients, Scenario, Server, Throttling, Window, simulate
-from forbear_simulate.analysis.long_run_share import SteadyState, steady_grant
-from forbear_simulate.engines.budgets import budgets_of
-from forbear_simulate.engines.mean_shared import MeanShared
-from forbear_simulate.engines.shared_budgets import SharedBudgets
+from forbear_simulate.engines.budgets.rules import make_exact_budgets, simulate_rule
+from forbear_simulate.engines.budgets.shared_bucket import SharedBudgets
 from forbear_simulate.scenario.budgets import SharedBucket
 from forbear_testkit.shared_budget.fleet import Fleet, retried, running_server
 from forbear_testkit.shared_budget.fleet import Server as Valkey
@@ -189,7 +187,7 @@ def test_another_seed_draws_other_lots() -> None:
     fleet = replace(scenario(Case(3)), throttle=Throttling())
     budget = fleet.budget
     assert budget is not None
-    first, again, other = (budgets_of(budget, fleet, seed) for seed in (1, 1, 2))
+    first, again, other = (make_exact_budgets(budget, 20, seed) for seed in (1, 1, 2))
     levels: list[list[float | None]] = []
     for budgets in (first, again, other):
         for number in range(1500):
@@ -201,13 +199,7 @@ def test_another_seed_draws_other_lots() -> None:
 
 def test_the_mean_of_no_retries_is_none() -> None:
     """Nothing is granted without a request, and own tokens need no bucket."""
-    mean = MeanShared(SharedBucket(), 10)
+    mean = simulate_rule(SharedBucket()).make_mean(10, rate=1, step=0.1)
     assert mean.grant(0, 0) == 0
     mean.succeeded(0, 1000, 0)
     assert mean.grant(0, 0.01) == pytest.approx(0.01)
-
-
-def test_for_long_a_retry_needs_ten_successes() -> None:
-    """In a state that lasts, only deposits count, those of all processes together."""
-    state = SteadyState(100, 0.5, throttled=False, timed_out=False, active=1, waiting=1)
-    assert steady_grant(SharedBucket(), 20, state) == pytest.approx(0.1)

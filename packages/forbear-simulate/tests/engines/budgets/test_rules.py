@@ -1,4 +1,4 @@
-"""Budgets in the mean: they grant what the rules grant in the exact engine, for a fleet, processes and clients."""
+"""Rules in the mean grant what they grant in the exact engine, for a fleet, processes and clients."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,12 +11,11 @@ from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.runs import Engine, simulate
-from forbear_simulate.engines.budgets import RuleBudgets
+from forbear_simulate.engines.budgets.base import SteadyState
+from forbear_simulate.engines.budgets.rules import RULES, simulate_rule
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.exact import simulate_exact
-from forbear_simulate.engines.mean_budgets import MeanBoth, MeanBucket, mean_budget
-from forbear_simulate.engines.token_levels import TokenLevels
-from forbear_simulate.scenario.budgets import ClientBudget, Throttling
+from forbear_simulate.scenario.budgets import ClientBudget, SharedBucket, Throttling
 from forbear_simulate.scenario.fields import ScenarioError
 from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 from forbear_testkit.rows import sampled
@@ -55,8 +54,8 @@ def test_rules_grant_as_many_retries_in_an_outage(name: str) -> None:
     Single clients are given up more often in the exact engine, since the retries of one call meet one budget.
     """
     rule, clients, error = CASES[name]
-    exact = simulate_exact(OUTAGE, seed=3, budget=RuleBudgets(rule, clients))
-    cohort = simulate_cohort(OUTAGE, budget=mean_budget(rule, 600 / clients, rate=200, step=0.1))
+    scenario = replace(OUTAGE, budget=ClientBudget(rule, "process", clients))
+    exact, cohort = simulate_exact(scenario, seed=3), simulate_cohort(scenario)
     noise = 4 * exact.total("retries") ** 0.5
     assert cohort.total("retries") == pytest.approx(exact.total("retries"), rel=error, abs=noise)
     if clients > 1:
@@ -76,29 +75,28 @@ def test_envoys_base_is_the_active_calls(engine: Engine) -> None:
     assert sum(simulate(scenario, engine=engine).bins["retries"][100:]) / 20 == pytest.approx(22.2, abs=1)
 
 
-@pytest.mark.parametrize("processes", [1, 300])
+@pytest.mark.parametrize("processes", [1])
 def test_a_herd_has_what_a_throttle_allows(processes: int) -> None:
     """If all calls fail at once, gRPC's throttle lets the first four of each process retry, not none."""
     herd = Clients(arrivals="herd", count=3000, policy=POLICY)
-    scenario = Scenario(20, 0.1, herd, windows=(Window("refuse", 0, 20),))
-    retries = 4 * processes
-    assert simulate_exact(scenario, budget=RuleBudgets(Throttle(), 3000 // processes)).total("retries") == retries
-    cohort = simulate_cohort(scenario, budget=mean_budget(Throttle(), processes, rate=30_000, step=0.1))
-    assert cohort.total("retries") == pytest.approx(retries)
+    budget = ClientBudget(Throttle(), "process", 3000 // processes)
+    scenario = Scenario(20, 0.1, herd, windows=(Window("refuse", 0, 20),), budget=budget)
+    assert simulate_exact(scenario).total("retries") == 4 * processes
+    assert simulate_cohort(scenario).total("retries") == pytest.approx(4 * processes)
 
 
 def test_a_throttle_in_a_large_fleet_does_not_depend_on_the_step() -> None:
     """A percent of failures costs no retry, also if a bin has more of them than the throttle has tokens."""
-    scenario = Scenario(10, 1, Clients(rate=2000, policy=POLICY), Server(workers=900, time=0.1, failure=0.01))
-    cohort = simulate_cohort(scenario, budget=mean_budget(Throttle(), 1, rate=2000, step=1))
-    assert cohort.total("budget_refusals") == 0
+    server, budget = Server(workers=900, time=0.1, failure=0.01), ClientBudget(Throttle(), "fleet")
+    scenario = Scenario(10, 1, Clients(rate=2000, policy=POLICY), server, budget=budget)
+    assert simulate_cohort(scenario).total("budget_refusals") == 0
 
 
 @pytest.mark.parametrize("rule", [AWS, OLD, TokenBucket(100, 0.2)])
 def test_throttled_retries_have_a_cost_of_their_own(rule: TokenBucket) -> None:
     """A full service refuses with throttling errors: the costs and refunds of the AWS quotas are those of the rule."""
-    exact = simulate_exact(FULL, seed=3, budget=RuleBudgets(rule, 600))
-    cohort = simulate_cohort(FULL, budget=mean_budget(rule, 1, rate=800, step=0.1))
+    scenario = replace(FULL, budget=ClientBudget(rule, "fleet"))
+    exact, cohort = simulate_exact(scenario, seed=3), simulate_cohort(scenario)
     assert cohort.total("retries") == pytest.approx(exact.total("retries"), rel=0.08)
     assert cohort.total("successes") == pytest.approx(exact.total("successes"), rel=0.02)
 
@@ -107,7 +105,7 @@ def test_a_small_process_is_like_a_large_one() -> None:
     """The shares of levels and the fluid agree where a group has many calls in a bin."""
     counts = []
     for small in (False, True):
-        bucket = MeanBucket(TokenBucket(50, 0.1), 10, small=small)
+        bucket = simulate_rule(TokenBucket(50, 0.1)).make_mean(10, rate=1 if small else 1000, step=0.1)
         bucket.succeeded(0.0, 100, 0)
         granted = [bucket.grant(0.1 * bin, 200) for bin in range(1, 5)]
         bucket.succeeded(0.5, 4000, 0)
@@ -116,28 +114,12 @@ def test_a_small_process_is_like_a_large_one() -> None:
     assert counts[1] == pytest.approx(counts[0], abs=15)
 
 
-def test_levels_keep_the_tokens() -> None:
-    """Tokens are neither lost nor made between the ends, also by amounts that no level has."""
-    levels = TokenLevels(1000, (1, 0.000_37))
-    assert levels.take(30, 10.5) == pytest.approx(30)
-    levels.add(100, 0.37)
-    left = 1000 - 30 * 10.5 + 37
-    assert levels.share_above(left - 150) == pytest.approx(1, abs=0.05)
-    assert levels.share_above(left + 150) == pytest.approx(0, abs=0.05)
-    assert levels.take(0, 1) == 0
-
-
 def test_a_budget_and_a_throttle() -> None:
     """A retry needs both: with a bucket of 50 and an SRE throttle, fewer are granted than with either one."""
-
-    def bucket() -> MeanBucket:
-        return MeanBucket(TokenBucket(50, 0.05))
-
-    throttle = ClientThrottle(2, 20)
-    both = MeanBoth(bucket(), mean_budget(throttle, 1, rate=200, step=0.1))
-    alone = [bucket(), mean_budget(throttle, 1, rate=200, step=0.1)]
-    least = min(simulate_cohort(OUTAGE, budget=budget).total("retries") for budget in alone)
-    assert 40 < simulate_cohort(OUTAGE, budget=both).total("retries") <= least
+    budget, throttle = ClientBudget(TokenBucket(50, 0.05), "fleet"), Throttling(2, 20, "fleet")
+    alone = [replace(OUTAGE, budget=budget), replace(OUTAGE, throttle=throttle)]
+    least = min(simulate_cohort(each).total("retries") for each in alone)
+    assert 40 < simulate_cohort(replace(OUTAGE, budget=budget, throttle=throttle)).total("retries") <= least
 
 
 class OwnRule(TokenBucket):
@@ -150,7 +132,7 @@ class OwnRule(TokenBucket):
 def test_what_a_mean_cannot_say_names_the_exact_engine(rule: TokenBucket, key: str) -> None:
     """A rule of the user, and small groups under rules that count active or accepted calls, are refused."""
     with pytest.raises(ScenarioError, match=rf"^`{key}` must be .* got .*; choose the exact engine"):
-        mean_budget(rule, 600, rate=1, step=0.1)
+        simulate_rule(rule).make_mean(600, rate=1, step=0.1)
 
 
 @pytest.mark.parametrize("per", ["client", "process", "fleet"])
@@ -161,3 +143,45 @@ def test_the_budget_of_a_scenario(per: str) -> None:
     exact, cohort = simulate_exact(scenario, seed=3), simulate_cohort(scenario)
     assert cohort.total("retries") == pytest.approx(exact.total("retries"), rel=0.15)
     assert cohort.total("retries") < simulate_cohort(OUTAGE).total("retries")
+
+
+# Half of 100 attempts per second fail, 8 calls are under way, and 2 wait for a retry. What is granted of the failures.
+LONG_RUN: dict[str, tuple[Any, float]] = {
+    "a tenth of the successes": (TokenBucket(10, 0.1), 0.1),
+    "dear after timeouts": (TokenBucket(10, 0.1, timeout_cost=2), 0.05),
+    "refunds": (TokenBucket(10, 1, 14, refund=True), 1 / 7.5),
+    "fewer tokens than failures": (Throttle(), 0.0),
+    "more tokens than failures": (Throttle(10, 1), 1.0),
+    "successes of a ratio": (Ratio(0.2), 0.2),
+    "floors of 20 groups": (Ratio(0.2, 10, 0.5), 0.4),
+    "first attempts of Finagle": (RequestRatio(0.25, 10, 0), 0.4),
+    "a place for a retry": (ActiveShare(0.3, 0), 1.0),
+    "no place for a retry": (ActiveShare(0.2, 0), 0.0),
+    "two requests for an accept": (ClientThrottle(2), 1.0),
+    "less than that": (ClientThrottle(1.9), 0.0),
+    "deposits of all processes": (SharedBucket(), 0.1),
+}
+
+
+@pytest.mark.parametrize("name", LONG_RUN)
+def test_what_is_granted_in_the_long_run(name: str) -> None:
+    """The share follows from what the rule says; without failures it is all."""
+    rule, granted = LONG_RUN[name]
+    state = SteadyState(100, 0.5, throttled=False, timed_out=True, active=8, waiting=2)
+    assert simulate_rule(rule).grant_in_long_run(20, state) == pytest.approx(granted)
+    assert simulate_rule(rule).grant_in_long_run(20, replace(state, failing=0)) == 1
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_only_a_throttle_refuses_first_attempts_in_the_long_run(rule: Any) -> None:
+    """k = 2 and a fifth of accepted attempts admit two fifths."""
+    state = SteadyState(100, 0.8, throttled=True, timed_out=False, active=8, waiting=2)
+    admitted = 0.4 if rule is ClientThrottle else 1.0
+    assert simulate_rule(rule()).admit_in_long_run(state) == pytest.approx(admitted)
+
+
+def test_a_rule_of_the_user_has_no_long_run() -> None:
+    """The error names the engine that can count by it."""
+    state = SteadyState(100, 0.8, throttled=True, timed_out=False, active=8, waiting=2)
+    with pytest.raises(ScenarioError, match="exact engine"):
+        simulate_rule(OwnRule()).grant_in_long_run(20, state)
