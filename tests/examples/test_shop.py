@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forbear_audit import AuditSettings, audit
-from forbear_audit.storm_plan import storm_plan
+from forbear_audit.cli.storm_plan import storm_plan
 from forbear_testkit.examples.load import FOLDER
 
 SHOP = FOLDER / "shop"

@@ -16,7 +16,8 @@ import pytest
 from forbear_audit import AuditSettings, audit, engine
 from forbear_audit.baseline import Baseline
 from forbear_audit.sarif import as_sarif
-from forbear_audit.settings import LARGEST, LARGEST_NOTEBOOK, read_settings
+from forbear_audit.settings import read_settings
+from forbear_audit.sources import LARGEST, LARGEST_NOTEBOOK
 from forbear_testkit.audit.deadly import read_batch
 
 RETRIED = "import tenacity\n\n\n@tenacity.retry\ndef f():\n    return g()\n"

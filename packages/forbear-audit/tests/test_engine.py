@@ -8,7 +8,8 @@ import pytest
 
 from forbear_audit import Audit, AuditSettings, audit
 from forbear_audit.baseline import Baseline
-from forbear_audit.settings import LARGEST, read_settings
+from forbear_audit.settings import read_settings
+from forbear_audit.sources import LARGEST
 
 RETRIED = "import tenacity\n\n\n@tenacity.retry\ndef fetch():\n    return load()\n"
 

@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from forbear_audit.findings import fingerprint_of, place_in
 from forbear_audit.sarif_log import (
     SCHEMA,
-    fingerprint_of,
     fingerprints,
-    place_in,
     sarif_artifact,
     sarif_log,
     sarif_place,

@@ -6,9 +6,9 @@ from textwrap import dedent
 import pytest
 
 from forbear_audit import AuditSettings, audit
+from forbear_audit.cli.storm_plan import storm_plan
 from forbear_audit.rules import RULES
 from forbear_audit.storm.places import StormPlace
-from forbear_audit.storm_plan import storm_plan
 
 IMPORTS = "import httpx, requests, tenacity, time, urllib3\n"
 CASES = {

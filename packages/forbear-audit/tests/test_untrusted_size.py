@@ -68,7 +68,7 @@ def steps(code: str) -> int:
 
     sys.setprofile(one)
     try:
-        read_texts(Path("a.py"), [(0, f"import tenacity\n{code}")], EVERY)
+        read_texts(Path("a.py"), [(0, f"import tenacity\n{code}")], EVERY.counts)
     finally:
         sys.setprofile(None)
     return count

@@ -9,7 +9,7 @@ from typing import Any
 from forbear.adapters import is_mapping, shown_value
 from forbear.cli.kit.links import real
 from forbear_audit.findings import Finding
-from forbear_audit.regular import read_regular
+from forbear_audit.sources import read_regular
 
 _VERSION = 1
 _LARGEST = 50_000_000

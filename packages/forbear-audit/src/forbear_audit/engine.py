@@ -10,12 +10,15 @@ from pathlib import Path
 
 from forbear.cli.kit.links import real
 from forbear.cli.kit.processes import can_be_safe, end, submit_to, worker_pool
-from forbear_audit import sources
 from forbear_audit.baseline import Baseline
 from forbear_audit.findings import SEVERITIES, Finding, Remark, Severity, Unread
 from forbear_audit.reading import Reading, read_file
 from forbear_audit.settings import AuditSettings, read_settings
 
+_SKIPPED = frozenset({
+    "__pycache__", "node_modules", "venv", "site-packages", "build", "dist", "__pypackages__",
+})  # fmt: skip
+_SUFFIXES = (".py", ".pyw", ".ipynb")
 _BATCH = 16  # files for a process at a time
 
 
@@ -71,7 +74,7 @@ def audit(
         first = real(Path(names[0] if names else "."))
         settings = read_settings(first if first.is_dir() else first.parent)
     total, files = Reading(), 0
-    batches = _batches(_files(names, settings, total))
+    batches = _batches(_readable(names, settings, total))
     start = list(islice(batches, 2))
     several = jobs > 1 and len(start) > 1 and can_be_safe()  # few files cost less than processes
     batches = chain(start, batches)
@@ -99,12 +102,52 @@ def result_of(total: Reading, baseline: Baseline | None) -> Audit:
     )
 
 
-def _files(names: list[str], settings: AuditSettings, total: Reading) -> Iterator[Path]:
-    for file in sources.files(names, settings):
+def _readable(names: list[str], settings: AuditSettings, total: Reading) -> Iterator[Path]:
+    """Yield the files to read; what cannot be read is added to `total`."""
+    for file in _files(names, settings):
         if isinstance(file, Unread):
             total.unread.append(file)
         else:
             yield file
+
+
+def _files(paths: Iterable[str], settings: AuditSettings) -> Iterator[Path | Unread]:
+    """Yield the files to read, each once: those named, and the Python files and notebooks below the folders named.
+
+    Hidden folders, environments and build folders below a named folder are left out, and so is what the settings
+    exclude, also among the files named. Links to folders are not followed, so a circle of links ends. A named path that
+    does not exist is `Unread`.
+    """
+    seen: set[int] = set()
+    for name in paths:
+        path = Path(name)
+        try:
+            candidates: Iterable[Path | Unread] = _below(path, settings) if path.is_dir() else [path]
+            if settings.excludes(path) and not path.is_dir():
+                candidates = []
+            elif not os.path.lexists(path):
+                candidates = [Unread(str(path), "there is no such file or folder")]
+        except OSError as error:
+            candidates = [Unread(str(path), error.strerror or str(error))]
+        for file in candidates:
+            # A hash for each file, not its name: there may be millions of them.
+            key = hash(os.path.realpath(file) if isinstance(file, Path) else file.path)
+            if key not in seen:
+                seen.add(key)
+                yield file
+
+
+def _below(folder: Path, settings: AuditSettings) -> Iterator[Path | Unread]:
+    errors: list[OSError] = []
+    for place, folders, names in os.walk(folder, onerror=errors.append):
+        here = Path(place)
+        folders[:] = sorted(f for f in folders if f not in _SKIPPED and f[0] != "." and not settings.excludes(here / f))
+        for name in sorted(names):
+            file = here / name
+            if name.endswith(_SUFFIXES) and not settings.excludes(file):
+                yield file
+    for error in errors:
+        yield Unread(str(error.filename), error.strerror or str(error))
 
 
 def _batches(files: Iterator[Path]) -> Iterator[list[Path]]:
@@ -115,7 +158,7 @@ def _batches(files: Iterator[Path]) -> Iterator[list[Path]]:
 def _read_batch(batch: list[Path], settings: AuditSettings) -> Reading:
     total = Reading()
     for path in batch:
-        total.add(read_file(path, settings))
+        total.add(read_file(path, settings.counts))
     return total
 
 

@@ -1,11 +1,12 @@
 """Plain values: `Finding`, a retry that breaks a rule; `Unread`, a file that was not read; `Remark`, on a comment."""
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from forbear_audit.sarif_log import fingerprint_of, place_in
+from forbear.cli.kit.links import real
 
 Severity = Literal["note", "warning", "error"]
 """The weight of a finding, the least first."""
@@ -76,3 +77,24 @@ class Remark:
     def __str__(self) -> str:
         cell = f"cell {self.cell}:" if self.cell else ""
         return f"{self.path}:{cell}{self.line}: {self.text}"
+
+
+def place_in(path: Path, folder: Path) -> Path:
+    """Return the path of a file from the resolved `folder` if it is below that, else its absolute path.
+
+    A path through a link counts as it is written if that is below the folder, else by the folder it leads to.
+    """
+    whole = Path.cwd() / path
+    if ".." not in whole.parts and whole.is_relative_to(folder):
+        return whole.relative_to(folder)
+    place = real(whole) if whole.name in ("", "..") else real(whole.parent) / whole.name
+    return place.relative_to(folder) if place.is_relative_to(folder) else place
+
+
+def fingerprint_of(rule: str, path: str, text: str) -> str:
+    """Return a text for a rule, a path, and the first line of the code; blanks in the line do not matter.
+
+    It stays equal while other lines of the file change.
+    """
+    parts = (rule, path.replace("\\", "/"), " ".join(text.split()))
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from forbear_audit import sources
 from forbear_audit.modules import Function, Module
-from forbear_audit.settings import LARGEST
 
 _MOST = 8_000_000
 """The bytes of code that are followed from one file, and those whose trees are kept: these take 500 times as much."""
@@ -55,7 +54,7 @@ def _followed(module: Module, path: Path) -> Module | None:
             size = path.stat().st_size
         except (OSError, ValueError):
             size = 0
-        size = size if size <= LARGEST else 0  # else it is not read
+        size = size if size <= sources.LARGEST else 0  # else it is not read
         if module.followed_bytes + size > _MOST:
             return None
         module.followed[path] = size

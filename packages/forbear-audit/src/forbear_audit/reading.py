@@ -5,7 +5,7 @@ import re
 import sys
 import warnings
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from forbear_audit.comments import Comments, read_comments
 from forbear_audit.findings import Finding, Remark, Unread
 from forbear_audit.modules import Module
 from forbear_audit.rules import RULES
-from forbear_audit.settings import AuditSettings
+
+Counts = Callable[[str, Path], bool]
+"""Whether a rule counts in a file."""
 
 _RELEVANT = re.compile(r"except|retr|backoff|stamina|opnieuw|sleep|acks_late|forbear:", re.IGNORECASE)
 LINES = re.compile(r"\r\n|\r|\n")  # as Python counts lines; str.splitlines() knows more
@@ -45,17 +47,17 @@ class Reading:
         self.lines += other.lines
 
 
-def read_file(path: Path, settings: AuditSettings) -> Reading:
+def read_file(path: Path, counts: Counts) -> Reading:
     """Return what a file gives. It never raises an error about the contents of the file."""
     texts = sources.read(path)
-    return Reading(unread=[texts]) if isinstance(texts, Unread) else read_texts(path, texts, settings)
+    return Reading(unread=[texts]) if isinstance(texts, Unread) else read_texts(path, texts, counts)
 
 
-def read_texts(path: Path, texts: list[tuple[int, str]], settings: AuditSettings) -> Reading:
+def read_texts(path: Path, texts: list[tuple[int, str]], counts: Counts) -> Reading:
     """Return what the texts of a file give; the cells of a notebook are one module, without those that do not parse."""
     result = Reading(files=1)
     try:
-        _read(path, texts, settings, result)
+        _read(path, texts, counts, result)
     except RecursionError:
         result.files = 0
         result.unread.append(Unread(str(path), "its code is nested too deeply"))
@@ -70,7 +72,7 @@ def read_texts(path: Path, texts: list[tuple[int, str]], settings: AuditSettings
     return result
 
 
-def _read(path: Path, texts: list[tuple[int, str]], settings: AuditSettings, result: Reading) -> None:
+def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Reading) -> None:
     starts: list[tuple[int, int]] = []  # the first line of each cell, and its number
     lines: list[str] = []
     tree = ast.Module(body=[], type_ignores=[])
@@ -96,7 +98,7 @@ def _read(path: Path, texts: list[tuple[int, str]], settings: AuditSettings, res
         tree = joined
     comments = read_comments(whole)
     for rule, node, message, library in hits(Module(tree, path)):
-        if settings.counts(rule, path):
+        if counts(rule, path):
             if _is_long(lines, node):
                 result.findings, result.suppressed, result.files = [], [], 0
                 result.unread.append(Unread(str(path), f"a line with a retry has more than {_LONGEST} characters"))
@@ -104,7 +106,7 @@ def _read(path: Path, texts: list[tuple[int, str]], settings: AuditSettings, res
             finding = _finding(path, lines, starts, rule, node, message, library)
             is_suppressed = comments.suppress(rule, node.lineno, _last_line(node))
             (result.suppressed if is_suppressed else result.findings).append(finding)
-    _remark(path, starts, comments, settings, result)
+    _remark(path, starts, comments, counts, result)
 
 
 def parse(text: str) -> ast.Module | str:
@@ -185,10 +187,8 @@ def characters(line: str, octets: int) -> int:
     return len(line.encode("utf-8", "surrogatepass")[:octets].decode("utf-8", "replace"))
 
 
-def _remark(
-    path: Path, starts: list[tuple[int, int]], comments: Comments, settings: AuditSettings, result: Reading
-) -> None:
-    counted = [rule for rule in RULES if settings.counts(rule, path)]
+def _remark(path: Path, starts: list[tuple[int, int]], comments: Comments, counts: Counts, result: Reading) -> None:
+    counted = [rule for rule in RULES if counts(rule, path)]
     remarks = [(line, f"the comment names {name!r}, which is no rule") for line, name in comments.unknown]
     remarks += [
         (line, f"{text!r} is no comment of the audit: write ignore or ignore-file") for line, text in comments.wrong

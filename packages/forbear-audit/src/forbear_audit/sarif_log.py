@@ -3,13 +3,13 @@
 Both have the same ids of rules and the same fingerprints, so that a code host shows a finding and its proof together.
 """
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from forbear.cli.kit.links import real
+from forbear_audit.findings import place_in
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 """The address of the schema of the format."""
@@ -49,18 +49,6 @@ def sarif_artifact(path: str, base: Path) -> dict[str, str]:
     return {"uri": quote(place.as_posix().encode("utf-8", "surrogateescape")), "uriBaseId": _ROOT}
 
 
-def place_in(path: Path, folder: Path) -> Path:
-    """Return the path of a file from the resolved `folder` if it is below that, else its absolute path.
-
-    A path through a link counts as it is written if that is below the folder, else by the folder it leads to.
-    """
-    whole = Path.cwd() / path
-    if ".." not in whole.parts and whole.is_relative_to(folder):
-        return whole.relative_to(folder)
-    place = real(whole) if whole.name in ("", "..") else real(whole.parent) / whole.name
-    return place.relative_to(folder) if place.is_relative_to(folder) else place
-
-
 def utf16_column(line: str, column: int) -> int:
     """Return a column, from 1, in units of UTF-16 rather than in characters."""
     return len(line[: column - 1].encode("utf-16-le", "surrogatepass")) // 2 + 1
@@ -69,12 +57,3 @@ def utf16_column(line: str, column: int) -> int:
 def fingerprints(fingerprint: str, number: int) -> dict[str, str]:
     """Return the fingerprints of a result; `number` counts the results with this `fingerprint`, from 1."""
     return {"forbear/v1": f"{fingerprint}:{number}"}
-
-
-def fingerprint_of(rule: str, path: str, text: str) -> str:
-    """Return a text for a rule, a path, and the first line of the code; blanks in the line do not matter.
-
-    It stays equal while other lines of the file change.
-    """
-    parts = (rule, path.replace("\\", "/"), " ".join(text.split()))
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:20]

@@ -11,15 +11,12 @@ from typing import Any, Literal, cast
 
 from forbear.adapters import is_list, shown_value
 from forbear.cli.kit.links import real
-from forbear_audit.findings import Severity
-from forbear_audit.regular import read_regular
+from forbear_audit.findings import Severity, place_in
 from forbear_audit.rules import DEFAULT_RULES, RULES
-from forbear_audit.sarif_log import place_in
+from forbear_audit.sources import read_regular
 
 _KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on")
 _TABLE = "tool.forbear.audit"
-LARGEST = 2_000_000
-"""The size in bytes above which a file is not read: its tree may take 500 times as much memory."""
 _LARGEST_SETTINGS = 1_000_000  # bytes of pyproject.toml
 _KEY_PARTS = 32
 _VALUES = re.compile(
@@ -35,8 +32,6 @@ _VALUES = re.compile(
 """The comments and texts of TOML. Each quote begins one, closed or not, so that none is looked at twice."""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
 """The beginning of a key for which tomllib would need long."""
-LARGEST_NOTEBOOK = 50_000_000
-"""The size in bytes above which a notebook is not read. Most of it are pictures; its code must be below `LARGEST`."""
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,26 @@
-"""The files to read, and their text: Python files and the cells of notebooks."""
+"""The text of a file: of Python code, or the cells of a notebook. No device, no pipe, and no more than a limit."""
 
 import ast
 import codecs
 import errno
 import json
-import os
 import re
+import stat
 import tokenize
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
 from forbear_audit.findings import Unread
-from forbear_audit.regular import read_regular
-from forbear_audit.settings import LARGEST, LARGEST_NOTEBOOK, AuditSettings
 
-_SKIPPED = frozenset({
-    "__pycache__", "node_modules", "venv", "site-packages", "build", "dist", "__pypackages__",
-})  # fmt: skip
-_SUFFIXES = (".py", ".pyw", ".ipynb")
+LARGEST = 2_000_000
+"""The size in bytes above which a file is not read: its tree may take 500 times as much memory."""
+
+LARGEST_NOTEBOOK = 50_000_000
+"""The size in bytes above which a notebook is not read. Most of it are pictures; its code must be below `LARGEST`."""
+
 # Of IPython: commands of a line, also as the value of a name; a question about a name.
 _MAGIC = re.compile(
     r"^([ \t]*+)(?:[%!?](?!=)(?=\s*+[\w./~(?%!])|[\w., ]++=[ \t]*+[%!](?=\w)|[\w.*]++[ \t]*+\?\??[ \t]*+$)",
@@ -32,43 +32,22 @@ _CELL_MAGIC = re.compile(r"\A\s*%%(?:time|timeit|capture|prun|debug|python3?)\b.
 _OTHER_LANGUAGE = re.compile(r"\s*%%(?!(?:time|timeit|capture|prun|debug|python3?)\b)")
 
 
-def files(paths: Iterable[str | os.PathLike[str]], settings: AuditSettings) -> Iterator[Path | Unread]:
-    """Yield the files to read, each once: those named, and the Python files and notebooks below the folders named.
+def read_regular(path: Path, limit: int) -> bytes:
+    """Return the bytes of a regular file that has at most `limit`.
 
-    Hidden folders, environments and build folders below a named folder are left out, and so is what the settings
-    exclude, also among the files named. Links to folders are not followed, so a circle of links ends. A named path that
-    does not exist is `Unread`.
+    Raises ValueError, with the reason, for a longer file and for one that is not regular, and OSError if it cannot be
+    read.
     """
-    seen: set[int] = set()
-    for name in paths:
-        path = Path(name)
-        try:
-            candidates: Iterable[Path | Unread] = _below(path, settings) if path.is_dir() else [path]
-            if settings.excludes(path) and not path.is_dir():
-                candidates = []
-            elif not os.path.lexists(path):
-                candidates = [Unread(str(path), "there is no such file or folder")]
-        except OSError as error:
-            candidates = [Unread(str(path), error.strerror or str(error))]
-        for file in candidates:
-            # A hash for each file, not its name: there may be millions of them.
-            key = hash(os.path.realpath(file) if isinstance(file, Path) else file.path)
-            if key not in seen:
-                seen.add(key)
-                yield file
-
-
-def _below(folder: Path, settings: AuditSettings) -> Iterator[Path | Unread]:
-    errors: list[OSError] = []
-    for place, folders, names in os.walk(folder, onerror=errors.append):
-        here = Path(place)
-        folders[:] = sorted(f for f in folders if f not in _SKIPPED and f[0] != "." and not settings.excludes(here / f))
-        for name in sorted(names):
-            file = here / name
-            if name.endswith(_SUFFIXES) and not settings.excludes(file):
-                yield file
-    for error in errors:
-        yield Unread(str(error.filename), error.strerror or str(error))
+    state = path.stat()
+    if not stat.S_ISREG(state.st_mode):  # to open a pipe or a device may never end
+        raise ValueError("it is not a regular file")
+    if state.st_size > limit:
+        raise ValueError(f"{state.st_size / 1e6:.1f} MB are more than the limit of {limit / 1e6:.0f} MB")
+    with path.open("rb") as file:
+        data = file.read(limit + 1)  # files below /proc have more than they say
+    if len(data) > limit:
+        raise ValueError(f"it is longer than the limit of {limit / 1e6:.0f} MB")
+    return data
 
 
 def read(path: Path) -> list[tuple[int, str]] | Unread:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from forbear_audit import AuditSettings, audit
+from forbear_audit.cli.storm_plan import storm_plan
 from forbear_audit.storm.faults import PlannedFault
 from forbear_audit.storm.judge import judge
 from forbear_audit.storm.kinds import PROVABLE
@@ -17,7 +18,6 @@ from forbear_audit.storm.observe import Observation, StormLimits, observing
 from forbear_audit.storm.places import StormPlan
 from forbear_audit.storm.tape import StormEnded
 from forbear_audit.storm.verdicts import ReachedPlaces, verdicts_of
-from forbear_audit.storm_plan import storm_plan
 from forbear_testkit.testing.orders import OrdersServer, orders_server
 
 CODE = """\

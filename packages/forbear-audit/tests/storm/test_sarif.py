@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from forbear_audit import AuditSettings, audit
+from forbear_audit.cli.storm_plan import storm_plan
 from forbear_audit.sarif import as_sarif
 from forbear_audit.storm.judge import StormFinding
 from forbear_audit.storm.sarif import storm_sarif
-from forbear_audit.storm_plan import storm_plan
 
 CODE = """\
 import requests, stamina

@@ -14,5 +14,5 @@ def read_batch(batch: list[Path], settings: AuditSettings) -> Reading:
     for path in batch:
         if path.name.startswith("deadly"):
             os.kill(os.getpid(), signal.SIGKILL)
-        total.add(read_file(path, settings))
+        total.add(read_file(path, settings.counts))
     return total

@@ -4,6 +4,8 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +15,6 @@ import click
 from forbear.cli.kit.output import EXIT_CODES, BadInput, check_links, tell, warn
 from forbear.cli.kit.values import duration
 from forbear_audit.cli.fixes import advise_figures, apply_fixes, check_options, print_diff, print_fixes
-from forbear_audit.cli.plan import check_plan, write_plan
-from forbear_audit.cli.progress import progress_line
 from forbear_audit.cli.text import print_finding, print_rule, print_summary, printable
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def command(
     settings = _settings(names[0], select, ignore, exclude, baseline, fail_on)
     read = (*names, *((settings.root,) if settings.root else ()))
     if storm_plan is not None:
+        from forbear_audit.cli.storm_plan import check_plan  # it imports the storm
+
         check_plan(storm_plan, read, write_baseline=write_baseline, prints=as_json or as_sarif)
     if write_baseline and baseline is None:
         named = "FILE" if settings.baseline is None else shlex.quote(settings.baseline)
@@ -97,7 +99,7 @@ def command(
     if write_baseline:
         check_links("baseline", Path(settings.baseline or ""), read)
     known = None if write_baseline else _baseline(settings)
-    with progress_line() as show:
+    with _progress_line() as show:
         result = audit(names, settings=settings, jobs=jobs or os.cpu_count() or 1, baseline=known, on_progress=show)
     if write_baseline:
         written = Baseline.of(Path(settings.baseline or ""), result.findings)
@@ -120,12 +122,35 @@ def command(
     if fix or diff:
         advise_figures(result, deadline=fix_deadline, cap=fix_cap)
     if storm_plan is not None:
+        from forbear_audit.cli.storm_plan import write_plan
+
         write_plan(result, storm_plan)
     if settings.fail_on != "never" and result.at_least(settings.fail_on):
         sys.exit(1)
     unread = {one.path for one in result.unread}
     if unread and (not result.files or any(str(path) in unread for path in names)):
         sys.exit(2)  # or a file could hide from a gate
+
+
+@contextmanager
+def _progress_line() -> Generator[Callable[[int], object] | None]:
+    """Show how many files were read while the context lasts, on stderr.
+
+    The context gets the function to call with the number of files, None if stderr is no terminal or rich is missing.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    except ModuleNotFoundError:
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.completed} files read"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
+        task = progress.add_task("", total=None)
+        yield lambda files: progress.update(task, completed=files)
 
 
 def _settings(

@@ -206,7 +206,7 @@ def _is_better(path: Path, before: bytes, after: bytes, fixes: list[Fix], settin
 
 
 def _reading(path: Path, data: bytes, settings: AuditSettings) -> Reading:
-    return read_texts(path, [(0, _decoded(data))], settings)
+    return read_texts(path, [(0, _decoded(data))], settings.counts)
 
 
 def _decoded(data: bytes) -> str:
