@@ -6,7 +6,7 @@ Run it with `python -m benchmarks.audit`. The findings are those of `benchmarks.
 from collections import Counter
 from pathlib import Path
 
-from forbear_audit.rules import RULES
+from forbear_audit.rules.catalog import RULES
 from forbear_testkit.audit.corpus import Score, agreement, score, snippets
 
 LABELS = Path(__file__).with_name("audit_labels.txt")

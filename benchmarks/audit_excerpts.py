@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from forbear_audit.modules import Function, Module
-from forbear_audit.packages import called
+from forbear_audit.reading.modules import Function, Module
+from forbear_audit.reading.packages import called
 
 LONGEST = 80
 """The largest number of lines of a function that an excerpt shows; of a longer one it shows those around the line."""

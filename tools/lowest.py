@@ -65,7 +65,7 @@ def _tests(package: str, paths: str, without: str = "") -> tuple[str, ...]:
 # The tests that use the libraries the most, in a minute or two.
 TESTS = {
     "aiohttp": _tests("forbear", "clients/test_aiohttp.py clients/test_aiohttp_bodies.py"),
-    "audit": _tests("forbear-audit", "fixes test_engine.py test_hook.py test_own_code.py"),
+    "audit": _tests("forbear-audit", "fixes test_engine.py cli/test_audit_hook.py rules/test_checks.py"),
     "cli": (
         *_tests("forbear", "cli/test_explain.py cli/test_run_output.py cli/test_values.py"),
         *_tests("forbear-transfer", "cli/test_cp_screen.py cli/test_cp_options.py"),

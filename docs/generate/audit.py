@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from docs.generate.markdown import bullets, text
-from forbear_audit.advice import ADVICE
-from forbear_audit.rules import RULES, AuditRule
+from forbear_audit.rules.advice import ADVICE
+from forbear_audit.rules.catalog import RULES, AuditRule
 
 
 def page() -> Iterator[str]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from forbear_audit import Audit, AuditSettings, audit
-from forbear_audit.baseline import Baseline
+from forbear_audit.reading.sources import LARGEST
+from forbear_audit.rules.baseline import Baseline
 from forbear_audit.settings import read_settings
-from forbear_audit.sources import LARGEST
 
 RETRIED = "import tenacity\n\n\n@tenacity.retry\ndef fetch():\n    return load()\n"
 

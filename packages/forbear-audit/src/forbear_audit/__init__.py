@@ -15,7 +15,7 @@ from forbear.adapters import lazy_exports
 if TYPE_CHECKING:
     from forbear_audit.engine import Audit, audit
     from forbear_audit.findings import Finding, Remark, Severity, Unread
-    from forbear_audit.rules import RULES, AuditRule
+    from forbear_audit.rules.catalog import RULES, AuditRule
     from forbear_audit.settings import AuditSettings
 
 __all__ = ["RULES", "Audit", "AuditRule", "AuditSettings", "Finding", "Remark", "Severity", "Unread", "audit"]
@@ -23,10 +23,10 @@ __all__ = ["RULES", "Audit", "AuditRule", "AuditSettings", "Finding", "Remark", 
 _getattr, _dir = lazy_exports(
     __name__,
     {
-        "RULES": "rules",
+        "RULES": "rules.catalog",
         "Audit": "engine",
         "Finding": "findings",
-        "AuditRule": "rules",
+        "AuditRule": "rules.catalog",
         "Remark": "findings",
         "AuditSettings": "settings",
         "Severity": "findings",

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from forbear.cli.kit.links import real
 from forbear.cli.kit.processes import can_be_safe, end, submit_to, worker_pool
-from forbear_audit.baseline import Baseline
 from forbear_audit.findings import SEVERITIES, Finding, Remark, Severity, Unread
-from forbear_audit.reading import Reading, read_file
+from forbear_audit.rules.baseline import Baseline
+from forbear_audit.rules.file_findings import Reading, read_file
 from forbear_audit.settings import AuditSettings, read_settings
 
 _SKIPPED = frozenset({

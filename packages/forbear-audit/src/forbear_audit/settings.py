@@ -12,8 +12,8 @@ from typing import Any, Literal, cast
 from forbear.adapters import is_list, shown_value
 from forbear.cli.kit.links import real
 from forbear_audit.findings import Severity, place_in
-from forbear_audit.rules import DEFAULT_RULES, RULES
-from forbear_audit.sources import read_regular
+from forbear_audit.reading.sources import read_regular
+from forbear_audit.rules.catalog import DEFAULT_RULES, RULES
 
 _KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on")
 _TABLE = "tool.forbear.audit"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from forbear_audit import RULES, AuditSettings, audit
-from forbear_audit.advice import ADVICE
 from forbear_audit.fixes import FixedFile, fix
+from forbear_audit.rules.advice import ADVICE
 from forbear_testkit.audit.examples import POST
 from forbear_testkit.cli.running import Invoke
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from forbear_audit import AuditSettings, audit
-from forbear_audit.baseline import Baseline
 from forbear_audit.fixes import FixedFile, FixFigures, fix
-from forbear_audit.rules import RULES
+from forbear_audit.rules.baseline import Baseline
+from forbear_audit.rules.catalog import RULES
 from forbear_testkit.audit.corpus import snippets
 
 SETTINGS = AuditSettings(select=tuple(RULES))

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from forbear_audit.checks import check
-from forbear_audit.modules import Module
-from forbear_audit.rules import RULES
+from forbear_audit.reading.modules import Module
+from forbear_audit.rules.catalog import RULES
+from forbear_audit.rules.checks import check
 from forbear_testkit import ROOT
 
 FOLDER = ROOT / "packages" / "forbear-audit" / "tests" / "corpus"

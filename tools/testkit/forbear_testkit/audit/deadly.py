@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from forbear_audit.reading import Reading, read_file
+from forbear_audit.rules.file_findings import Reading, read_file
 from forbear_audit.settings import AuditSettings
 
 

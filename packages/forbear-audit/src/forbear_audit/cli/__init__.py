@@ -19,8 +19,8 @@ from forbear_audit.cli.text import print_finding, print_rule, print_summary, pri
 
 if TYPE_CHECKING:
     from forbear_audit import Audit, AuditSettings, Finding
-    from forbear_audit.baseline import Baseline
     from forbear_audit.fixes import FixedFile
+    from forbear_audit.rules.baseline import Baseline
 
 
 @click.command(epilog=EXIT_CODES)
@@ -73,7 +73,7 @@ def command(
     `[tool.forbear.audit]` in pyproject.toml. A comment `# forbear: ignore[RULE]` in the line suppresses a finding.
     """
     from forbear_audit import audit
-    from forbear_audit.baseline import Baseline
+    from forbear_audit.rules.baseline import Baseline
 
     if explain is not None:
         for rule in _rules("explain", explain):
@@ -202,7 +202,7 @@ def _rules(option: str, text: str) -> tuple[str, ...]:
 
 
 def _baseline(settings: "AuditSettings") -> "Baseline | None":
-    from forbear_audit.baseline import Baseline
+    from forbear_audit.rules.baseline import Baseline
 
     if settings.baseline is None:
         return None
@@ -229,7 +229,7 @@ def _print(result: "Audit", fixed: "list[FixedFile]", *, as_json: bool, as_sarif
     elif as_sarif:
         from importlib.metadata import version
 
-        from forbear_audit.sarif import as_sarif as convert
+        from forbear_audit.sarif.audit_log import as_sarif as convert
 
         print_fixes(fixed, err=True)
         click.echo(json.dumps(convert(result, version("forbear")), indent=2))

@@ -12,8 +12,8 @@ from forbear_audit.cli.text import printable
 
 if TYPE_CHECKING:
     from forbear_audit import Audit, AuditSettings
-    from forbear_audit.baseline import Baseline
     from forbear_audit.fixes import FixedFile
+    from forbear_audit.rules.baseline import Baseline
 
 
 def check_options(*, fix: bool, diff: bool, deadline: float | None, cap: float | None, others: dict[str, bool]) -> None:

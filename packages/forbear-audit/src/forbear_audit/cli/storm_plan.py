@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from forbear.cli.kit.output import BadInput, check_links, tell
-from forbear_audit import sources
 from forbear_audit.findings import Finding
-from forbear_audit.modules import Function
+from forbear_audit.reading import sources
+from forbear_audit.reading.modules import Function
 from forbear_audit.storm.kinds import PROVABLE
 from forbear_audit.storm.places import StormPlace, StormPlan
 

@@ -33,8 +33,8 @@ def print_finding(finding: "Finding") -> None:
 
 def print_rule(rule_id: str) -> None:
     """Print all about a rule: summary, reason, examples, the cures of each library, and when a finding may stay."""
-    from forbear_audit.advice import ADVICE
-    from forbear_audit.rules import RULES
+    from forbear_audit.rules.advice import ADVICE
+    from forbear_audit.rules.catalog import RULES
 
     rule, advice = RULES[rule_id], ADVICE[rule_id]
     _paragraph(f"{rule.id} ({rule.severity}): {rule.summary}")

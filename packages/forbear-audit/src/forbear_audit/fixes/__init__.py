@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-from forbear_audit.baseline import Baseline
 from forbear_audit.engine import Audit, result_of
 from forbear_audit.findings import Finding, Unread
 from forbear_audit.fixes.edits import Edit, settled
 from forbear_audit.fixes.names import unbound
 from forbear_audit.fixes.plans import CAPPED, TIMED, FixFigures, plan
-from forbear_audit.modules import Module
-from forbear_audit.reading import LINES, Reading, characters, hits, parse, read_texts
+from forbear_audit.reading.modules import Module
+from forbear_audit.rules.baseline import Baseline
+from forbear_audit.rules.file_findings import LINES, Reading, characters, hits, parse, read_texts
 from forbear_audit.settings import AuditSettings
 
 __all__ = ["CAPPED", "TIMED", "Fix", "FixFigures", "FixedFile", "fix", "fixed_file"]

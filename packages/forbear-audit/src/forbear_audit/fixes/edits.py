@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from forbear_audit.fixes.names import bound_names, imported_name, is_free
-from forbear_audit.modules import Module
+from forbear_audit.reading.modules import Module
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from forbear_audit.modules import Module
+from forbear_audit.reading.modules import Module
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forbear_audit.fixes import loops
 from forbear_audit.fixes.edits import CallWithKeyword, DropKeyword, Edit, JoinBy, PassKeyword, Plan, renamed, sibling
-from forbear_audit.modules import Module, from_package, has_unknown, keyword
+from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
 
 _WAITS = ("tenacity", "tenacity.wait")
 

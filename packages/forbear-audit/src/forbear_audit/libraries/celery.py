@@ -5,8 +5,8 @@ import math
 from collections.abc import Iterator
 
 from forbear_audit.libraries.decorators import error_names
-from forbear_audit.modules import Function, Module, from_package, inside, keyword
-from forbear_audit.uses import RetryUse
+from forbear_audit.reading.modules import Function, Module, from_package, inside, keyword
+from forbear_audit.reading.retry_use import RetryUse
 
 
 def read_task(module: Module, function: Function, decorator: ast.expr, dotted: str) -> Iterator[RetryUse]:

@@ -4,8 +4,8 @@ import ast
 import math
 from collections.abc import Callable
 
-from forbear_audit.modules import Module, from_package, has_unknown, keyword
-from forbear_audit.uses import RetryUse, grows_to, seconds
+from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
+from forbear_audit.reading.retry_use import RetryUse, grows_to, seconds
 
 ALL = ("Exception",)
 _EXPONENTIAL = ("wait_exponential", "wait_random_exponential", "wait_full_jitter", "wait_exponential_jitter")

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from forbear_audit.http import CodeRequest, only_harmless, sent_by
 from forbear_audit.libraries.decorators import error_names
-from forbear_audit.modules import Module, from_package, has_unknown, keyword
-from forbear_audit.uses import RetryUse
+from forbear_audit.libraries.http import CodeRequest, only_harmless, sent_by
+from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
+from forbear_audit.reading.retry_use import RetryUse
 
 _REFUSALS = frozenset({408, 425, 429})  # statuses of 4xx that another attempt may cure
 _RANDOM = ("FullJitterBackoff", "EqualJitterBackoff", "DecorrelatedJitterBackoff", "ExponentialWithJitterBackoff")

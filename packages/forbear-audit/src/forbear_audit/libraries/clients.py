@@ -1,0 +1,207 @@
+"""The clients whose methods are known: which of them may not be executed twice."""
+
+import ast
+
+from forbear import services
+from forbear.adapters import Request
+from forbear.services import redis as redis_service
+from forbear_audit.libraries.http import annotation
+from forbear_audit.reading.modules import Module, from_package, keyword
+
+STORAGE = {
+    "upload_from_string": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
+    "upload_from_filename": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
+    "upload_from_file": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
+    "delete_blob": ("DELETE", "/storage/v1/b/b/o/x"),
+    "copy_blob": ("POST", "/storage/v1/b/b/o/x/copyTo/b/b/o/y"),
+    "compose": ("POST", "/storage/v1/b/b/o/x/compose"),
+    "create_hmac_key": ("POST", "/storage/v1/projects/p/hmacKeys"),
+    "download_as_bytes": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    "download_as_text": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    "download_as_string": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    "download_to_filename": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+    "download_to_file": ("GET", "/storage/v1/b/b/o/x?alt=media"),
+}
+"""Methods of google-cloud-storage with the request that each sends."""
+
+_CONDITIONS = {"if_generation_match": "ifGenerationMatch", "if_metageneration_match": "ifMetagenerationMatch"}
+
+_BOTO = {
+    "sqs": {"send_message": "MessageDeduplicationId", "send_message_batch": ""},
+    "sns": {"publish": "MessageDeduplicationId"},
+    "ec2": {"run_instances": "ClientToken", "create_volume": "ClientToken"},
+    "kinesis": {"put_record": "", "put_records": ""},
+    "lambda": {"invoke": ""},
+    "ses": {"send_email": "", "send_raw_email": ""},
+}
+"""Methods of boto3's clients that act twice when called twice, with the parameter that prevents it, if there is one."""
+
+_MONGO_WRITES = ("update_one", "update_many", "find_one_and_update", "bulk_write")
+_MONGO_ADDS = ("$inc", "$mul", "$push", "$bit")
+"""The updates of MongoDB that add to what is there."""
+
+_STEPS = 6  # from a part to the object: client.db["x"].table
+_REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
+
+
+def unsafe(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return the operation of a call and why it may not be executed twice, None if it may or if it is unknown."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    return _storage(module, call) or redis_command(module, call) or _boto(module, call) or _others(module, call)
+
+
+def uses_storage(module: Module) -> bool:
+    """Return whether a module imports google-cloud-storage."""
+    return any(from_package(name, "google.cloud.storage") for name in module.imports.values())
+
+
+def _storage(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    name = call.func.attr
+    if name not in STORAGE or not uses_storage(module):
+        return None
+    method, target = STORAGE[name]
+    for option, parameter in _CONDITIONS.items():
+        if keyword(call, option) is not None:
+            target += f"{'&' if '?' in target else '?'}{parameter}=1"
+    host = "storage.googleapis.com"
+    service = services.find(host, target)
+    judged = service.classify(Request(method, host, target, {})) if service is not None else None
+    if judged is None or judged.repeatable or any(item.arg is None for item in call.keywords):
+        return None
+    return f"{judged.operation or name} without a condition", "it may replace what another client wrote in between"
+
+
+def redis_command(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return the command of a call of a Redis client and why it may not be executed twice, None if it may."""
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    if not _is_redis(module, call.func.value):
+        return None
+    name = call.func.attr.upper().replace("_", " ")
+    words: list[bytes] = []
+    for item in call.args:
+        value = module.constant(item)
+        words.append(str(value).encode() if isinstance(value, (str, int)) and not isinstance(value, bool) else b"x")
+    for option in call.keywords:
+        value = module.constant(option.value)
+        if option.arg and value is not False and value is not None:
+            words += [option.arg.encode()] if value is True else [option.arg.encode(), b"1"]
+    for command in (name, name.replace(" ", "")):
+        judged = redis_service.classify((command.encode(), *words))
+        if judged.operation is not None:
+            if judged.repeatable or not judged.mutation or judged.connection or judged.scripted:
+                return None
+            return f"Redis {judged.operation}", "the table of redis says that it may not be executed twice"
+    return None
+
+
+def redis_client(module: Module, owner: ast.expr) -> ast.Call | None:
+    """Return the call that made a Redis client, None if `owner` is none or comes from elsewhere."""
+    value = module.value(owner)
+    return value if isinstance(value, ast.Call) and _names_redis(module.dotted(value.func)) else None
+
+
+def _is_redis(module: Module, owner: ast.expr) -> bool:
+    if redis_client(module, owner) is not None:
+        return True
+    value = module.value(owner)
+    return isinstance(value, ast.Name) and _names_redis(annotation(module, value))
+
+
+def _names_redis(dotted: str) -> bool:
+    return any(from_package(dotted, package, *_REDIS) for package in ("redis", "valkey"))
+
+
+def _boto(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    client = boto_client(module, call.func.value)
+    service = module.constant(client.args[0]) if client is not None and client.args else None
+    known = _BOTO.get(service, {}) if isinstance(service, str) else {}
+    name = call.func.attr
+    if name not in known or (known[name] and keyword(call, known[name]) is not None):
+        return None
+    cure = f" without {known[name]}" if known[name] else ""
+    return f"{service}.{name}{cure}", "called twice, it acts twice"
+
+
+def boto_client(module: Module, owner: ast.expr, kinds: tuple[str, ...] = ("client",)) -> ast.Call | None:
+    """Return the call that made a client of boto3, None if `owner` is none."""
+    value = module.value(owner)
+    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in kinds
+    if not (isinstance(value, ast.Call) and made and any(from_package(n, "boto3") for n in module.imports.values())):
+        return None
+    return value if "boto" in module.dotted(value.func) or "session" in ast.unparse(value.func).lower() else None
+
+
+def _others(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    owner = module.value(call.func.value)
+    if call.func.attr in ("send_message", "sendmail") and isinstance(owner, ast.Call):
+        made = module.dotted(owner.func)
+        if from_package(made, "smtplib") or from_package(made, "aiosmtplib"):
+            return "sending mail", "the mail may have been sent before the failure, so it arrives twice"
+    name, package = call.func.attr, _maker(module, call.func.value)
+    if name == "send" and package in ("kafka", "aiokafka"):
+        return "sending to Kafka", "the broker may have the message, and idempotence ends with the call"
+    if name == "create" and package == "twilio" and ast.unparse(call.func.value).endswith(("messages", "calls")):
+        return "sending a message", "it may have been sent before the failure, so it arrives twice"
+    if name == "chat_postMessage":
+        return "posting to Slack", "the message may have been posted before the failure, so it appears twice"
+    if name in _MONGO_WRITES and package in ("pymongo", "motor", "") and _uses(module, "pymongo", "motor"):
+        update = call.args[1] if len(call.args) > 1 else keyword(call, "update")
+        adds = [word for word in _MONGO_ADDS if update is not None and word in _keys(module, update)]
+        if adds:
+            return f"an update with {adds[0]}", "it may have been done before the failure, and adds again"
+    dotted = module.dotted(call.func)
+    if from_package(dotted, "stripe", "create") and keyword(call, "idempotency_key") is None:
+        return dotted, "without idempotency_key, a lost response leads to a second one"
+    return None
+
+
+def _maker(module: Module, owner: ast.expr) -> str:
+    """Return the package whose call made the object that an expression is, or is a part of; "" if that is unknown."""
+    for _ in range(_STEPS):
+        value = module.value(owner)
+        if isinstance(value, ast.Call):
+            return module.dotted(value.func).partition(".")[0]
+        if not isinstance(value, (ast.Attribute, ast.Subscript)):
+            break
+        owner = value.value
+    return ""
+
+
+def _uses(module: Module, *packages: str) -> bool:
+    return any(from_package(name, package) for name in module.imports.values() for package in packages)
+
+
+def _keys(module: Module, expr: ast.expr) -> set[object]:
+    value = module.value(expr)
+    return {module.constant(key) for key in value.keys if key is not None} if isinstance(value, ast.Dict) else set()
+
+
+def repeated_by_client(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return the message and the library for an unsafe call whose client retries; None for others."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    made = redis_client(module, call.func.value)
+    if made is not None:
+        retry = module.value(keyword(made, "retry"))
+        count = retry.args[1] if isinstance(retry, ast.Call) and len(retry.args) > 1 else None
+        if isinstance(retry, ast.Call) and not (count is not None and module.constant(count) == 0):
+            known = redis_command(module, call)
+            return None if known is None else (f"{known[0]} is repeated by the client; {known[1]}", "redis")
+    if call.func.attr in STORAGE:
+        retry = keyword(call, "retry")
+        if retry is not None and module.dotted(retry).endswith("DEFAULT_RETRY"):
+            known = _storage(module, call)
+            return None if known is None else (f"{known[0]} is repeated; {known[1]}", "google-cloud-storage")
+    if call.func.attr in ("post", "patch"):
+        value = module.value(call.func.value)
+        if isinstance(value, ast.Call) and from_package(module.dotted(value.func), "aiohttp_retry", "RetryClient"):
+            verb = call.func.attr.upper()
+            return (
+                f"{verb} is repeated by RetryClient; a lost response does not prove that nothing was done",
+                "aiohttp-retry",
+            )
+    return None

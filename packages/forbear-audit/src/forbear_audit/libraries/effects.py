@@ -1,0 +1,97 @@
+"""`effects`: the calls in a piece of code that change something elsewhere, and whether they may be executed twice.
+
+The tables of forbear.services decide for Cloud Storage, IAM and Redis, and RFC 9110 for other requests.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from forbear_audit.libraries import clients, http, sql
+from forbear_audit.reading.modules import Module, inside, keyword
+from forbear_audit.reading.packages import called
+from forbear_audit.reading.syntax import calls_in, calls_method
+
+
+@dataclass
+class UnsafeCall:
+    """A call that may not be executed twice: the call, what it does, and why that is harmful.
+
+    `kind` is what it works on ("network", "sql" or "file"), for errors that prove nothing was done. `is_seen` is
+    whether the code shows what the call does.
+    """
+
+    node: ast.Call
+    text: str
+    why: str
+    kind: str
+    is_seen: bool = True
+
+
+def effects(
+    module: Module,
+    region: list[ast.stmt],
+    handlers: Iterable[ast.AST] = (),
+    *,
+    deep: bool = True,
+    repeated: list[ast.stmt] | None = None,
+) -> Iterator[UnsafeCall]:
+    """Yield the calls of `region` that are not safe to repeat, and those of functions that the region calls.
+
+    `handlers` is code that runs after a failure: a rollback there undoes what SQL did. Without `deep` the functions
+    that the region calls are not read. `repeated` is all that an attempt executes, by default `region`. A call in
+    another function is reported at its caller.
+    """
+    repeated = region if repeated is None else repeated
+    for node in calls_in(region):
+        effect = _judge(module, node, repeated, handlers)
+        if effect is not None:
+            yield effect
+        elif deep:
+            home, function = called(module, node)
+            if function is not None:
+                for inner in effects(home, function.body, deep=False):
+                    yield UnsafeCall(node, f"{inner.text} in {function.name}()", inner.why, inner.kind, inner.is_seen)
+                    break
+
+
+def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> UnsafeCall | None:
+    request = http.request_of(module, call)
+    if request is not None:
+        why = http.unsafe(module, request, region)
+        url = re.sub("^x/", "/", request.url or "")  # a base that cannot be read is left out
+        seen = http.shows_purpose(module, request)
+        return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen) if why else None
+    known = clients.unsafe(module, call)
+    if known is not None:
+        return UnsafeCall(call, *known, "network")
+    statement = sql.unsafe(module, call, region, handlers)
+    if statement is not None:
+        return UnsafeCall(call, *statement, "sql")
+    if _appends(module, call, region):
+        return UnsafeCall(call, "appending to a file", "what a failed attempt wrote stays in the file", "file")
+    return _program(module, call)
+
+
+def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
+    if not (isinstance(call.func, ast.Name) and call.func.id == "open"):
+        return False
+    mode = module.constant(call.args[1] if len(call.args) > 1 else keyword(call, "mode"))
+    continues = any(isinstance(node, ast.Constant) and node.value == "Range" for node in inside(region))
+    return isinstance(mode, str) and "a" in mode and calls_method(region, "write", "writelines") and not continues
+
+
+def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
+    dotted = module.dotted(call.func)
+    if (
+        dotted not in ("subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call")
+        or not call.args
+    ):
+        return None
+    line = module.constant(call.args[0])
+    words = tuple(line.split()) if isinstance(line, str) else module.items(call.args[0])
+    if words is None or "curl" not in words[:1]:
+        return None
+    posts = {"POST", "PATCH", "-XPOST", "-XPATCH"} & {w for w in words if isinstance(w, str)}
+    return UnsafeCall(call, "curl -X POST", "the server may have executed the request", "network") if posts else None

@@ -1,0 +1,294 @@
+"""Requests in code: their method and URL where they can be read, and whether they may be executed twice."""
+
+import ast
+import re
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from forbear import Safety, services
+from forbear.adapters import Request
+from forbear_audit.reading.modules import Module, inside, keyword
+
+LIBRARIES = (
+    "requests",
+    "httpx",
+    "httpx2",
+    "aiohttp",
+    "niquests",
+    "urllib3",
+    "aiohttp_retry",
+    "google.auth.transport.requests",
+    "requests_toolbelt",
+)
+_CLIENTS = (
+    "Session",
+    "Client",
+    "AsyncClient",
+    "ClientSession",
+    "PoolManager",
+    "RetryClient",
+    "AuthorizedSession",
+    "session",
+)
+_VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
+_NAMES = re.compile(r"(?:^|_)(?:session|http|http_?client|client|sess)$")
+"""The names of variables with a session or a client, where its type cannot be read."""
+
+_OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
+_HARMLESS = re.compile(
+    r"(?:search|query|queries|token|login|signin|auth|authorize|graphql|lookup|list|check|validate|verify|predict|"
+    r"completions?|embed|embeddings?|embed_?documents|rerank|tokenize|moderations?|translate|classify|count|read|find|"
+    r"filter|rpc|status|poll|test\w+|get\w*|batch_?get|sign(?:jwt|blob|_?urls?)|presign\w*|upload[-_](?:url|request)s?|"
+    r"init(?:iate)?)/?$",
+    re.IGNORECASE,
+)
+"""The end of paths that only read or compute, give a token, or open an upload."""
+
+_COMPUTES = re.compile(
+    r"(?:^|_)(?:token|auth|oauth|oauth2|login|embed|embedding|embeddings|rerank|tokenize|graphql|search|query)_?"
+    r"(?:url|uri|endpoint|api|path|route)s?$",
+    re.IGNORECASE,
+)
+"""The names of variables with the URL of such a path."""
+
+_READS = re.compile(
+    r"^_*(?:async_|a|sync_|do_|try_)*(?:get|list|search|query|fetch|find|lookup|count|embed|rerank|tokenize|authenticate|login|"
+    r"poll|read|describe|check|validate|verify|wait|translate|retrieve|sign_(?:jwt|blob|url))(?:_|$)|"
+    r"(?:^|_)(?:refresh|acquire|renew|obtain|request|exchange|update)_(?:\w+_)?(?:token|jwt|credentials?|auth)(?:_|$)"
+)
+"""The names of functions that only read or compute, or get a token."""
+
+_WRITES = re.compile(r"create|add|insert|send|post|write|delete|submit|pay|charge|order|upload|publish|run|start|put")
+_ACTS = re.compile(
+    r"create|add_|insert|send|delete|submit|pay|charge|order|publish|alert|notify|book|buy|enqueue|register|rent|refund"
+)
+"""Words in the names of functions that change something elsewhere."""
+
+_READERS = re.compile(r"Search|Embed|Rerank|Retriev|Translat|Moderat|Authenticat|OAuth|TokenProvider|Tokenizer")
+"""The names of classes that only read or compute, or get a token."""
+
+_KEY = re.compile(r"idempoten|payload[-_]?id|dedup|client[-_]?token", re.IGNORECASE)
+"""The names of headers by which a server knows a request that it has seen."""
+
+_PART = re.compile(r"^(?:chunk_?(?:index|number|id)|part_?(?:index|number|id)|upload_?id|uploadId|partNumber|offset)$")
+"""The names of parameters that say which part of an upload a request has."""
+
+_DEEPEST = 5  # steps from a name to its value
+_FRESH = re.compile(r"\b(?:uuid\w*|token_\w+|random\w*|time|now|urandom|ulid|nanoid)$")
+"""The ends of functions with another value on every call."""
+
+
+@dataclass
+class CodeRequest:
+    """A request that a call sends: method in capitals, URL with "x" for each unknown part, None if unknown."""
+
+    call: ast.Call
+    method: str
+    url: str | None
+
+
+def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
+    """Return the request that a call of an HTTP library sends, None if it is no such call or its method is unknown."""
+    dotted = module.dotted(call.func)
+    if dotted in ("urllib.request.urlopen", "urlopen"):
+        return _urlopen(module, call)
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    name = call.func.attr
+    first = call.args[0] if call.args else None
+    if name in _VERBS and _is_client(module, call):
+        return CodeRequest(call, name.upper(), _url(module, first or keyword(call, "url")))
+    if name in ("request", "stream") and _is_client(module, call):
+        method = module.constant(first or keyword(call, "method"))
+        second = call.args[1] if len(call.args) > 1 else keyword(call, "url")
+        return CodeRequest(call, method.upper(), _url(module, second)) if isinstance(method, str) else None
+    return None
+
+
+def _urlopen(module: Module, call: ast.Call) -> CodeRequest | None:
+    target = module.value(call.args[0]) if call.args else None
+    body = keyword(call, "data") or (call.args[1] if len(call.args) > 1 else None)
+    if isinstance(target, ast.Call) and module.dotted(target.func) == "urllib.request.Request":
+        body = body or keyword(target, "data") or (target.args[1] if len(target.args) > 1 else None)
+        option = keyword(target, "method")
+        method = module.constant(option) if option is not None else "POST" if body is not None else "GET"
+        url = _url(module, target.args[0] if target.args else keyword(target, "url"))
+        return CodeRequest(target, method.upper(), url) if isinstance(method, str) else None
+    return CodeRequest(call, "POST", _url(module, target)) if body is not None else None
+
+
+def _is_client(module: Module, call: ast.Call) -> bool:
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    owner = call.func.value
+    if module.dotted(owner) in LIBRARIES:
+        return True
+    value = module.value(owner)
+    if isinstance(value, ast.Call):
+        return _makes_client(module.dotted(value.func))
+    if isinstance(value, ast.Name):
+        note = annotation(module, value)
+        if note:
+            return _makes_client(note)
+    name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
+    uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
+    return uses_http and bool(_NAMES.search(name)) and any(item.arg in _OPTIONS for item in call.keywords)
+
+
+def _makes_client(dotted: str) -> bool:
+    package, _, name = dotted.rpartition(".")
+    return name in _CLIENTS and any(package == lib or package.startswith(f"{lib}.") for lib in LIBRARIES)
+
+
+def annotation(module: Module, name: ast.Name) -> str:
+    """Return the dotted name of the annotation of a parameter, "" if it has none or is no parameter."""
+    function = module.function_of(name)
+    while function is not None:
+        spec = function.args
+        for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+            if argument.arg == name.id:
+                note = argument.annotation
+                if isinstance(note, ast.BinOp):
+                    note = note.left
+                return module.dotted(note) if note is not None else ""
+        function = module.function_of(function)
+    return ""
+
+
+def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
+    expr = module.value(expr) if depth < _DEEPEST else None
+    if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
+        return expr.value
+    if isinstance(expr, ast.JoinedStr):
+        parts = (
+            str(v.value)
+            if isinstance(v, ast.Constant)
+            else _url(module, v.value, depth + 1) or "x"
+            if isinstance(v, ast.FormattedValue)
+            else "x"
+            for v in expr.values
+        )
+        return "".join(parts)
+    if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
+        return (_url(module, expr.left, depth + 1) or "x") + (_url(module, expr.right, depth + 1) or "x")
+    return None
+
+
+def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str | None:
+    """Return why a request may not be executed twice, None if it may be or if that cannot be known.
+
+    `region` is the code that is repeated: an idempotency key that is made there is another one on every attempt.
+    """
+    url = request.url or ""
+    split = urlsplit(url) if re.match(r"https?://[\w.-]+/", url) else None
+    service = services.find(split.netloc, split.path) if split is not None else None
+    headers = _headers(module, request.call)
+    if service is not None and split is not None:
+        target = f"{split.path}?{split.query}" if split.query else split.path
+        judged = service.classify(Request(request.method, split.netloc, target, {k.lower(): "x" for k in headers}))
+        unread = (
+            keyword(request.call, "params", "json", "data", "headers") is not None
+            and judged.safety is Safety.CONDITIONAL
+        )
+        if judged.repeatable or (unread and any("b:" in c or "etag" in c.lower() for c in judged.conditions)):
+            return None
+        operation = judged.operation or f"this {request.method}"
+        return f"the table of {judged.service} says that {operation} may not be executed twice"
+    if request.method not in ("POST", "PATCH") or _is_harmless(module, request) or _is_part(module, request.call):
+        return None
+    for name, value in headers.items():
+        if _KEY.search(name):
+            if not _is_fresh(module, value, region):
+                return None
+            return "its idempotency key is made inside of what is repeated, so every attempt has another one"
+        if name.lower() in ("if-match", "if-none-match", "if-unmodified-since"):
+            return None
+    return f"{request.method} is not idempotent: a lost response does not prove that nothing was done"
+
+
+def shows_purpose(module: Module, request: CodeRequest) -> bool:
+    """Return whether code shows what a request does: by the path of its URL, or by the name of the function around."""
+    if (request.url or "").strip("x/"):
+        return True
+    function = module.function_of(request.call)
+    return function is not None and bool(_ACTS.search(function.name.lower()))
+
+
+def _is_harmless(module: Module, request: CodeRequest) -> bool:
+    """Return whether a request only reads, computes or logs in, as its URL or the function around it are named."""
+    path = (request.url or "").partition("?")[0]
+    if path and _HARMLESS.search(path):
+        return True
+    call = request.call
+    place = keyword(call, "url") or next((item for item in call.args if not isinstance(item, ast.Constant)), None)
+    if isinstance(place, (ast.Name, ast.Attribute)) and _COMPUTES.search(ast.unparse(place).rpartition(".")[2]):
+        return True
+    function, owner = module.function_of(call), module.class_of(call)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", function.name).lower() if function is not None else ""
+    if _READS.search(name) and not _WRITES.search(name):
+        return True
+    return owner is not None and bool(_READERS.search(owner.name)) and not _WRITES.search(name)
+
+
+def _is_part(module: Module, call: ast.Call) -> bool:
+    """Return whether a request says which part of an upload it sends: sent again, it replaces that part."""
+    options = [module.value(keyword(call, name)) for name in ("params", "json", "data", "headers")]
+    keys = [key for option in options if isinstance(option, ast.Dict) for key in option.keys if key is not None]
+    names = [name for name in map(module.constant, keys) if isinstance(name, str)]
+    return any(_PART.search(name) or name.lower() == "content-range" for name in names)
+
+
+def sent_by(module: Module, session: ast.expr) -> list[CodeRequest]:
+    """Return the requests that a module sends by a session with this name."""
+    name = ast.unparse(session)
+    calls = [c for c in module.calls if isinstance(c.func, ast.Attribute) and ast.unparse(c.func.value) == name]
+    return [request for request in (request_of(module, call) for call in calls) if request is not None]
+
+
+def only_harmless(module: Module, requests: list[CodeRequest]) -> bool:
+    """Return whether there are POST or PATCH requests, and all of them only read, compute or log in."""
+    sent = [request for request in requests if request.method in ("POST", "PATCH")]
+    return bool(sent) and all(_is_harmless(module, request) for request in sent)
+
+
+def _headers(module: Module, call: ast.Call) -> dict[str, ast.expr]:
+    expr = module.value(keyword(call, "headers"))
+    result: dict[str, ast.expr] = {}
+    if isinstance(expr, ast.Dict):
+        for key, value in zip(expr.keys, expr.values, strict=True):
+            name = module.constant(key) if key is not None else None
+            if isinstance(name, str):
+                result[name] = value
+    elif expr is not None and "idempot" in ast.unparse(expr).lower():
+        result["Idempotency-Key"] = expr
+    result |= _set_later(module, keyword(call, "headers"))
+    for item in call.keywords:
+        if item.arg and "idempoten" in item.arg:
+            result["Idempotency-Key"] = item.value
+    return result
+
+
+def _set_later(module: Module, name: ast.expr | None) -> dict[str, ast.expr]:
+    """Return the items that the function around a name sets in it by `headers["name"] = value`."""
+    function = module.function_of(name) if isinstance(name, ast.Name) else None
+    result: dict[str, ast.expr] = {}
+    for node in inside(function.body if function is not None else []):
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str() as key))]):
+                if isinstance(name, ast.Name) and owner == name.id:
+                    result[key] = node.value
+            case _:
+                pass
+    return result
+
+
+def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: int = 0) -> bool:
+    """Return whether an expression has a new value on every execution of `region`."""
+    nodes = {id(node) for node in inside(region)}
+    for part in ast.walk(expr):
+        if isinstance(part, ast.Call) and id(part) in nodes and _FRESH.search(module.dotted(part.func)):
+            return True
+        if isinstance(part, ast.Name):
+            for value in module.values(part):
+                if id(value) in nodes and depth < _DEEPEST and _is_fresh(module, value, region, depth + 1):
+                    return True
+    return False

@@ -1,0 +1,105 @@
+"""The clients that retry by themselves, with their defaults and the switches that turn it off."""
+
+import ast
+from typing import cast
+
+from forbear_audit.libraries.clients import STORAGE, boto_client, uses_storage
+from forbear_audit.reading.modules import Module, from_package, keyword
+
+_MODELS = ("OpenAI", "AsyncOpenAI", "AzureOpenAI", "AsyncAzureOpenAI", "Anthropic", "AsyncAnthropic")
+
+
+def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
+    """Return the package of a client that retries by itself, and what it does; None if it does not retry."""
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    if call.func.attr in STORAGE and uses_storage(module):
+        off = keyword(call, "retry")
+        if off is not None and module.constant(off) is None:
+            return None
+        return "google", "google-cloud-storage retries this call for up to 120 s"
+    dotted = module.dotted(call.func)
+    if from_package(dotted, "stripe") and dotted.count(".") > 1 and not _sets(module, "stripe.max_network_retries", 0):
+        return "stripe", "stripe makes up to 3 attempts"
+    owner: ast.expr = call.func
+    while isinstance(owner, (ast.Attribute, ast.Call)):
+        owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
+        own = _client_retries(module, owner)
+        if own is not None:
+            return own
+    return None
+
+
+def _sets(module: Module, name: str, value: object) -> bool:
+    """Return whether a module assigns a constant to an attribute with this dotted name."""
+    return any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(t, ast.Attribute) and module.dotted(t) == name for t in node.targets)
+        and module.constant(node.value) == value
+        for node in module.tree.body
+    )
+
+
+def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
+    value = module.value(owner)
+    if not isinstance(value, ast.Call):
+        return None
+    dotted = module.dotted(value.func)
+    package, name = dotted.partition(".")[0], dotted.rpartition(".")[2]
+    if package in ("openai", "anthropic") and name in _MODELS:
+        limit = keyword(value, "max_retries")
+        count = 2 if limit is None else module.constant(limit)
+        many = count + 1 if isinstance(count, int) else "several"
+        return None if count == 0 else (package, f"{name} makes up to {many} attempts")
+    client = boto_client(module, owner, ("client", "resource"))
+    if client is not None:
+        text = _boto_retries(module, client)
+        return ("botocore", text) if text is not None else None
+    if name in ("Session", "session", "Client", "AsyncClient"):
+        text = _mounted(module, owner, value)
+        return (package, text) if text is not None else None
+    if from_package(dotted, "aiohttp_retry", "RetryClient"):
+        return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
+    if (
+        isinstance(value.func, ast.Attribute)
+        and value.func.attr[:1].isupper()
+        and isinstance(value.func.value, ast.Call)
+    ):
+        return _client_retries(module, value.func.value)  # boto3.resource("dynamodb").Table("x")
+    return None
+
+
+def _boto_retries(module: Module, client: ast.Call) -> str | None:
+    config = module.value(keyword(client, "config"))
+    retries: object = module.constant(keyword(config, "retries")) if isinstance(config, ast.Call) else {}
+    if keyword(client, "config") is not None and not isinstance(config, ast.Call):
+        return None
+    if isinstance(retries, dict):
+        retries = cast("dict[object, object]", retries)
+        if retries.get("total_max_attempts") == 1 or retries.get("max_attempts") == 0:
+            return None
+        return "botocore makes up to 5 attempts" if not retries else "botocore retries this call"
+    return None
+
+
+def _mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
+    """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
+    transport = module.value(keyword(made, "transport"))
+    if isinstance(transport, ast.Call) and module.dotted(transport.func).rpartition(".")[2] in (
+        "RetryTransport",
+        "AsyncRetryTransport",
+    ):
+        return "its transport retries"
+    name = ast.unparse(owner)
+    for call in module.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "mount" and ast.unparse(call.func.value) == name:
+            adapter = module.value(call.args[1]) if len(call.args) > 1 else None
+            if isinstance(adapter, ast.Call):
+                if module.dotted(adapter.func).endswith("RetryAdapter"):
+                    return "its adapter retries"
+                retries = module.value(keyword(adapter, "max_retries"))
+                if isinstance(retries, ast.Call) and module.dotted(retries.func).endswith("Retry"):
+                    total = module.constant(keyword(retries, "total") or (retries.args[0] if retries.args else None))
+                    count = f" up to {total + 1}" if isinstance(total, int) else " several"
+                    return None if total == 0 else f"its adapter makes{count} attempts"
+    return None

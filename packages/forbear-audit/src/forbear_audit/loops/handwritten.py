@@ -1,0 +1,222 @@
+"""Hand-written retries: loops that make the same call again after an error or a failed status.
+
+A loop is a retry only if success ends it, a failure does not, and the call is the same each time. Pumps, reconnect
+loops, periodic tasks, pages, mirrors and polling are none.
+"""
+
+import ast
+import re
+
+from forbear_audit.libraries.decorators import error_names
+from forbear_audit.libraries.effects import effects
+from forbear_audit.libraries.http import request_of
+from forbear_audit.loops.limits import read_limits
+from forbear_audit.loops.loop_exits import (
+    about_errors,
+    after,
+    continues,
+    may_leave,
+    repeated_statuses,
+    success_leaves,
+)
+from forbear_audit.loops.polling import differs, is_polling, is_service
+from forbear_audit.loops.statuses import FAILED
+from forbear_audit.loops.waits import read_waits, sleeps
+from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.name_patterns import RETRIES, TELLS
+from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.syntax import calls_in, functions_in, handled_in, has, names_in, plain_names_in
+
+_NETWORK = re.compile(
+    r"Connection|Connect|Timeout|Unavailable|Transient|Throttl|RateLimit|Disconnect|Network|Reconnect|Transport|Temporary"
+)
+"""The names of errors that only a call over a network raises: a loop that repeats after them is a retry."""
+
+_OF_RETRIES = re.compile(r"retr\w*\.\w+$")
+"""A method of an object that counts the retries."""
+
+_MOST_TRIES = 50  # each is followed through the whole loop; no retry has more
+_STATES = (404, 409, 423, 425)  # a loop that repeats only these waits for a state
+_CURES = re.compile(
+    r"(?:^|[._])(?:refresh\w*|renew\w*|re?new_\w+|reload\w*|create\w*|makedirs|mkdir|pop|unlink|remove|rmtree|delete\w*|clear|"
+    r"reset\w*|install\w*|re?login|authenticate|update\w*|init\w*|ensure\w*|invalidate\w*|close|chmod|reconnect)$"
+)
+"""The ends of functions that change what made the attempt fail, such as `refresh_token` or `makedirs`."""
+
+_LOOKS = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
+"""The functions that only look at an error: a loop that calls them decides itself."""
+
+
+def read_loop(module: Module, loop: Loop) -> RetryUse | None:
+    """Return the retry that a loop is, None if it is none."""
+    if isinstance(loop, ast.AsyncFor) or not _counts(module, loop):
+        return None
+    if isinstance(loop, ast.While) and "redirect" in ast.unparse(loop.test):
+        return None
+    tries = [node for node in _statements(loop.body) if isinstance(node, ast.Try)]
+    if len(tries) > _MOST_TRIES:
+        return None
+    attempts = [
+        node
+        for node in tries
+        if any(continues(module, loop, handler) for handler in node.handlers) and success_leaves(module, loop, node)
+    ]
+    if not attempts:
+        return _by_status(module, loop)
+    uses = (_by_error(module, loop, attempt) for attempt in attempts)
+    return next((use for use in uses if use is not None), None)
+
+
+def _by_error(module: Module, loop: Loop, attempt: ast.Try) -> RetryUse | None:
+    """Return the retry of a loop that repeats the body of a `try` after errors."""
+    use = RetryUse("loop", loop, region=loop.body, function=module.function_of(loop), loop=loop, tries=[attempt])
+    _read_errors(module, loop, attempt, use)
+    if not _is_same(module, loop, attempt, attempt.body, use.errors or ()):
+        return None
+    if any(map(_delegates, attempt.handlers)):
+        use.selective = use.reads_header = True  # another object knows errors, limits and waits
+        return use
+    read_limits(module, loop, use)
+    if use.unbounded and is_service(module, loop):
+        return None
+    read_waits(module, loop, use)
+    return use
+
+
+def _by_status(module: Module, loop: Loop) -> RetryUse | None:
+    """Return the retry of a loop that repeats a request after failed statuses."""
+    statuses = repeated_statuses(module, loop) if sleeps(module, loop.body) else ()
+    if set(statuses) <= set(_STATES) or not _is_same(module, loop, None, loop.body, ()):
+        return None
+    use = RetryUse("loop", loop, region=loop.body, function=module.function_of(loop), loop=loop, statuses=statuses)
+    read_limits(module, loop, use)
+    if use.unbounded and (is_service(module, loop) or len(statuses) == len(FAILED)):
+        return None  # a loop that repeats a 401 for ever waits for a 200
+    read_waits(module, loop, use)
+    return use
+
+
+def _is_same(
+    module: Module, loop: Loop, attempt: ast.Try | None, checked: list[ast.stmt], errors: tuple[str, ...]
+) -> bool:
+    """Return whether a loop makes the same call again, and does not wait for a state."""
+    if is_polling(module, loop, attempt, errors) or differs(module, loop, attempt):
+        return False
+    return _evidence(module, loop, checked, errors)
+
+
+def _counts(module: Module, loop: Loop) -> bool:
+    """Return whether a loop only counts: `while`, or `for` over numbers or delays."""
+    if isinstance(loop, ast.While):
+        return True
+    source = loop.iter
+    values = module.items(source) if isinstance(source, (ast.Tuple, ast.List)) else None
+    if values and all(isinstance(value, (int, float)) for value in values):
+        return True
+    if isinstance(source, ast.Call):
+        name = module.dotted(source.func).rpartition(".")[2]
+        if name in ("reversed", "enumerate") and source.args and isinstance(source.args[0], ast.Call):
+            name = module.dotted(source.args[0].func).rpartition(".")[2]
+        return name in ("range", "count", "repeat")
+    target = loop.target.id if isinstance(loop.target, ast.Name) else ""
+    return bool(target) and any(target in plain_names_in(call) for call in sleeps(module, loop.body))
+
+
+def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the statements of a body and of the blocks within, without those of inner loops and functions."""
+    result: list[ast.stmt] = []
+    for statement in body:
+        result.append(statement)
+        if isinstance(statement, (ast.With, ast.AsyncWith, ast.If)):
+            result += _statements(statement.body)
+            result += _statements(statement.orelse) if isinstance(statement, ast.If) else []
+        elif isinstance(statement, ast.Try):
+            result += _statements(statement.body) + _statements(statement.orelse)
+    return result
+
+
+def _read_errors(module: Module, loop: Loop, attempt: ast.Try, use: RetryUse) -> None:
+    names: list[str] = []
+    before = False
+    for handler in attempt.handlers:
+        if not continues(module, loop, handler):
+            others = error_names(module, handler.type) or ()
+            before = before or any(
+                name.rpartition(".")[2] not in ("KeyboardInterrupt", "CancelledError", "SystemExit") for name in others
+            )
+            continue
+        use.error_node = use.error_node or handler.type or handler
+        types = ("BaseException",) if handler.type is None else error_names(module, handler.type)
+        if types is None:
+            return
+        decides = _decides(module, loop, attempt, handler)
+        use.selective = use.selective or before or decides
+        use.places |= dict.fromkeys(types, handler.type or handler)
+        use.decided |= frozenset(types) if decides else frozenset()
+        use.cured |= frozenset(types) if decides or _cures(attempt, handler) else frozenset()
+        names += types
+    use.errors = tuple(names)
+
+
+def _decides(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
+    """Return whether a test of the error decides if the loop goes on: in the handler, or after it."""
+    path = [*handler.body, *after(module, loop, attempt)]
+    names = about_errors([handler], path)
+    tests = [node for node in inside(path) if isinstance(node, ast.If)]
+    deciding = [t for t in tests if may_leave([t]) or has(t, ast.Continue)]
+    if any(names_in(t.test) & names or "isinstance(" in ast.unparse(t.test) for t in deciding):
+        return True
+    return any(_gets(call, handler.name) for call in calls_in(path))
+
+
+def _gets(call: ast.Call, error: str | None) -> bool:
+    """Return whether a function that is no log gets the error, so that it may raise it."""
+    values = [*call.args, *(item.value for item in call.keywords)]
+    passed = any(isinstance(value, ast.Name) and value.id == error for value in values)
+    return passed and not TELLS.search(ast.unparse(call.func))
+
+
+def _cures(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler changes something that the attempt reads, or makes or removes something."""
+    read = set[str]().union(*(names_in(statement) for statement in attempt.body))
+    for node in inside(handler.body):
+        if isinstance(node, ast.Delete):
+            return True
+        if isinstance(node, ast.Assign) and any(ast.unparse(target) in read for target in node.targets):
+            return True
+        if isinstance(node, ast.Assign) and any(isinstance(target, ast.Subscript) for target in node.targets):
+            return True
+        if isinstance(node, ast.Call) and _CURES.search(ast.unparse(node.func)):
+            return True
+    return False
+
+
+def _delegates(handler: ast.ExceptHandler) -> bool:
+    """Return whether a handler passes its error to a function and uses the result: that function decides."""
+    if any(map(_OF_RETRIES.search, functions_in(handler.body))):
+        return True  # an object that counts the retries
+    if handler.name is None:
+        return False
+    for node in inside(handler.body):
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)) and node.value is not None:
+            for call in calls_in([node.value]):
+                values = [*call.args, *(item.value for item in call.keywords)]
+                passed = set[str]().union(*map(plain_names_in, values))
+                if handler.name in passed and ast.unparse(call.func) not in _LOOKS:
+                    return True
+    return False
+
+
+def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple[str, ...]) -> bool:
+    """Return whether anything but the shape says "retry": a sleep, a name, or a call that leaves the process."""
+    head = ast.unparse(loop.test if isinstance(loop, ast.While) else loop.target)
+    names = {n.id for n in inside(handled_in(loop.body)) if isinstance(n, ast.Name)}
+    if any(name in ("input", "next") for name in functions_in(checked)):
+        return False
+    if any(_NETWORK.search(name.rpartition(".")[2]) for name in errors):
+        return True
+    if sleeps(module, loop.body) or RETRIES.search(head) or any(map(RETRIES.search, names)):
+        return True
+    if any(request_of(module, call) for call in calls_in(checked)):
+        return True
+    return next(effects(module, checked), None) is not None

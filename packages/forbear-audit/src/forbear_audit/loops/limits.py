@@ -1,0 +1,260 @@
+"""The limits of a loop: a number of attempts, a deadline, or a way out that cannot be judged."""
+
+import ast
+import math
+import re
+
+from forbear_audit.loops.loop_exits import may_leave
+from forbear_audit.loops.statuses import truth
+from forbear_audit.loops.waits import sleeps
+from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.name_patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME
+from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.syntax import behind, handled_in, has, names_in, operands, stored_in
+
+_SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at|move_on_after|move_on_at|Timeout)$")
+"""The context managers and functions that limit the time of what they hold."""
+
+
+def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
+    """Set the limit of attempts and the deadline of a loop in `use`.
+
+    Both are None if the loop ends by something that may be no limit, such as a flag that another thread sets.
+    """
+    counting = counters(loop)
+    timed = _waited(module, loop)
+    tests = _tests(loop)
+    use.few = _is_few(module, loop)
+    use.deadline = has_scope(module, loop) or any(_is_time(loop, test, timed) for test in tests)
+    if isinstance(loop, ast.While):
+        use.attempts = _while_attempts(module, loop, counting)
+    else:
+        use.attempts = _for_attempts(module, loop, counting)
+    counted = not isinstance(loop, ast.While) or any(names_in(leaf) & counting for t in tests for leaf in operands(t))
+    if use.attempts is None and not use.deadline and not counted:
+        use.deadline = None
+
+
+def counters(loop: Loop) -> set[str]:
+    """Return the names that differ from attempt to attempt: counted ones, and those computed from them or the clock."""
+    result = names_in(loop.target) if isinstance(loop, (ast.For, ast.AsyncFor)) else set[str]()
+    assigns = [node for node in inside(loop.body) if isinstance(node, ast.Assign)]
+    for node in inside([*loop.body, loop.test] if isinstance(loop, ast.While) else loop.body):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
+            result.add(ast.unparse(node.target))
+    for _ in range(2):  # a name of a name
+        for assign in assigns:
+            own = {ast.unparse(target) for target in assign.targets}
+            if isinstance(assign.value, ast.Constant) or own <= result:
+                continue
+            steps = isinstance(assign.value, ast.BinOp) and bool(own & names_in(assign.value))
+            if steps or names_in(assign.value) & result or CLOCK.search(ast.unparse(assign.value)):
+                result |= own
+    return result
+
+
+def is_limit(loop: Loop, test: ast.expr, counting: set[str]) -> bool:
+    """Return whether a test compares the number of attempts, the time, or a name computed from them."""
+    return any(
+        bool(names_in(leaf) & counting)
+        or (isinstance(leaf, ast.Compare) and bool(MAXIMUM.search(ast.unparse(leaf))))
+        or bool(TIME.search(" ".join(_texts(loop, leaf))) and _is_condition(leaf))
+        for leaf in operands(test)
+    )
+
+
+def has_scope(module: Module, loop: Loop) -> bool:
+    """Return whether a loop, or what it does, is within a limit of time such as `asyncio.timeout`."""
+    for node in (*module.ancestors(loop), *inside(loop.body)):
+        if (
+            isinstance(node, (ast.With, ast.AsyncWith))
+            and node not in loop.body
+            and any(
+                isinstance(i.context_expr, ast.Call) and _SCOPES.search(module.dotted(i.context_expr.func))
+                for i in node.items
+            )
+        ):
+            return True
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return False
+    return False
+
+
+def _tests(loop: Loop) -> list[ast.expr]:
+    """Return the conditions that may end a loop: its own, and those before something that leaves it."""
+    tests = [loop.test] if isinstance(loop, ast.While) else []
+    nodes = [node for node in inside(loop.body) if isinstance(node, (ast.If, ast.Assert))]
+    return tests + [n.test for n in nodes if isinstance(n, ast.Assert) or may_leave([n]) or has(n, ast.Continue)]
+
+
+def _is_condition(leaf: ast.expr) -> bool:
+    return any(isinstance(node, (ast.Compare, ast.Call, ast.Name)) for node in ast.walk(leaf))
+
+
+def _texts(loop: Loop, test: ast.expr) -> list[str]:
+    """Return the text of a test, and of what the loop assigns to the names in it."""
+    return [ast.unparse(test), *map(ast.unparse, behind(loop.body, test))]
+
+
+def _is_time(loop: Loop, test: ast.expr, timed: set[str]) -> bool:
+    """Return whether a test compares the time: the clock, a deadline, or the sum of the waits."""
+    for leaf in operands(test):
+        if names_in(leaf) & timed:
+            return True
+        if isinstance(leaf, ast.Name):
+            if any(CLOCK.search(text) for text in _texts(loop, leaf)):
+                return True
+            continue
+        if TIME.search(ast.unparse(leaf)):
+            return True
+    return False
+
+
+def _waited(module: Module, loop: Loop) -> set[str]:
+    """Return the names that sum up the waits (`waited += delay`, then `sleep(delay)`), and those computed from them."""
+    waits = {ast.unparse(call.args[0]) for call in sleeps(module, loop.body) if call.args}
+    sums = {
+        ast.unparse(node.target)
+        for node in inside(loop.body)
+        if isinstance(node, ast.AugAssign)
+        and isinstance(node.op, (ast.Add, ast.Sub))
+        and ast.unparse(node.value) in waits
+        and not isinstance(node.value, ast.Constant)
+    }
+    for node in inside(loop.body):
+        if isinstance(node, ast.Assign) and names_in(node.value) & sums:
+            sums |= {ast.unparse(target) for target in node.targets}
+    return sums
+
+
+def _for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: set[str]) -> float | None:
+    source = loop.iter
+    values = module.items(source)
+    if values is not None and isinstance(source, (ast.Tuple, ast.List)):
+        return float(len(values))
+    if isinstance(source, ast.Call):
+        name = module.dotted(source.func).rpartition(".")[2]
+        if name == "count" or (name == "repeat" and len(source.args) == 1):
+            return _compared(module, loop, counting)
+        if name in ("reversed", "enumerate") and source.args and isinstance(source.args[0], ast.Call):
+            source = source.args[0]
+        numbers = [_number(module, item) for item in source.args]
+        if 1 <= len(numbers) <= 2 and None not in numbers:
+            ends = [number for number in numbers if number is not None]
+            return float(ends[-1] - (ends[0] if len(ends) == 2 else 0))
+    return None
+
+
+def _number(module: Module, expr: ast.expr) -> int | None:
+    value = module.constant(expr)
+    return value if isinstance(value, int) else None
+
+
+def _is_few(module: Module, loop: Loop) -> bool:
+    """Return whether a parameter limits the attempts, and its default allows at most two."""
+    if isinstance(loop, ast.While):
+        bounds = [c for test in _tests(loop) for leaf in operands(test) for c in _compared_with(leaf)]
+    else:
+        bounds = [*loop.iter.args] if isinstance(loop.iter, ast.Call) else []
+    for bound in bounds:
+        more = sum(1 for node in ast.walk(bound) if isinstance(node, ast.Constant) and node.value == 1)
+        defaults = [_default(module, node) for node in ast.walk(bound) if isinstance(node, ast.Name)]
+        if any(default is not None and default + more <= 2 for default in defaults):
+            return True
+    return False
+
+
+def _compared_with(leaf: ast.expr) -> list[ast.expr]:
+    return leaf.comparators if isinstance(leaf, ast.Compare) else []
+
+
+def _default(module: Module, expr: ast.expr) -> int | None:
+    """Return the default of the parameter that a name is, None if it is none or has none."""
+    function = module.function_of(expr) if isinstance(expr, ast.Name) else None
+    if function is None or not isinstance(expr, ast.Name) or module.values(expr):
+        return None
+    spec = function.args
+    positional = [*spec.posonlyargs, *spec.args]
+    pairs = [
+        *zip(positional[::-1], spec.defaults[::-1], strict=False),
+        *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
+    ]
+    default_value = next((default for argument, default in pairs if argument.arg == expr.id), None)
+    value = module.constant(default_value) if default_value is not None else None
+    return value if isinstance(value, int) else None
+
+
+def _while_attempts(module: Module, loop: ast.While, counting: set[str]) -> float | None:
+    constant = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
+    if not constant and not _only_success(loop):
+        return None  # a condition: a counter, or something that another thread changes
+    return _compared(module, loop, counting)
+
+
+def _only_success(loop: ast.While) -> bool:
+    """Return whether the test of a loop only reads flags that an attempt sets when it succeeds."""
+    names = names_in(loop.test)
+    tried = [s for node in inside(loop.body) if isinstance(node, ast.Try) for s in (*node.body, *node.orelse)]
+    own = stored_in(tried) - stored_in(handled_in(loop.body))
+    return isinstance(loop.test, (ast.Name, ast.UnaryOp)) and bool(names) and names <= own
+
+
+def _compared(module: Module, loop: Loop, counting: set[str]) -> float | None:
+    """Return the attempts of a loop without end: a number if a test compares one, None if a limit may exist."""
+    errors = {n.name for n in inside(loop.body) if isinstance(n, ast.ExceptHandler) and n.name}
+    results = stored_in([s for n in inside(loop.body) if isinstance(n, ast.Try) for s in n.body]) - counting
+    for test in _tests(loop):
+        if test is getattr(loop, "test", None):
+            continue
+        for leaf in operands(test):
+            if truth(module, leaf, 200) is not None:
+                continue  # that is success, not a limit
+            if names_in(leaf) & counting:
+                return _limit(module, loop, leaf, counting)
+            if names_in(leaf) & (errors | results):
+                continue
+            if isinstance(leaf, ast.Name) and _is_set_once(module, loop, leaf):
+                return 2  # `if retried: raise`
+            if "self." in ast.unparse(leaf) or STOPS.search(ast.unparse(leaf)) or isinstance(leaf, ast.Call):
+                return None
+    return None if any(map(_is_in_other_hands, inside(loop.body))) else math.inf
+
+
+def _is_set_once(module: Module, loop: Loop, flag: ast.Name) -> bool:
+    """Return whether a flag is False before a loop and True after a failure."""
+    values = [value.value for value in module.values(flag) if isinstance(value, ast.Constant)]
+    return values == [False, True] and flag.id in stored_in(loop.body)
+
+
+def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> float | None:
+    """Return the number of attempts that a counter from 0 or 1 is compared with, None if it cannot be read."""
+    if isinstance(leaf, ast.Name) or (isinstance(leaf, ast.Compare) and module.constant(leaf.comparators[0]) == 0):
+        return _countdown(module, loop, leaf.left if isinstance(leaf, ast.Compare) else leaf)
+    if not isinstance(leaf, ast.Compare) or len(leaf.ops) != 1 or not isinstance(leaf.left, ast.Name):
+        return None
+    name, bound = leaf.left.id, _number(module, leaf.comparators[0])
+    steps = [n for n in inside(loop.body) if isinstance(n, ast.AugAssign) and ast.unparse(n.target) == name]
+    first = [module.constant(value) for value in module.values(leaf.left)]
+    if bound is None or len(steps) != 1 or not isinstance(steps[0].op, ast.Add) or first not in ([0], [1]):
+        return None
+    if not isinstance(leaf.ops[0], (ast.GtE, ast.Eq, ast.Gt)):
+        return None
+    late = isinstance(leaf.ops[0], ast.Gt) + (steps[0].lineno > leaf.lineno)
+    return float(bound + late - (first == [1]))
+
+
+def _countdown(module: Module, loop: Loop, counter: ast.expr) -> float | None:
+    """Return the number from which a counter goes down to 0, None if it cannot be read."""
+    steps = [n for n in inside(loop.body) if isinstance(n, ast.AugAssign) and names_in(n.target) & names_in(counter)]
+    first = [module.constant(value) for value in module.values(counter)]
+    if len(steps) != 1 or not isinstance(steps[0].op, ast.Sub) or len(first) != 1 or not isinstance(first[0], int):
+        return None
+    return float(first[0])
+
+
+def _is_in_other_hands(node: ast.AST) -> bool:
+    """Return whether a call may count the attempts: a schedule, or an object of retries."""
+    if not isinstance(node, ast.Call):
+        return False
+    name = ast.unparse(node.func).lower()
+    return not (LOGS.search(name) or name.endswith("sleep")) and (bool(COUNTS_RETRIES.search(name)) or name == "next")

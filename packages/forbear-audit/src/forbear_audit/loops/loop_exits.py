@@ -1,0 +1,95 @@
+"""The ways through a loop: which errors and statuses repeat it, what leaves it, and what runs after a failure."""
+
+import ast
+from collections.abc import Iterable
+
+from forbear_audit.loops.paths import AGAIN, ON, Walk, is_exit, is_out
+from forbear_audit.loops.statuses import FAILED, GOOD, Status
+from forbear_audit.reading.modules import Loop, Module, following, inside
+from forbear_audit.reading.name_patterns import WAITS
+from forbear_audit.reading.syntax import calls_method, functions_in, names_in
+
+_RAISING = ("raise_for_status", "fail_json", "fail", "abort")
+"""Methods that may raise."""
+
+
+def may_leave(nodes: list[ast.stmt], *kinds: type[ast.stmt]) -> bool:
+    """Return whether code has a statement that leaves the loop (one of `kinds`, if given), or a call that raises."""
+    for node in inside(nodes):
+        if isinstance(node, kinds) if kinds else isinstance(node, ast.stmt) and is_exit(node):
+            return True
+    return calls_method(nodes, *_RAISING)
+
+
+def continues(module: Module, loop: Loop, handler: ast.ExceptHandler) -> bool:
+    """Return whether the loop may go on after a handler."""
+    return _may_repeat(module, loop, handler.body, "any")
+
+
+def survives(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHandler, status: Status) -> bool:
+    """Return whether a loop may go on after an error with this status: past its handler, and past what follows it."""
+    return _may_repeat(module, loop, [*handler.body, *after(module, loop, attempt)], status)
+
+
+def about_errors(handlers: list[ast.ExceptHandler], code: list[ast.stmt]) -> set[str]:
+    """Return the names that hold an error of these handlers, or something that `code` computes from it."""
+    names = {handler.name for handler in handlers if handler.name}
+    nodes = [*inside(code)]
+    for _ in range(2):  # a name of a name
+        for node in nodes:
+            if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+                about = names_in(node.value) & names or "exc_info" in ast.unparse(node.value)
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                names |= {ast.unparse(target) for target in targets} if about else set()
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+                names |= {ast.unparse(node.func.value)} if names_in(node) & names else set()
+    return names
+
+
+def after(module: Module, loop: Loop, node: ast.AST) -> list[ast.stmt]:
+    """Return the statements that follow `node` within an attempt, to the end of the loop."""
+    rest: list[ast.stmt] = []
+    while node is not loop:
+        rest += following(module, node)
+        node = module.parents[node]
+    return rest
+
+
+def below(module: Module, loop: Loop) -> list[ast.stmt]:
+    """Return the statements that run when the attempts are used up: the `else` of a loop, and what follows it."""
+    return [*loop.orelse, *following(module, loop)]
+
+
+def failures(module: Module, loop: Loop, attempt: ast.Try) -> list[list[ast.stmt]]:
+    """Return what runs after each error that does not leave the loop: the handler, and all that follows it."""
+    rest = after(module, loop, attempt)
+    return [[*handler.body, *rest] for handler in attempt.handlers if continues(module, loop, handler)]
+
+
+def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
+    """Return whether an attempt without an error leaves the loop, while one with an error may not."""
+    success = [*attempt.body, *attempt.orelse, *after(module, loop, attempt)]
+    ends = [Walk(module, status, _flags(loop)).ways(success) for status in GOOD]
+    leaving = [ways for ways in ends if any(map(is_out, ways)) and ON not in ways]
+    if not leaving:
+        return False
+    if all(AGAIN in ways for ways in leaving) and not any(map(WAITS.search, functions_in(loop.body))):
+        return False  # it goes on after a success, too, without a wait: a pump
+    return any(_may_repeat(module, loop, path, "any") for path in failures(module, loop, attempt))
+
+
+def repeated_statuses(module: Module, loop: Loop, statuses: Iterable[int] = FAILED) -> tuple[int, ...]:
+    """Return those of some statuses that may repeat a loop, empty if no success surely ends it."""
+    if all(_may_repeat(module, loop, loop.body, status) for status in GOOD):
+        return ()
+    return tuple(status for status in statuses if _may_repeat(module, loop, loop.body, status))
+
+
+def _may_repeat(module: Module, loop: Loop, body: list[ast.stmt], status: Status) -> bool:
+    """Return whether a loop may make another round after this code and a response with this status."""
+    return not all(map(is_out, Walk(module, status, _flags(loop)).ways(body)))
+
+
+def _flags(loop: Loop) -> frozenset[str]:
+    """Return the names in the test of a `while`: a constant assigned to one of them is a way out."""
+    return frozenset(names_in(loop.test)) if isinstance(loop, ast.While) else frozenset()

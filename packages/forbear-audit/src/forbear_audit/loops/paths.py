@@ -1,0 +1,157 @@
+"""The ways that code may take after a response with one status: to its end, to the next round, or out of a loop.
+
+Code is read, never run: a test that cannot be decided goes both ways.
+"""
+
+import ast
+import re
+from collections.abc import Callable
+
+from forbear_audit.libraries.decorators import error_names
+from forbear_audit.libraries.errors import is_status_error
+from forbear_audit.loops.statuses import Status, truth
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.packages import called
+
+ON, AGAIN, BREAK, RETURN = "on", "again", "break", "return"
+_RAISE = "raise "  # with the dotted name of the error behind it
+_STATUS_ERROR = f"{_RAISE}requests.HTTPError"
+_EXITS = ("sys.exit", "exit", "os._exit", "quit")
+_RAISER = re.compile(r"(?:^|[._])raise_(?!for_status)\w+$")
+"""The names of functions that always raise, even if their code is elsewhere."""
+
+_DEEPEST = 2  # functions within functions
+
+
+def is_exit(statement: ast.stmt) -> bool:
+    """Return whether a statement leaves the loop: `return`, `raise`, `break`, or a call that ends the program."""
+    if isinstance(statement, (ast.Return, ast.Raise, ast.Break)):
+        return True
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(call, ast.Call) and _ends_by_name(call)
+
+
+def _ends_by_name(call: ast.Call) -> bool:
+    name = ast.unparse(call.func)
+    return name in _EXITS or bool(_RAISER.search(name))
+
+
+def is_out(way: str) -> bool:
+    """Return whether a way leaves the loop: by `break`, `return`, or an error."""
+    return way not in (ON, AGAIN)
+
+
+def goes_on(module: Module, body: list[ast.stmt], status: Status) -> bool:
+    """Return whether code may reach its end, or the next round of its loop, after a response with this status."""
+    return not all(map(is_out, Walk(module, status).ways(body)))
+
+
+def returned(module: Module, function: ast.AST, status: Status) -> set[bool | None]:
+    """Return what a predicate may return for a status: True, False, or None for what cannot be read."""
+    if isinstance(function, ast.Lambda):
+        return {truth(module, function.body, status)}
+    if not isinstance(function, ast.FunctionDef):
+        return {None}
+    values = [node.value for node in ast.walk(function) if isinstance(node, ast.Return) and node.value]
+    return {truth(module, value, status) for value in values}
+
+
+class Walk:
+    """All ways through statements after a response with `status`.
+
+    A constant that is assigned to one of `flags` leaves the loop. With `is_limit` the attempt is the last one: a test
+    for which it is true leaves the loop if it can, and does not repeat it.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        status: Status,
+        flags: frozenset[str] = frozenset(),
+        is_limit: Callable[[ast.expr], bool] | None = None,
+        depth: int = 0,
+    ) -> None:
+        self._module = module
+        self._status: Status = status
+        self._flags = flags
+        self._is_limit = is_limit
+        self._depth = depth
+
+    def ways(self, body: list[ast.stmt]) -> set[str]:
+        """Return how statements may end: ON, AGAIN (by `continue`), BREAK, RETURN, or "raise " with an error."""
+        ways = {ON}
+        for statement in body:
+            ways = ways - {ON} | self._of(statement)
+            if ON not in ways:
+                break
+        return ways
+
+    def _of(self, statement: ast.stmt) -> set[str]:
+        match statement:
+            case ast.Return():
+                return {RETURN}
+            case ast.Break():
+                return {BREAK}
+            case ast.Continue():
+                return {AGAIN}
+            case ast.Raise(exc=error):
+                made = error.func if isinstance(error, ast.Call) else error
+                return {_RAISE + self._module.dotted(made)}
+            case ast.If():
+                return self._if(statement)
+            case ast.With() | ast.AsyncWith():
+                return self.ways(statement.body)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                return {ON} | self.ways(statement.body) - {AGAIN, BREAK}
+            case ast.Try():
+                return self._try(statement)
+            case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(value=ast.Call() as call)):
+                return self._call(call)
+            case ast.Assign(targets=targets, value=ast.Constant(value=bool())) if self._flags:
+                return {BREAK} if self._flags & set(map(ast.unparse, targets)) else {ON}
+            case _:
+                return {ON}
+
+    def _if(self, statement: ast.If) -> set[str]:
+        value = truth(self._module, statement.test, self._status)
+        ways = self.ways(statement.body) if value is not False else set[str]()
+        ways |= self.ways(statement.orelse) if value is not True else set[str]()
+        if self._is_limit is None or not self._is_limit(statement.test):
+            return ways
+        ended = {way for way in ways if way == RETURN or way.startswith(_RAISE)}
+        return ended or ways - {AGAIN} or {ON}
+
+    def _try(self, attempt: ast.Try) -> set[str]:
+        ways = self.ways([*attempt.body, *attempt.orelse])
+        for way in [way for way in ways if way.startswith(_RAISE)]:
+            name = way.removeprefix(_RAISE)
+            handler = next((each for each in attempt.handlers if _catches(self._module, each, name)), None)
+            if handler is not None:
+                ways = ways - {way} | self.ways(handler.body)
+        last = self.ways(attempt.finalbody)
+        return ways | last - {ON} if ON in last else last
+
+    def _call(self, call: ast.Call) -> set[str]:
+        """Return the ways out of a call: `raise_for_status()`, an exit, or a function whose body can be read."""
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "raise_for_status":
+            if self._status == "any":
+                return {ON, _STATUS_ERROR}
+            return {ON} if self._status is None or self._status < 400 else {_STATUS_ERROR}
+        home, function = called(self._module, call)
+        if function is None or self._depth >= _DEEPEST:
+            return {ON} if not _ends_by_name(call) else {_RAISE if "raise_" in ast.unparse(call.func) else RETURN}
+        if not any(isinstance(node, ast.Raise) for node in ast.walk(function)):
+            return {ON}
+        inner = Walk(home, self._status, depth=self._depth + 1).ways(function.body)
+        return {way for way in inner if way.startswith(_RAISE)} | ({ON} if inner & {ON, RETURN} else set[str]())
+
+
+def _catches(module: Module, handler: ast.ExceptHandler, name: str) -> bool:
+    types = ("BaseException",) if handler.type is None else error_names(module, handler.type) or ()
+    last = name.rpartition(".")[2]
+    return any(
+        each in ("Exception", "BaseException")
+        or (last and each.rpartition(".")[2] == last)
+        or (is_status_error(name) and is_status_error(each))
+        for each in types
+    )

@@ -1,0 +1,221 @@
+"""Loops that look like retries and are none: polling for a state, prompts, and calls that differ each time."""
+
+import ast
+import re
+
+from forbear_audit.loops.loop_exits import after, below, failures
+from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.name_patterns import LOCAL, RETRIES
+from forbear_audit.reading.syntax import (
+    calls_in,
+    functions_in,
+    handled_in,
+    names_in,
+    plain_names_in,
+    stored_in,
+    texts_in,
+)
+
+_WAITING = re.compile(
+    r"(?:^|_)(?:a?wait(?:s|ing|ed)?|poll(?:s|ing)?|until|acquire|probe|ready|ensure_up|is_up)(?:_|$)", re.IGNORECASE
+)
+"""The names of functions that wait for a state, such as `wait_for_port`."""
+
+_RECONNECTS = re.compile(r"re_?connect")
+"""The names of functions that keep a connection alive."""
+
+_SAYS = re.compile(
+    r"\bwait(?:ing|ed)? (?:for|to|until|on)\b(?! (?:\{\}|\d+) ?m?s)|"
+    r"\b(?:still|not yet|isn.?t ready|not ready|is ready)\b|pending|already in use|being deleted|waiting\.\.\.",
+    re.IGNORECASE,
+)
+"""Messages by which a loop says that it waits for something, and not for some seconds."""
+
+_NOT_YET = re.compile(
+    r"(?:^|\.)(?:Queue)?(?:Empty|Full)$|Pending|NotReady|NotYet|InProgress|WouldBlock|BlockingIOError|InterruptedError|"
+    r"(?<!Dead)Lock(?:File)?(?:Exists|ed|Held)|Invalid\w*State|InUse|Ongoing"
+)
+"""The names of errors that mean "not yet": a queue is empty, a lock is held, a job is not ready."""
+
+_ABSENT = ("KeyError", "IndexError", "LookupError", "StopIteration")
+_PROBED = re.compile(r"/(?:health|ready|live|alive)z?$")
+"""The ends of URLs that tell whether a server is up."""
+
+_PROMPTS = re.compile(r"(?:^|[._])(?:input|getpass|prompt|readline)$|^(?:\w+\.)?(?:Prompt|questionary)\.\w+$")
+"""The functions that ask a person."""
+
+_PICKS = ("pop", "popleft", "popitem", "choice", "next", "get_nowait")
+"""The functions and methods that return another item each time."""
+
+_LOOKS = re.compile(
+    r"(?:^|[._])(?:ping|head|check\w*|health\w*|is_\w+|probe\w*|wait\w*|connect_ex|create_connection|urlopen|search|describe\w*|"
+    r"list\w*|show\w*|status|exists|alive|recv|recv_multipart|get_\w*(?:msg|message)|receive\w*)$"
+)
+"""The ends of functions that only look whether something is there."""
+
+_SERVICE = re.compile(
+    r"re_?connect|listen|serve|forever|consume|subscri|(?:^|_)(?:loop|worker|pump|follow|tail|watch\w*|monitor|main|daemon|run)(?:_|$)"
+)
+"""The names of functions that run for ever."""
+
+_NEXT = re.compile(r"(?:^|_)(?:next|rotate|switch|failover|fallback)(?:_|$)")
+"""The words in the name of a function that turns to another server or account."""
+
+_IS_WAIT = re.compile(r"delay|backoff|wait|interval|sleep|retry|^next$")
+"""The words that make such a name one of a wait: `next_delay`."""
+
+_OPTIONS = ("timeout", "attempt", "retr", "deadline", "delay", "tries", "wait", "count", "error")
+"""Words in names that limit or count attempts: what they hold does not make another call."""
+
+
+def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tuple[str, ...]) -> bool:
+    """Return whether a loop waits for a state: its errors, its function, its messages or its call say so."""
+    function = module.function_of(loop)
+    name = function.name if function is not None else ""
+    if errors and all(map(_NOT_YET.search, errors)):
+        return True
+    if RETRIES.search(name):
+        return False
+    if _WAITING.search(name) or _RECONNECTS.search(name):
+        return True
+    if attempt is None:
+        return False
+    if errors and set(errors) <= set(_ABSENT) and not _leaves_process(attempt):
+        return True
+    if errors and all("Timeout" in error for error in errors) and _waits_for_other(attempt):
+        return True
+    if any(map(_PROBED.search, texts_in(attempt.body))):
+        return True
+    handlers = [statement for handler in attempt.handlers for statement in handler.body]
+    return _says(handlers) or _only_looks(attempt, [*after(module, loop, attempt), *below(module, loop)])
+
+
+def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
+    """Return whether the call is another one each time.
+
+    So it is if a person answers, or an argument comes from a pool or from the number of the attempt. It is, too, if an
+    attempt changes what the next one passes or tests: pages, fallbacks, questions that are corrected.
+    """
+    body = attempt.body if attempt is not None else loop.body
+    failed = stored_in(attempt.handlers) if attempt is not None else set[str]()
+    if any(map(_PROMPTS.search, functions_in(loop.body))):
+        return True
+    if attempt is not None and any(map(_goes_on_to_next, inside([s for h in attempt.handlers for s in h.body]))):
+        return True
+    counted = _counted(loop)
+    assigns = [node for node in inside(loop.body) if isinstance(node, ast.Assign)]
+    other = {t.id for node in assigns if _picks(node.value) for t in node.targets if isinstance(t, ast.Name)}
+    other = counted | {name for name in other | _carried(module, loop, attempt) if not _is_option(name)}
+    for node in inside(body):
+        if isinstance(node, ast.Call) and not LOCAL.search(ast.unparse(node.func)):
+            values = [*node.args, *(item.value for item in node.keywords if not _is_option(item.arg or ""))]
+            if any(plain_names_in(value) & other for value in values):
+                return True
+        if isinstance(node, ast.Subscript) and plain_names_in(node.slice) & counted:
+            return True
+        if isinstance(node, ast.If) and names_in(node.test) & other & failed:
+            return True
+    return False
+
+
+def _counted(loop: Loop) -> set[str]:
+    """Return the names that a `for` sets to the number of the attempt, and those computed from them."""
+    if isinstance(loop, ast.While):
+        return set()
+    result = plain_names_in(loop.target) - {"_"}
+    for node in inside(loop.body):
+        if isinstance(node, ast.Assign) and plain_names_in(node.value) & result:
+            result |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return result
+
+
+def _goes_on_to_next(node: ast.AST) -> bool:
+    """Return whether a call in a handler turns to the next alternative, such as `next_server()`."""
+    name = ast.unparse(node.func).rpartition(".")[2].lower() if isinstance(node, ast.Call) else ""
+    return bool(_NEXT.search(name)) and not _IS_WAIT.search(name)
+
+
+def _carried(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:
+    """Return the names that a failure assigns, and that the next attempt reads before it assigns them anew."""
+    failed = [node for path in failures(module, loop, attempt) for node in inside(path)] if attempt is not None else []
+    assigns = [node for node in failed if isinstance(node, ast.Assign) and not isinstance(node.value, ast.BinOp)]
+    set_by = {t.id for n in assigns for t in n.targets if isinstance(t, ast.Name)}  # a sum only counts
+    first: dict[str, bool] = {}
+    for node in inside(loop.body):
+        for part in ast.walk(node.value) if isinstance(node, ast.Assign) else (node,):
+            if isinstance(part, ast.Name):
+                first.setdefault(part.id, isinstance(part.ctx, ast.Load))
+    return {name for name in set_by if first.get(name)}
+
+
+def is_service(module: Module, loop: Loop) -> bool:
+    """Return whether a loop without end keeps a connection or a service alive: its function or a message says so."""
+    function = module.function_of(loop)
+    if function is not None and _SERVICE.search(function.name):
+        return True
+    return any("reconnect" in text.lower() for text in texts_in(handled_in(loop.body)))
+
+
+def _is_option(name: str) -> bool:
+    return any(word in name.lower() for word in _OPTIONS)
+
+
+def _picks(value: ast.expr) -> bool:
+    """Return whether an expression takes another item each time: from a pool, a queue or an iterator."""
+    value = value.value if isinstance(value, ast.Await) else value
+    if not isinstance(value, ast.Call) or any(
+        isinstance(a, ast.Constant) and isinstance(a.value, str) for a in value.args
+    ):
+        return False  # pop("key") takes the same item
+    return ast.unparse(value.func).rpartition(".")[2] in _PICKS
+
+
+def _says(nodes: list[ast.stmt]) -> bool:
+    """Return whether a message says that the loop waits for something, and not that it retries."""
+    texts = texts_in(nodes)
+    return any(map(_SAYS.search, texts)) and not any(map(RETRIES.search, texts))
+
+
+def _only_looks(attempt: ast.Try, later: list[ast.stmt]) -> bool:
+    """Return whether an attempt begins with a call that only looks if something is there.
+
+    Neither the attempt nor the code that runs later uses the result.
+    """
+    first = attempt.body[0]
+    if isinstance(first, (ast.With, ast.AsyncWith)):
+        return (
+            first.items[0].optional_vars is None
+            and isinstance(first.items[0].context_expr, ast.Call)
+            and bool(_LOOKS.search(ast.unparse(first.items[0].context_expr.func)))
+        )
+    dropped = first.value if isinstance(first, ast.Expr) else None
+    if isinstance(first, ast.Assign) and len(first.targets) == 1:
+        rest = [statement for statement in attempt.body[1:] if not _checks_status(statement)]
+        used = set[str]().union(*map(names_in, [*rest, *later]))
+        dropped = first.value if not used & names_in(first.targets[0]) else None
+    calls = [dropped, *(s.value for s in attempt.body[1:] if isinstance(s, ast.Expr) and not _checks_status(s))]
+    calls = [call.value if isinstance(call, ast.Await) else call for call in calls]
+    return isinstance(calls[0], ast.Call) and any(
+        isinstance(call, ast.Call) and bool(_LOOKS.search(ast.unparse(call.func))) for call in calls
+    )
+
+
+def _waits_for_other(attempt: ast.Try) -> bool:
+    """Return whether an attempt waits for a thread, a process, a future or a queue, for a while each time.
+
+    What an attempt makes itself, as in `send(event).get()`, is no other.
+    """
+    calls = calls_in(attempt.body[:1])
+    first = next((c for c in calls if isinstance(c.func, ast.Attribute) and (c.args or c.keywords)), None)
+    if first is None or not isinstance(first.func, ast.Attribute) or isinstance(first.func.value, ast.Call):
+        return False
+    return first.func.attr in ("wait", "result", "join", "get", "acquire", "communicate")
+
+
+def _checks_status(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and "raise_for_status" in ast.unparse(statement)
+
+
+def _leaves_process(attempt: ast.Try) -> bool:
+    calls = functions_in(attempt.body)
+    return any(re.search(r"requests|http|client|session|urlopen|\.(?:post|put|request)$|json", call) for call in calls)

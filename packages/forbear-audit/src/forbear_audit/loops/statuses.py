@@ -1,0 +1,174 @@
+"""`truth`: the value of a condition for one status of HTTP, found by reading it. No value is ever computed."""
+
+import ast
+import re
+from http import HTTPStatus
+from typing import Final, Literal
+
+from forbear_audit.reading.modules import Module
+
+Status = int | None | Literal["any"]
+"""A status; None for an error without one, such as a lost connection; "any" if nothing is known of it."""
+
+GOOD: Final = (200, 201, 204)
+FAILED: Final = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504)
+"""The statuses that a loop is tried with."""
+
+DOUBTFUL: Final = (500, 502, 503, 504)
+"""Statuses that leave open whether the request was executed. A 429 proves that it was not."""
+
+_STATUS = re.compile(r"^(?:(?:\w+_)?(?:status_code|http_status|http_code)|status|statusCode|code)$")
+"""The names of variables and attributes with a status."""
+
+_GETTER = re.compile(r"(?:status_code|getcode|get_status)$")
+"""The ends of functions that return a status."""
+
+_BUSY = re.compile(r"rate_?limit|throttl|too_?many_?requests|TooManyRequests|RateLimit|quota", re.IGNORECASE)
+"""The names of functions and errors, and the texts of errors, that stand for a 429."""
+
+_SUCCESS = re.compile(r"(?:^|[._])ok|(?<!un)(?:success|accept|expected)|good", re.IGNORECASE)
+"""The names of lists that hold the statuses of a success."""
+
+_NUMBER = re.compile(r"[1-5]\d\d")
+_GROUPS = {
+    "ok": range(200, 400), "is_success": range(200, 300), "is_error": range(400, 600),
+    "is_client_error": range(400, 500), "is_server_error": range(500, 600),
+}  # fmt: skip
+
+
+def truth(module: Module, test: ast.expr, status: Status) -> bool | None:
+    """Return the value of a condition for a status, None if it depends on something else."""
+    match test:
+        case ast.Constant():
+            return bool(test.value)
+        case ast.BoolOp(op=operator, values=values):
+            parts = [truth(module, value, status) for value in values]
+            decisive = isinstance(operator, ast.Or)
+            return decisive if decisive in parts else None if None in parts else not decisive
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            inner = truth(module, operand, status)
+            return None if inner is None else not inner
+        case _:
+            return None if status == "any" else _leaf(module, test, status)
+
+
+def _leaf(module: Module, test: ast.expr, status: int | None) -> bool | None:
+    match test:
+        case ast.Compare():
+            sides = [test.left, *test.comparators]
+            pairs = zip(sides, test.ops, sides[1:], strict=False)
+            values = [_compare(module, left, operator, right, status) for left, operator, right in pairs]
+            return False if False in values else None if None in values else True
+        case ast.Attribute(attr=name) if name in _GROUPS:
+            return None if status is None else status in _GROUPS[name]
+        case ast.Call(func=func) if _BUSY.search(ast.unparse(func)):
+            return status == HTTPStatus.TOO_MANY_REQUESTS
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if _BUSY.search(ast.unparse(kind)):
+            return status == HTTPStatus.TOO_MANY_REQUESTS
+        case _:
+            return None
+
+
+def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.expr, status: int | None) -> bool | None:
+    """Return the value of one comparison; None if it is not about the status, or a side cannot be read."""
+    if isinstance(operator, ast.In) and isinstance(left, ast.Constant) and isinstance(left.value, str):
+        return _in_text(left.value, status)  # `"429" in str(error)`
+    if isinstance(right, ast.Constant) and right.value is None and ast.unparse(left).endswith("response"):
+        return (status is None) is isinstance(operator, (ast.Is, ast.Eq))
+    if not (is_status(module, left) or is_status(module, right)) or _has_text(module, right):
+        return None
+    first, second = numbers(module, left, status), numbers(module, right, status)
+    if second is None and status in GOOD and isinstance(operator, (ast.In, ast.NotIn)):
+        # a list that cannot be read: of failures, unless its name says success
+        return bool(_SUCCESS.search(ast.unparse(right))) is isinstance(operator, ast.In)
+    if first is None or second is None or len(first) != 1:
+        return None
+    if isinstance(operator, (ast.Eq, ast.Is, ast.In)):
+        return first[0] in second
+    if isinstance(operator, (ast.NotEq, ast.IsNot, ast.NotIn)):
+        return first[0] not in second
+    return _order(operator, first[0], second[0])
+
+
+def _has_text(module: Module, expr: ast.expr) -> bool:
+    """Return whether an expression is a text, or a list with one, that is no number: the state of a job, say."""
+    values = module.items(expr) or (module.constant(expr),)
+    return any(isinstance(each, str) and not _NUMBER.fullmatch(each) for each in values)
+
+
+def _order(operator: ast.cmpop, first: int | None, second: int | None) -> bool | None:
+    if first is None or second is None:
+        return None
+    match operator:
+        case ast.Lt():
+            return first < second
+        case ast.LtE():
+            return first <= second
+        case ast.Gt():
+            return first > second
+        case _:
+            return first >= second
+
+
+def _in_text(text: str, status: int | None) -> bool | None:
+    if _NUMBER.fullmatch(text):
+        return status == int(text)
+    return status == HTTPStatus.TOO_MANY_REQUESTS if _BUSY.search(text.replace(" ", "_")) else None
+
+
+def is_status(module: Module, expr: ast.expr) -> bool:
+    """Return whether an expression is the status of a response, or of the response of an error."""
+    match expr:
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str() as name), *_]):
+            return bool(_STATUS.search(name))
+        case ast.Call(func=ast.Name(id="int" | "str"), args=[inner]):
+            return is_status(module, inner)
+        case ast.Call(func=func):
+            return bool(_GETTER.search(ast.unparse(func)))
+        case ast.Name(id=name):
+            value = module.value(expr)
+            return bool(_STATUS.search(name)) or (isinstance(value, ast.Attribute) and is_status(module, value))
+        case ast.Attribute(attr=name):
+            return bool(_STATUS.search(name))
+        case _:
+            return False
+
+
+def numbers(module: Module, expr: ast.expr, status: int | None = None) -> tuple[int | None, ...] | None:
+    """Return the statuses that an expression stands for: those of a constant, or `status`. None if unknown."""
+    named = _named(expr)
+    if named is not None:
+        return (named,)
+    if is_status(module, expr):
+        return (status,)
+    value = module.constant(expr)
+    if isinstance(value, int):
+        return (value,)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return (int(value),)
+    if isinstance(expr, ast.Call) and ast.unparse(expr.func) == "range" and len(expr.args) == 2:
+        bounds = [module.constant(item) for item in expr.args]
+        if isinstance(bounds[0], int) and isinstance(bounds[1], int) and bounds[1] - bounds[0] <= 1000:
+            return tuple(range(bounds[0], bounds[1]))
+    source = module.value(expr)
+    if isinstance(source, ast.Call) and len(source.args) == 1 and isinstance(source.func, ast.Name):
+        source = source.args[0]  # set([429, 503])
+    if isinstance(source, (ast.Tuple, ast.List, ast.Set)):
+        parts = [numbers(module, item) for item in source.elts]
+        return None if None in parts else tuple(number for part in parts for number in part or ())
+    return None
+
+
+def _named(expr: ast.expr) -> int | None:
+    """Return the number of a named status: HTTPStatus.NOT_FOUND, requests.codes.ok, status.HTTP_404_NOT_FOUND."""
+    if isinstance(expr, ast.Attribute) and expr.attr == "value":
+        expr = expr.value
+    if not isinstance(expr, ast.Attribute):
+        return None
+    name = expr.attr.upper()
+    digits = re.match(r"HTTP_(\d{3})", name)
+    if digits:
+        return int(digits[1])
+    if name not in HTTPStatus.__members__ or not (expr.attr == name or ast.unparse(expr.value).endswith("codes")):
+        return None
+    return int(HTTPStatus[name])

@@ -1,0 +1,134 @@
+"""The waits of a loop: its calls of sleep, and whether they grow, have jitter and a cap."""
+
+import ast
+import math
+import re
+
+from forbear_audit.loops.loop_exits import failures
+from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.name_patterns import HEADER, RANDOM, STOPS, TELLS, WAITS
+from forbear_audit.reading.packages import called
+from forbear_audit.reading.retry_use import RetryUse, grows_to
+from forbear_audit.reading.syntax import behind, calls_in, functions_in, names_in
+
+_SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
+"""The calls of sleep, by their full names."""
+
+_CAPPED = re.compile(r"\bmin\(|\bmax_|_max\b|\bcap\b|maximum|limit|clip")
+"""A wait that has a largest value."""
+
+_MOMENT = 0.1  # seconds: waits up to this are for something on the same machine
+
+
+def sleeps(module: Module, nodes: list[ast.stmt]) -> list[ast.Call]:
+    """Return the calls of sleep in a piece of code."""
+    return [call for call in calls_in(nodes) if _sleeps(module, call)]
+
+
+def _sleeps(module: Module, call: ast.Call) -> bool:
+    dotted = module.dotted(call.func)
+    if dotted in _SLEEPS or dotted.rpartition(".")[2] == "sleep":
+        return True
+    waits = isinstance(call.func, ast.Attribute) and call.func.attr == "wait"
+    return waits and bool(call.args) and bool(STOPS.search(ast.unparse(call.func)))
+
+
+def mentions_header(nodes: list[ast.AST]) -> bool:
+    """Return whether code reads Retry-After, or passes on a name that is called like it."""
+    return any(bool(HEADER.search(ast.unparse(node))) for node in nodes)
+
+
+def read_waits(module: Module, loop: Loop, use: RetryUse) -> None:
+    """Set the waits of a loop in `use`, by its calls of sleep after a failure."""
+    after_failure = [s for attempt in use.tries for path in failures(module, loop, attempt) for s in path] or loop.body
+    calls = list(dict.fromkeys(sleeps(module, after_failure) or sleeps(module, loop.body)))
+    if not calls:
+        use.wait = "unknown" if _waits_elsewhere(module, loop, after_failure) else "none"
+        return
+    use.wait_node = calls[0]
+    use.reads_header = mentions_header([loop])
+    argument = calls[0].args[0] if calls[0].args else None
+    if argument is None or len(calls) > 1 or mentions_header([argument]) or _is_within(module, loop, calls[0]):
+        return
+    closure = [argument, *behind(loop.body, argument)]
+    texts = [ast.unparse(node) for node in closure]
+    if any(HEADER.search(text) for text in texts):
+        return
+    _classify(module, loop, argument, closure, use)
+
+
+def is_momentary(module: Module, use: RetryUse) -> bool:
+    """Return whether a retry only waits a moment between attempts, as for a file that another process writes."""
+    call = use.wait_node if use.wait == "fixed" and use.loop is not None else None
+    value = module.constant(call.args[0]) if isinstance(call, ast.Call) and call.args else None
+    return isinstance(value, (int, float)) and (value < _MOMENT or (value == _MOMENT and use.deadline is True))
+
+
+def _classify(module: Module, loop: Loop, argument: ast.expr, closure: list[ast.expr], use: RetryUse) -> None:
+    """Set whether the argument of sleep is fixed or grows, by what the loop changes in it."""
+    texts = [ast.unparse(node) for node in closure]
+    names = names_in(argument)
+    changed = {
+        ast.unparse(node)
+        for node in inside([loop])
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
+    }
+    use.jitter = any(RANDOM.search(text) for text in texts)
+    has_calls = any(
+        isinstance(node, ast.Call) and ast.unparse(node.func) not in ("min", "max", "float", "int", "pow")
+        for part in closure
+        for node in ast.walk(part)
+    )
+    if not names & changed and not any(isinstance(node, ast.Call) for node in ast.walk(argument)):
+        use.wait = "fixed"
+    elif use.jitter and not names & changed:
+        use.wait = (
+            "growing" if any("**" in text for text in texts) else "unknown" if _is_wide(module, argument) else "fixed"
+        )
+    elif names & changed and (not has_calls or use.jitter):
+        use.wait = "growing"
+        if not any(_CAPPED.search(text) for text in texts):
+            _set_longest(module, loop, argument, use)
+
+
+def _is_wide(module: Module, argument: ast.expr) -> bool:
+    """Return whether a wait is random by at least a half: `uniform(1, 3)`."""
+    if not isinstance(argument, ast.Call) or len(argument.args) != 2:
+        return False
+    low, high = map(module.constant, argument.args)
+    return isinstance(low, (int, float)) and isinstance(high, (int, float)) and high >= 2 * low
+
+
+def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> bool:
+    """Return whether a function that is called after a failure may wait: it sleeps, is awaited, or is called so."""
+    if any(map(WAITS.search, functions_in(loop.body))):
+        return True
+    awaited = [n.value for n in inside(after_failure) if isinstance(n, ast.Await) and isinstance(n.value, ast.Call)]
+    if any(not TELLS.search(ast.unparse(call.func)) for call in awaited):
+        return True
+    homes = [called(module, call) for call in calls_in(after_failure)]
+    return any(function is not None and bool(sleeps(home, function.body)) for home, function in homes)
+
+
+def _is_within(module: Module, loop: Loop, call: ast.Call) -> bool:
+    """Return whether a call stands in a loop within the loop, as a wait in small steps that may be interrupted."""
+    around = next(node for node in module.ancestors(call) if isinstance(node, (ast.For, ast.AsyncFor, ast.While)))
+    return around is not loop
+
+
+def _set_longest(module: Module, loop: Loop, argument: ast.expr, use: RetryUse) -> None:
+    if use.attempts == math.inf or any(
+        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) for node in ast.walk(argument)
+    ):
+        use.longest = grows_to(1, 2, use.attempts)
+        return
+    for node in inside(loop.body):
+        if not (
+            isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult) and isinstance(node.target, ast.Name)
+        ):
+            continue
+        if isinstance(argument, ast.Name) and node.target.id == argument.id:
+            factor = module.constant(node.value)
+            first = [v for v in map(module.constant, module.values(argument)) if isinstance(v, (int, float))]
+            if isinstance(factor, (int, float)) and first:
+                use.longest = grows_to(float(first[0]), float(factor), use.attempts)

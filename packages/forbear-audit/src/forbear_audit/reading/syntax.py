@@ -1,0 +1,80 @@
+"""Readers of a piece of code: its calls, names and texts. The bodies of functions within are left out."""
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from forbear_audit.reading.modules import inside
+
+
+def calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    """Yield the calls in a piece of code, in the order of the text."""
+    return (node for node in inside(nodes) if isinstance(node, ast.Call))
+
+
+def functions_in(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return the texts of the functions that code calls, such as "self.client.post"."""
+    return [ast.unparse(call.func) for call in calls_in(nodes)]
+
+
+def calls_method(nodes: Iterable[ast.AST], *names: str) -> bool:
+    """Return whether code calls a method with one of these names."""
+    return any(isinstance(call.func, ast.Attribute) and call.func.attr in names for call in calls_in(nodes))
+
+
+def texts_in(nodes: Iterable[ast.AST]) -> list[str]:
+    """Return the texts that stand in code, such as messages; "{}" stands for each value in an f-string."""
+    result: list[str] = []
+    parts: set[int] = set()
+    for node in inside(nodes):
+        if isinstance(node, ast.JoinedStr):
+            parts |= {id(part) for part in node.values}
+            result.append("".join(str(p.value) if isinstance(p, ast.Constant) else "{}" for p in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
+            result.append(node.value)
+    return result
+
+
+def stored_in(nodes: Iterable[ast.AST]) -> set[str]:
+    """Return the names that code assigns."""
+    return {node.id for node in inside(nodes) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def plain_names_in(node: ast.AST) -> set[str]:
+    """Return the names in a piece of code, without attributes."""
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return the names and the dotted attributes in a piece of code."""
+    return plain_names_in(node) | {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
+
+
+def behind(nodes: Iterable[ast.AST], expr: ast.expr) -> Iterator[ast.expr]:
+    """Yield the expressions that code assigns to the names in `expr`, or adds to them."""
+    names = plain_names_in(expr)
+    for node in inside(nodes):
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(plain_names_in(target) & names for target in targets if not isinstance(target, ast.Subscript)):
+                yield node.value
+
+
+def handled_in(nodes: Iterable[ast.AST]) -> list[ast.stmt]:
+    """Return the statements in the error handlers of a piece of code."""
+    return [s for node in inside(nodes) if isinstance(node, ast.ExceptHandler) for s in node.body]
+
+
+def has(node: ast.AST, kind: type[ast.AST]) -> bool:
+    """Return whether code has a node of this kind."""
+    return any(isinstance(part, kind) for part in inside([node]))
+
+
+def operands(test: ast.expr) -> Iterator[ast.expr]:
+    """Yield the conditions that `and`, `or` and `not` join in a test."""
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from operands(value)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from operands(test.operand)
+    else:
+        yield test

@@ -1,0 +1,1 @@
+"""The rules: what each says, where it is broken, and which findings count."""

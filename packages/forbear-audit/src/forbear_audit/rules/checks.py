@@ -1,0 +1,162 @@
+"""`check`: the rules, applied to the retries of one module."""
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+
+from forbear_audit.libraries.decorators import error_names
+from forbear_audit.libraries.errors import INTERRUPTS, is_conflict, is_hopeless, is_status_error
+from forbear_audit.loops.waits import is_momentary
+from forbear_audit.reading.modules import Module, inside
+from forbear_audit.reading.retry_use import RetryUse, RetryUses, attempt_of
+from forbear_audit.reading.syntax import calls_method, functions_in, texts_in
+from forbear_audit.rules.find import find_retries
+from forbear_audit.rules.last_attempt import last_attempt
+from forbear_audit.rules.leftover_state import leaves_behind
+from forbear_audit.rules.nesting import nested
+from forbear_audit.rules.unsafe_repeats import blocking, retry_after, unsafe, unsafe_by_client
+
+Hit = tuple[str, ast.AST, str, str]
+"""A rule, the node to report, the message, and the library."""
+
+_LONGEST = 120.0  # seconds: a single wait above this needs a reason
+_RIVALS = re.compile(r"conflict|concurrent|\brace\b", re.IGNORECASE)
+"""Messages about a conflict with a rival, which is over when the next attempt comes."""
+
+_READS_STATUS = re.compile(r"status_code|\.status\b")
+"""The code looks at the status."""
+
+_RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
+"""Calls that move or remove a file."""
+
+
+def check(module: Module) -> Iterator[Hit]:
+    """Yield what the rules say of a module."""
+    uses = RetryUses(find_retries(module))
+    for use in uses:
+        for rule, node, message in _of_use(module, use, uses):
+            yield rule, node, message, use.library
+    yield from unsafe_by_client(module)
+    yield from blocking(module, uses)
+    yield from _hidden_ends(module)
+
+
+def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
+    yield from use.flaws
+    if use.attempts == 1:
+        return  # the policy is off
+    if not use.shared:
+        momentary = is_momentary(module, use)
+        yield from _limits(use, momentary=momentary)
+        yield from _waits(module, use, momentary=momentary)
+        yield from _errors(module, use, momentary=momentary)
+    elif use.region:
+        yield from _wrong_statuses(module, use)
+    if use.region:
+        yield from unsafe(module, use)
+        yield from nested(module, use, uses)
+        yield from retry_after(module, use)
+        for node, message in leaves_behind(module, use):
+            yield "STATE", node, message
+    if use.loop is not None:
+        yield from last_attempt(module, use, use.loop)
+
+
+def _limits(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
+    if use.unbounded:
+        yield "UNBOUNDED", use.node, "no limit of attempts and no deadline: it may never end"
+    elif use.deadline is False and not (momentary or use.few or _only_files(use)):
+        if use.attempts == 2 and use.wait == "none":
+            return
+        yield "NO-DEADLINE", use.node, "no limit of time: slow attempts and long waits add up"
+
+
+def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
+    place = use.wait_node or use.node
+    if momentary or ((use.few or use.attempts == 2) and use.wait in ("none", "fixed")):
+        return  # for something on this machine; a single retry brings no storm
+    if (use.wait == "none" or (use.wait == "fixed" and not use.unbounded)) and _is_conflict(module, use):
+        return  # the rival has finished
+    if use.wait == "none":
+        yield "FIXED", place, "it does not wait between attempts"
+    elif use.wait == "fixed":
+        yield "FIXED", place, "every wait has the same length"
+    elif use.wait == "growing" and use.jitter is False and not _only_files(use):
+        yield "NO-JITTER", place, "the waits have no jitter: clients that fail together retry together"
+    if use.wait == "growing" and use.longest is not None and use.longest > _LONGEST and use.deadline is not True:
+        much = "without a limit" if use.longest == math.inf else f"to {use.longest:.0f} s"
+        yield "NO-CAP", place, f"the waits grow {much}"
+
+
+def _only_files(use: RetryUse) -> bool:
+    """Return whether an attempt of a loop only moves or removes files of this machine."""
+    names = functions_in([statement for attempt in use.tries for statement in attempt.body])
+    if use.errors == ("PermissionError",):
+        return all(map(_RENAMES.search, names))
+    return bool(names) and all(name.startswith(("os.", "shutil.")) for name in names)
+
+
+def _is_conflict(module: Module, use: RetryUse) -> bool:
+    """Return whether a retry repeats after conflicts with a rival: its errors, tests or messages say so."""
+    if not use.tries:
+        return bool(use.errors) and all(map(is_conflict, use.errors or ()))
+    handlers = [handler for attempt in use.tries for handler in attempt.handlers]
+    tests = [node.test for node in inside([s for h in handlers for s in h.body]) if isinstance(node, ast.If)]
+    types = [value for h in handlers if (value := module.value(h.type)) is not None]
+    names = [ast.unparse(n) for e in [*tests, *types] for n in ast.walk(e) if isinstance(n, (ast.Name, ast.Attribute))]
+    texts = texts_in([s for h in handlers for s in h.body])
+    return any(map(is_conflict, names)) or any(map(_RIVALS.search, texts))
+
+
+def _errors(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
+    place = next((use.places[n] for n in ("BaseException", "Exception") if n in use.places), use.error_node or use.node)
+    errors = use.errors or ()
+    swallowed = [name for name in errors if name in INTERRUPTS and name not in use.decided]
+    if swallowed and not (use.selective and "BaseException" not in swallowed and use.library != "loop"):
+        yield "CATCH-ALL", place, f"it retries {_short(swallowed[0])}, and so swallows interrupts or cancellation"
+    elif use.everything:
+        yield "CATCH-ALL", place, "it retries every Exception, bugs included"
+    wrong = [name for name in errors if is_hopeless(name) and name not in use.cured and not _is_lock(name, use)]
+    if wrong and not momentary:
+        yield (
+            "WRONG-ERROR",
+            use.places.get(wrong[0], place),
+            f"another attempt does not cure {' or '.join(map(_short, wrong))}",
+        )
+    else:
+        yield from _wrong_statuses(module, use)
+
+
+def _wrong_statuses(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    if use.selective or not any(map(is_status_error, use.errors or ())):
+        return
+    if calls_method(attempt_of(use), "raise_for_status") and not re.search(
+        r"status_code|\.status\b", "".join(ast.unparse(s) for s in use.region)
+    ):
+        yield (
+            "WRONG-ERROR",
+            use.error_node or use.node,
+            "the error stands for every status from 400, and 4xx is permanent",
+        )
+
+
+def _is_lock(name: str, use: RetryUse) -> bool:
+    """Return whether an error may pass: Windows refuses to move or remove a file that another program has open."""
+    return name == "PermissionError" and any(map(_RENAMES.search, functions_in(use.region)))
+
+
+def _short(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _hidden_ends(module: Module) -> Iterator[Hit]:
+    """Yield where tenacity's RetryError, which holds the last error, is replaced by another error `from None`."""
+    if not any(name.partition(".")[0] == "tenacity" for name in module.imports.values()):
+        return
+    for handler in (node for node in module.parents if isinstance(node, ast.ExceptHandler)):
+        if "tenacity.RetryError" not in (error_names(module, handler.type) or ()):
+            continue
+        for node in inside(handler.body):
+            if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Constant):
+                yield "LOST-CAUSE", node, "`from None` hides the last error", "tenacity"

@@ -1,0 +1,199 @@
+"""`read_file`: the findings in one file, those that its comments suppress, and why it could not be read."""
+
+import ast
+import re
+import sys
+import warnings
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from forbear_audit.findings import Finding, Remark, Unread
+from forbear_audit.reading import sources
+from forbear_audit.reading.modules import Module
+from forbear_audit.rules.catalog import RULES
+from forbear_audit.rules.checks import check
+from forbear_audit.rules.comments import Comments, read_comments
+
+Counts = Callable[[str, Path], bool]
+"""Whether a rule counts in a file."""
+
+_RELEVANT = re.compile(r"except|retr|backoff|stamina|opnieuw|sleep|acks_late|forbear:", re.IGNORECASE)
+LINES = re.compile(r"\r\n|\r|\n")  # as Python counts lines; str.splitlines() knows more
+"""The ends of lines, as Python counts them."""
+_LONGEST = 5_000  # characters of a line with a finding: each finding has the whole line
+
+
+@dataclass
+class Reading:
+    """The result of reading one or more files: findings, suppressed ones, files that were not read, remarks, counts."""
+
+    findings: list[Finding] = field(default_factory=list[Finding])
+    suppressed: list[Finding] = field(default_factory=list[Finding])
+    unread: list[Unread] = field(default_factory=list[Unread])
+    remarks: list[Remark] = field(default_factory=list[Remark])
+    files: int = 0
+    lines: int = 0
+
+    def add(self, other: "Reading") -> None:
+        """Add what other files gave."""
+        self.findings += other.findings
+        self.suppressed += other.suppressed
+        self.unread += other.unread
+        self.remarks += other.remarks
+        self.files += other.files
+        self.lines += other.lines
+
+
+def read_file(path: Path, counts: Counts) -> Reading:
+    """Return what a file gives. It never raises an error about the contents of the file."""
+    texts = sources.read(path)
+    return Reading(unread=[texts]) if isinstance(texts, Unread) else read_texts(path, texts, counts)
+
+
+def read_texts(path: Path, texts: list[tuple[int, str]], counts: Counts) -> Reading:
+    """Return what the texts of a file give; the cells of a notebook are one module, without those that do not parse."""
+    result = Reading(files=1)
+    try:
+        _read(path, texts, counts, result)
+    except RecursionError:
+        result.files = 0
+        result.unread.append(Unread(str(path), "its code is nested too deeply"))
+    except MemoryError:
+        result.files = 0
+        result.unread.append(Unread(str(path), "its code needs too much memory"))
+    except Exception as error:  # one odd file must not end the audit of all others
+        reason = f"forbear could not analyse it, please report this: {type(error).__name__}: {error}"
+        if isinstance(error, ValueError) and "integer string conversion" in str(error):
+            reason = "it has a number with too many digits"
+        result.unread.append(Unread(str(path), reason))
+    return result
+
+
+def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Reading) -> None:
+    starts: list[tuple[int, int]] = []  # the first line of each cell, and its number
+    lines: list[str] = []
+    tree = ast.Module(body=[], type_ignores=[])
+    for cell, text in texts:
+        parsed = parse(text)
+        if isinstance(parsed, str):
+            result.unread.append(Unread(str(path), f"cell {cell}: {parsed}" if cell else parsed))
+            continue
+        tree = parsed
+        starts.append((len(lines), cell))
+        lines += LINES.split(text)
+    if texts and not starts:
+        result.files = 0
+    result.lines += len(lines)
+    whole = "\n".join(lines)
+    if not _RELEVANT.search(whole):
+        return
+    if len(texts) > 1:
+        joined = parse(whole)
+        if isinstance(joined, str):
+            result.unread.append(Unread(str(path), f"its cells are no module together: {joined}"))
+            return
+        tree = joined
+    comments = read_comments(whole)
+    for rule, node, message, library in hits(Module(tree, path)):
+        if counts(rule, path):
+            if _is_long(lines, node):
+                result.findings, result.suppressed, result.files = [], [], 0
+                result.unread.append(Unread(str(path), f"a line with a retry has more than {_LONGEST} characters"))
+                return
+            finding = _finding(path, lines, starts, rule, node, message, library)
+            is_suppressed = comments.suppress(rule, node.lineno, _last_line(node))
+            (result.suppressed if is_suppressed else result.findings).append(finding)
+    _remark(path, starts, comments, counts, result)
+
+
+def parse(text: str) -> ast.Module | str:
+    """Return the tree of a text, or why it cannot be parsed."""
+    if "\0" in text:
+        return "it has a NUL character"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the code that is read
+            return ast.parse(text)
+    except SyntaxError as error:
+        reason = (error.msg or "").partition(": value has")[0]  # a number of thousands of digits
+        newer = f" for Python {sys.version_info[0]}.{sys.version_info[1]}" if reason == "invalid syntax" else ""
+        return f"line {error.lineno}: {reason}{newer}"
+    except MemoryError:
+        return "its code is nested too deeply"
+
+
+def hits(module: Module) -> Iterator[tuple[str, Any, str, str]]:
+    """Yield what the rules say of a module, each once: two retries around the same call say the same of it."""
+    seen: set[tuple[str, int, int]] = set()
+    for rule, node, message, library in _placed(check(module)):
+        key = (rule, node.lineno, node.col_offset)
+        if key not in seen:
+            seen.add(key)
+            yield rule, node, message, library
+
+
+def _placed(all_hits: Iterable[tuple[str, ast.AST, str, str]]) -> Iterator[tuple[str, Any, str, str]]:
+    """Yield hits with a node that has a place: one that the audit made itself may have none."""
+    return (hit for hit in all_hits if hasattr(hit[1], "lineno"))
+
+
+def _is_long(lines: list[str], node: Any) -> bool:
+    ends = (node.lineno, node.end_lineno or node.lineno)
+    return any(len(line) > _LONGEST for at in ends for line in lines[at - 1 : at])
+
+
+def _last_line(node: Any) -> int:
+    """Return the last line in which a comment belongs to a node: of statements it is the first."""
+    last: int = node.end_lineno if isinstance(node, ast.expr) and node.end_lineno else node.lineno
+    return last
+
+
+def _finding(
+    path: Path, lines: list[str], starts: list[tuple[int, int]], rule: str, node: Any, message: str, library: str
+) -> Finding:
+    line: int = node.lineno
+    end_line: int = node.end_lineno or line
+    first, cell = _start(starts, line)
+    text = lines[line - 1] if line <= len(lines) else ""
+    last = lines[end_line - 1] if end_line <= len(lines) else ""
+    return Finding(
+        str(path),
+        cell,
+        line - first,
+        characters(text, node.col_offset) + 1,
+        rule,
+        end_line - first,
+        characters(last, node.end_col_offset or 0) + 1,
+        RULES[rule].severity_for(library),
+        message,
+        RULES[rule].cure_for(library),
+        library,
+        text,
+        last,
+    )
+
+
+def _start(starts: list[tuple[int, int]], line: int) -> tuple[int, int]:
+    """Return the line before the cell that has a line, and the number of the cell."""
+    at = bisect_left(starts, (line, 0))
+    return starts[at - 1] if at else (0, 0)
+
+
+def characters(line: str, octets: int) -> int:
+    """Return the number of characters in the first bytes of a line: ast counts in bytes of UTF-8."""
+    return len(line.encode("utf-8", "surrogatepass")[:octets].decode("utf-8", "replace"))
+
+
+def _remark(path: Path, starts: list[tuple[int, int]], comments: Comments, counts: Counts, result: Reading) -> None:
+    counted = [rule for rule in RULES if counts(rule, path)]
+    remarks = [(line, f"the comment names {name!r}, which is no rule") for line, name in comments.unknown]
+    remarks += [
+        (line, f"{text!r} is no comment of the audit: write ignore or ignore-file") for line, text in comments.wrong
+    ]
+    remarks += [(line, "the comment suppresses nothing") for line in comments.unused(counted)]
+    for line, text in remarks:
+        first, cell = _start(starts, line)
+        result.remarks.append(Remark(str(path), cell, line - first, text))

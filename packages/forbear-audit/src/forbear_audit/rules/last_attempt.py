@@ -1,0 +1,148 @@
+"""The last attempt of a loop: whether it sleeps for nothing, and whether its error gets lost."""
+
+import ast
+import math
+import re
+from collections.abc import Iterator
+
+from forbear_audit.loops.limits import counters, is_limit
+from forbear_audit.loops.loop_exits import about_errors, below, continues, failures, may_leave
+from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, is_exit
+from forbear_audit.loops.statuses import truth
+from forbear_audit.loops.waits import is_momentary, sleeps
+from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.syntax import calls_in, has, names_in
+
+Remark = tuple[str, ast.AST, str]
+
+
+def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
+    """Yield what is wrong with the last attempt of a loop: the rule, the place, and the message."""
+    counting = counters(loop)
+    paths = [path for attempt in use.tries for path in failures(module, loop, attempt)]
+    if not paths and use.statuses:
+        paths = [_taken(module, loop.body, use.statuses[-1])]
+    if _repeats_after(module, use, loop):
+        return  # the loop makes all attempts but the last one
+    if _is_counted(loop, counting) and not use.deadline and use.attempts != math.inf and not is_momentary(module, use):
+        calls = (_sleep_of(module, loop, path, counting) for path in paths)
+        for call in dict.fromkeys(call for call in calls if call is not None):
+            yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
+    handlers = [handler for attempt in use.tries for handler in attempt.handlers if continues(module, loop, handler)]
+    shown = about_errors(handlers, [s for handler in handlers for s in handler.body])
+    for node in inside([s for handler in handlers for s in handler.body]):
+        if isinstance(node, ast.Raise) and _hides(node, shown) and _is_final(module, loop, node, counting):
+            yield "LOST-CAUSE", node, "`from None` hides the last error"
+    raised = _raised_after(module, loop)
+    if (
+        raised is None
+        or not use.tries
+        or (use.deadline and re.search(r"timed?_?out", ast.unparse(raised).lower().partition("(")[0]))
+    ):
+        return  # that the time is over is the cause
+    if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):
+        yield "LOST-CAUSE", raised, "the last error is not the cause of this one"
+
+
+def _hides(node: ast.Raise, shown: set[str]) -> bool:
+    none = isinstance(node.cause, ast.Constant) and node.cause.value is None
+    return none and node.exc is not None and not names_in(node.exc) & shown
+
+
+def _is_final(module: Module, loop: Loop, node: ast.Raise, counting: set[str]) -> bool:
+    """Return whether a `raise` in a handler stands for the end of the attempts: no test of something else is around."""
+    around = next(part for part in module.ancestors(node) if isinstance(part, (ast.If, ast.ExceptHandler)))
+    return not isinstance(around, ast.If) or is_limit(loop, around.test, counting)
+
+
+def _is_counted(loop: Loop, counting: set[str]) -> bool:
+    """Return whether the head of a loop limits the attempts."""
+    if not isinstance(loop, ast.While):
+        return True
+    return any(isinstance(node, ast.Compare) for node in ast.walk(loop.test)) or bool(names_in(loop.test) & counting)
+
+
+def _sleep_of(module: Module, loop: Loop, path: list[ast.stmt], counting: set[str]) -> ast.Call | None:
+    """Return the sleep that a failure reaches on the last attempt, None if there is none or a test may prevent it."""
+    for statement in path:
+        if isinstance(statement, ast.If):
+            if _guards(module, loop, statement, counting):
+                return None
+            branches = [_sleep_of(module, loop, branch, counting) for branch in (statement.body, statement.orelse)]
+            sleep = next((call for call in branches if call is not None), None)
+            if sleep is not None or (statement.orelse and _ends(statement.body) and _ends(statement.orelse)):
+                return sleep
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):
+            sleep = _sleep_of(module, loop, statement.body, counting)
+            if sleep is not None or _ends(statement.body):
+                return sleep
+        elif is_exit(statement) or isinstance(statement, ast.Continue):
+            return None
+        elif calls := sleeps(module, [statement]):
+            return None if _tests_before(loop, calls[0], counting) else calls[0]
+    return None
+
+
+def _guards(module: Module, loop: Loop, test: ast.If, counting: set[str]) -> bool:
+    """Return whether an `if`, or one within it, may end the last attempt before it sleeps, or without that sleep."""
+    for node in inside([test]):
+        acts = isinstance(node, ast.If) and (may_leave([node]) or sleeps(module, [node]) or has(node, ast.Continue))
+        if isinstance(node, ast.If) and acts and is_limit(loop, node.test, counting):
+            return True
+    slept = [names_in(argument) for call in sleeps(module, test.body) for argument in call.args]
+    return any(names_in(test.test) & names for names in slept)  # `if delay > 0`
+
+
+def _tests_before(loop: Loop, call: ast.Call, counting: set[str]) -> bool:
+    """Return whether the sleep itself depends on the number of the attempt: `sleep(0 if last else 1)`."""
+    tests = [node.test for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.IfExp)]
+    return any(is_limit(loop, test, counting) for test in tests)
+
+
+def _taken(module: Module, body: list[ast.stmt], status: int) -> list[ast.stmt]:
+    """Return the statements that run when a response has this status: the blocks of decided tests are opened."""
+    result: list[ast.stmt] = []
+    for statement in body:
+        way = truth(module, statement.test, status) if isinstance(statement, ast.If) else None
+        if isinstance(statement, ast.If) and way is not None:
+            result += _taken(module, statement.body if way else statement.orelse, status)
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):
+            result += _taken(module, statement.body, status)
+        else:
+            result.append(statement)
+    return result
+
+
+def _ends(body: list[ast.stmt]) -> bool:
+    return bool(body) and (is_exit(body[-1]) or isinstance(body[-1], ast.Continue))
+
+
+def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
+    """Return whether the call of the attempts stands below the loop, too: as the last attempt."""
+    body = [s for attempt in use.tries for s in attempt.body]
+    made = set(map(ast.unparse, calls_in(body)))
+    return any(ast.unparse(call) in made for call in calls_in(below(module, loop)))
+
+
+def _raised_after(module: Module, loop: Loop) -> ast.Raise | None:
+    """Return the `raise` that follows when the attempts are used up."""
+    first = next((s for s in below(module, loop) if not isinstance(s, ast.Expr)), None)
+    return first if isinstance(first, ast.Raise) else None
+
+
+def _is_reached(module: Module, loop: Loop, paths: list[list[ast.stmt]], counting: set[str]) -> bool:
+    """Return whether a failure of the last attempt gets below the loop."""
+    walk = Walk(module, "any", is_limit=lambda test: is_limit(loop, test, counting))
+    ways = set[str]().union(*map(walk.ways, paths))
+    endless = isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
+    return BREAK in ways or (not endless and bool(ways & {AGAIN, ON}))
+
+
+def _is_new(raised: ast.Raise, shown: set[str]) -> bool:
+    """Return whether a `raise` makes an error that neither has the last one as its cause nor shows it."""
+    if not isinstance(raised.exc, (ast.Call, ast.Name)) or names_in(raised.exc) & shown:
+        return False
+    if isinstance(raised.exc, ast.Name) and not raised.exc.id[:1].isupper():
+        return False
+    return raised.cause is None or isinstance(raised.cause, ast.Constant)

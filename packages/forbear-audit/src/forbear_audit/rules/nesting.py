@@ -1,0 +1,202 @@
+"""NESTED: a retry within another one, which repeats the error that the inner one ends with."""
+
+import ast
+import builtins
+import re
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
+
+from forbear_audit.libraries.decorators import error_names
+from forbear_audit.libraries.errors import is_doubtful, is_hopeless
+from forbear_audit.libraries.self_retrying import retries_itself
+from forbear_audit.reading.modules import Module, following, inside, keyword
+from forbear_audit.reading.packages import called
+from forbear_audit.reading.retry_use import RetryUse, RetryUses, attempt_of
+from forbear_audit.rules.find import find_retries
+
+_LIMIT = re.compile(r"attempt|retr(?:y|ies)|tries")
+"""The names of options that limit attempts."""
+
+_OVERLOAD = re.compile(
+    r"throttl|throughput|slow_?down|too_?many|rate_?exceeded|unavailable|internal|timeout|429|5\d\d|transient",
+    re.IGNORECASE,
+)
+"""The codes of errors that botocore repeats itself: overload, and failures of the server."""
+
+_BASES = {
+    "requests": ("RequestException",), "httpx": ("HTTPError", "TransportError"), "aiohttp": ("ClientError",),
+    "openai": ("OpenAIError", "APIError"), "anthropic": ("AnthropicError", "APIError"), "redis": ("RedisError",),
+    "paramiko": ("SSHException",), "sqlalchemy": ("SQLAlchemyError", "DBAPIError"), "stripe": ("StripeError",),
+    "botocore": ("BotoCoreError", "ClientError"), "grpc": ("RpcError",), "pymongo": ("PyMongoError",),
+}  # fmt: skip
+"""The errors that stand for others of the same package."""
+
+
+def nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
+    """Yield the first retry within an attempt of `use` whose last error `use` repeats.
+
+    Calls in error handlers are no part of an attempt: cleaning up, or counting failures.
+    """
+    attempt = attempt_of(use)
+    for call in [node for node in _before_handlers(attempt) if isinstance(node, ast.Call)]:
+        message = _around_client(module, use, call) or _around_function(module, use, call, uses)
+        if message is not None and _escapes(module, call, attempt):
+            yield "NESTED", call, f"{message}: attempts multiply"
+            return
+    for node in _before_handlers(attempt) if uses.by_loop else ():
+        other = uses.by_loop.get(id(node))
+        if other is not None and other.loop is not None and node is not use.loop and _multiply(module, use, other):
+            yield "NESTED", use.node, f"the loop in line {other.loop.lineno} retries, too: attempts multiply"
+            return
+
+
+def _before_handlers(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield the nodes of a body without those in error handlers and `finally`."""
+    later: set[int] = set()
+    for node in inside(body):
+        if id(node) in later:
+            continue
+        if isinstance(node, ast.Try):
+            parts = [s for handler in node.handlers for s in handler.body] + node.finalbody
+            later |= {id(inner) for inner in inside(parts)}
+        yield node
+
+
+def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
+    """Return what a client does by itself, None if it does not retry, or ends with an error that `use` lets pass."""
+    own = retries_itself(module, call)
+    if own is None:
+        return None
+    package, text = own
+    for name in use.errors or ():
+        root, last = name.partition(".")[0], name.rpartition(".")[2]
+        if name in ("Exception", "BaseException"):
+            repeated = not use.selective
+        elif package == "google":
+            repeated = last in ("RetryError", "GoogleAPIError")
+        elif last == "ClientError" and use.selective:  # botocore repeats only some of these
+            handlers = [handler for attempt in use.tries for handler in attempt.handlers]
+            repeated = any(_OVERLOAD.search(ast.unparse(handler)) for handler in handlers)
+        else:
+            repeated = root == package and not is_hopeless(name)
+        if repeated:
+            return f"{text}, within this retry"
+    return None
+
+
+def _around_function(module: Module, use: RetryUse, call: ast.Call, uses: RetryUses) -> str | None:
+    home, function = called(module, call)
+    if function is None or function is use.function or _turns_off(module, call):
+        return None
+    others = uses if home is module else _retried(home)
+    other = others.by_function.get(id(function))
+    if other is None or use.library == other.library == "forbear" or not _multiply(home, use, other):
+        return None
+    return f"{function.name}() retries, too"
+
+
+def _turns_off(module: Module, call: ast.Call) -> bool:
+    """Return whether a call passes a limit of one attempt, or of no retries, to what it calls."""
+    limits = [option for option in call.keywords if option.arg and _LIMIT.search(option.arg)]
+    return any(module.constant(option.value) in (0, 1, False, None) for option in limits)
+
+
+_found: WeakKeyDictionary[Module, RetryUses] = WeakKeyDictionary()
+
+
+def _retried(module: Module) -> RetryUses:
+    """Return the retries of another module; they are kept as long as the module is."""
+    uses = _found.get(module)
+    if uses is None:
+        uses = _found[module] = RetryUses(find_retries(module))
+    return uses
+
+
+def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:
+    """Return whether `use` repeats what `other` gives up on: the same policy, or an error that both know."""
+    if other.attempts == 1:
+        return False
+    if use.loop is None and other.loop is None and ast.unparse(use.node) == ast.unparse(other.node):
+        return True
+    last = _last_errors(home, other)
+    if last is None:
+        return bool(use.everything)
+    outer = [name for name in use.errors or () if not (use.selective and _is_all(name))]
+    return any(_covers(name, inner) for name in outer for inner in last)
+
+
+def _is_all(name: str) -> bool:
+    return name in ("Exception", "BaseException")
+
+
+def _covers(outer: str, inner: str) -> bool:
+    """Return whether a handler of `outer` catches `inner`, as far as the names tell."""
+    package, last = outer.partition(".")[0], outer.rpartition(".")[2]
+    if _is_all(outer) or last == inner.rpartition(".")[2]:
+        return True
+    if inner == "forbear.transient":
+        return is_doubtful(outer, "network")
+    if package == inner.partition(".")[0] and last in _BASES.get(package, ()):
+        return True
+    types = [getattr(builtins, name, None) for name in (outer, inner)]
+    return all(isinstance(each, type) for each in types) and issubclass(types[1], types[0])  # type: ignore[arg-type]
+
+
+def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
+    """Return the errors that a retry ends with, () if it ends without, None if that is unknown."""
+    if other.loop is not None:
+        return _raised(home, other)
+    call = other.node
+    if not isinstance(call, ast.Call) or other.shared:
+        return other.errors
+    if other.library == "tenacity":
+        if keyword(call, "retry_error_callback") is not None:
+            return ()
+        if home.constant(keyword(call, "reraise")) is not True:
+            return ("tenacity.RetryError",)
+    if other.library == "google-api-core":
+        return ("google.api_core.exceptions.RetryError",)
+    if other.library == "backoff" and home.constant(keyword(call, "raise_on_giveup")) is False:
+        return ()
+    return other.errors
+
+
+def _raised(home: Module, other: RetryUse) -> tuple[str, ...]:
+    """Return the errors that a loop raises: in the handlers of its attempts, and in the code that follows it."""
+    assert other.loop is not None  # noqa: S101 - for type checkers
+    raised: list[str] = []
+    for attempt in other.tries:
+        for handler in attempt.handlers:
+            caught = ("BaseException",) if handler.type is None else error_names(home, handler.type) or ()
+            for node in inside(handler.body):
+                if isinstance(node, ast.Raise):
+                    raised += _names(home, node, handler.name, caught)
+    after = other.loop.orelse or following(home, other.loop)
+    for node in after:
+        if isinstance(node, ast.Raise):
+            raised += _names(home, node, None, other.errors or ())
+            break
+    return tuple(raised)
+
+
+def _names(home: Module, node: ast.Raise, error: str | None, caught: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what a `raise` raises: `caught` for a bare one and for a name in small letters, else its own error."""
+    made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
+    if made is None or (isinstance(made, ast.Name) and (made.id == error or not isinstance(node.exc, ast.Call))):
+        return caught
+    return (home.dotted(made),)
+
+
+def _escapes(module: Module, call: ast.Call, attempt: list[ast.stmt]) -> bool:
+    """Return whether an error of a call within an attempt fails the attempt: no handler in between swallows it."""
+    whole = {id(node) for node in attempt}
+    node: ast.AST = call
+    for parent in module.ancestors(call):
+        if id(node) in whole:
+            return True
+        if isinstance(parent, ast.Try) and node in parent.body and parent.handlers:
+            last = [handler.body[-1] for handler in parent.handlers]
+            if not any(isinstance(s, (ast.Raise, ast.Continue)) for s in last):
+                return False
+        node = parent
+    return True

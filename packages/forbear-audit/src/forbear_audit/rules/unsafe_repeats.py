@@ -1,0 +1,190 @@
+"""UNSAFE, RETRY-AFTER and BLOCKING: what is repeated, after which answer of the server, and how the retry waits."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from forbear_audit.libraries import clients
+from forbear_audit.libraries.decorators import error_names
+from forbear_audit.libraries.effects import effects
+from forbear_audit.libraries.errors import is_doubtful
+from forbear_audit.loops.loop_exits import repeated_statuses, survives
+from forbear_audit.loops.paths import goes_on, returned
+from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers
+from forbear_audit.loops.waits import mentions_header
+from forbear_audit.reading.modules import Function, Module, inside, keyword
+from forbear_audit.reading.name_patterns import RESET, WAITS
+from forbear_audit.reading.retry_use import RetryUse, attempt_of
+from forbear_audit.reading.syntax import calls_in, handled_in, plain_names_in
+
+_BUSY = 429
+_ANSWERS = re.compile(r"^(?:r|res|resp|response|e|ex|exc|err|error|exception)$")
+"""The usual names of a response or an error."""
+
+
+def unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    """Yield the calls that are repeated though they may have been executed, and are not safe to repeat."""
+    if use.safe:
+        return
+    errors = _doubts(module, use)
+    by_status = _repeats_failures(module, use)
+    if not errors and not by_status:
+        return
+    handlers = handled_in(use.region)
+    for effect in effects(module, attempt_of(use), handlers, repeated=use.region):
+        if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in errors):
+            rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
+            yield rule, effect.node, f"{effect.text} is repeated; {effect.why}"
+
+
+def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
+    """Return the errors that are retried, without those whose handler goes on after statuses such as 429 only."""
+    if use.loop is None or not use.tries:
+        give_up = _predicate(module, keyword(use.node, "giveup")) if isinstance(use.node, ast.Call) else None
+        if give_up is not None and all(returned(module, give_up, status) == {True} for status in (*DOUBTFUL, None)):
+            return ()
+        return use.errors or ()
+    certain: set[str] = set()
+    for handler in use.tries[0].handlers:
+        outcomes = (survives(module, use.loop, use.tries[0], handler, status) for status in (*DOUBTFUL, None))
+        if not any(outcomes):
+            certain |= {*(error_names(module, handler.type) or ())}
+    return tuple(name for name in use.errors or () if name not in certain)
+
+
+def _repeats_failures(module: Module, use: RetryUse) -> bool:
+    """Return whether a status of 5xx leads to another attempt: by the conditions of a loop, or by a predicate."""
+    if use.loop is not None:
+        return bool(repeated_statuses(module, use.loop, DOUBTFUL))
+    return any(returned(module, each, status) == {True} for each in _conditions(module, use) for status in DOUBTFUL)
+
+
+def _conditions(module: Module, use: RetryUse) -> Iterator[ast.AST]:
+    """Yield the functions that decide for a decorator whether it retries: `retry_if_exception(...)`, `on_predicate`."""
+    if not isinstance(use.node, ast.Call):
+        return
+    for node in ast.walk(keyword(use.node, "retry") or ast.Constant(None)):
+        if isinstance(node, ast.Call) and module.dotted(node.func).rpartition(".")[2] in (
+            "retry_if_exception",
+            "retry_if_result",
+        ):
+            chosen = _predicate(module, node.args[0] if node.args else None)
+            if chosen is not None:
+                yield chosen
+
+
+def _predicate(module: Module, expr: ast.expr | None) -> Function | ast.Lambda | None:
+    """Return the function of this module, or the lambda, that an expression is."""
+    expr = module.value(expr)
+    if isinstance(expr, ast.Lambda):
+        return expr
+    target = module.top.get(expr.id) if isinstance(expr, ast.Name) else None
+    return target if isinstance(target, ast.FunctionDef) else None
+
+
+def unsafe_by_client(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
+    """Yield the calls that a client with retries of its own repeats, though they are not safe."""
+    for call in module.calls:
+        hit = clients.repeated_by_client(module, call)
+        if hit is not None:
+            yield "UNSAFE", call, hit[0], hit[1]
+
+
+def retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    """Yield the condition that sends a status 429 to another attempt, if no code reads the server's Retry-After."""
+    if use.reads_header or (use.wait == "unknown" and use.wait_node is not None):
+        return
+    conditions = [*_conditions(module, use)]
+    nodes: list[ast.AST] = [*use.region, *conditions]
+    if not use.shared and isinstance(use.node, ast.expr):
+        nodes.append(use.node)
+    place = next((node for part in nodes for node in ast.walk(part) if _asks_for_429(module, node)), None)
+    if place is None or not _is_retried(module, use, conditions) or _may_read(use, nodes):
+        return
+    yield "RETRY-AFTER", place, "after a 429 the server's Retry-After is not read"
+
+
+def _asks_for_429(module: Module, node: ast.AST) -> bool:
+    """Return whether a node compares a status with 429, alone or among others."""
+    if not isinstance(node, ast.Compare):
+        return False
+    sides = [node.left, *node.comparators]
+    if not any(is_status(module, side) or "status" in ast.unparse(side) for side in sides):
+        return False
+    return any(_BUSY in (numbers(module, side) or ()) for side in sides)
+
+
+def _is_retried(module: Module, use: RetryUse, conditions: list[ast.AST]) -> bool:
+    """Return whether a 429 may lead to another attempt."""
+    if use.loop is not None:
+        bodies = [use.loop.body, *(handler.body for attempt in use.tries for handler in attempt.handlers)]
+        return any(
+            any(_asks_for_429(module, node) for node in inside(body)) and goes_on(module, body, _BUSY)
+            for body in bodies
+        )
+    return True if not conditions else any(returned(module, each, _BUSY) != {False} for each in conditions)
+
+
+def _may_read(use: RetryUse, nodes: list[ast.AST]) -> bool:
+    """Return whether code reads the header, or lets a function look at the response to compute the wait."""
+    if mentions_header(nodes) or any(RESET.search(ast.unparse(node)) for node in nodes):
+        return True
+    for call in calls_in(use.region):
+        names = set[str]().union(*map(plain_names_in, call.args))
+        if WAITS.search(ast.unparse(call.func)) and any(map(_ANSWERS.search, names)):
+            return True
+    return False
+
+
+def blocking(module: Module, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str, str]]:
+    """Yield the waits that stop an event loop: `time.sleep()` in a coroutine, and the waits of libraries there.
+
+    A sleep counts in a loop or an error handler. A sync function that a coroutine calls is left alone: it may run in
+    a thread.
+    """
+    for call in module.calls:
+        if (
+            _is_sleep(module, call)
+            and isinstance(module.scope(call), ast.AsyncFunctionDef)
+            and _is_repeated(module, call)
+        ):
+            yield "BLOCKING", call, "time.sleep() stops the whole event loop", "loop"
+    for use in uses:
+        if isinstance(module.scope(use.node), ast.AsyncFunctionDef) and _waits_in_sync(module, use):
+            yield (
+                "BLOCKING",
+                use.node,
+                f"{use.library} waits by time.sleep() here, which stops the event loop",
+                use.library,
+            )
+
+
+def _is_sleep(module: Module, call: ast.Call) -> bool:
+    """Return whether a call is `time.sleep(...)` of more than zero, under any name."""
+    if isinstance(call.func, ast.Name):
+        sleeps = module.imports.get(call.func.id) == "time.sleep"
+    else:
+        named = isinstance(call.func, ast.Attribute) and call.func.attr == "sleep"
+        sleeps = named and module.dotted(call.func) == "time.sleep"
+    return sleeps and not (call.args and module.constant(call.args[0]) == 0)
+
+
+def _is_repeated(module: Module, call: ast.Call) -> bool:
+    for parent in module.ancestors(call):
+        if isinstance(parent, (ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler)):
+            return True
+        if isinstance(parent, ast.AsyncFunctionDef):
+            return False
+    return False
+
+
+def _waits_in_sync(module: Module, use: RetryUse) -> bool:
+    """Return whether a retry in a coroutine is `for attempt in Retrying(...)`, or a call of `Retrying(...)`."""
+    if use.library not in ("tenacity", "stamina", "retrying") or use.wait == "none":
+        return False
+    parent = module.parents.get(use.node)
+    if isinstance(parent, ast.For) and parent.iter is use.node:
+        return True
+    made = module.value(use.node) if isinstance(use.node, ast.expr) else None
+    kind = module.dotted(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
+    return kind == "Retrying" and isinstance(parent, ast.Call) and parent.func is use.node

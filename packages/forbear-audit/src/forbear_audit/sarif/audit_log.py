@@ -1,0 +1,97 @@
+"""SARIF 2.1.0: the findings of an audit as code hosts read them."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from forbear.cli.kit.links import real
+from forbear_audit.engine import Audit
+from forbear_audit.findings import Finding
+from forbear_audit.rules.catalog import RULES, AuditRule
+from forbear_audit.sarif.log import fingerprints, sarif_log, sarif_place, utf16_column
+
+PAGES = "https://github.com/forbear/forbear/blob/main/docs/reference/audit.md"
+"""The address of the page of the rules, with a section for each."""
+
+
+def as_sarif(result: Audit, version: str, *, root: Path | None = None, pages: str | None = PAGES) -> dict[str, Any]:
+    """Return a SARIF log of an audit by this version of forbear.
+
+    Paths below `root`, by default the current folder, are relative to it. Suppressed findings are there, too, marked as
+    suppressed. Files that were not read and wrong comments are notifications. `pages` is the address of the page of
+    the rules; None leaves it out.
+    """
+    base = real(root or Path())
+    listed = [
+        *((finding, None) for finding in result.findings),
+        *((finding, {"kind": "inSource"}) for finding in result.ignored),
+        *((finding, {"kind": "external", "justification": "in the baseline"}) for finding in result.known),
+    ]
+    times: Counter[str] = Counter()
+    results = [_result(finding, why, base, times) for finding, why in sorted(listed, key=lambda pair: pair[0])]
+    notifications = [
+        _notification("warning", f"not read: {unread.reason}", sarif_place(unread.path, base))
+        for unread in result.unread
+    ]
+    log = sarif_log(_driver(version, pages), results, notifications, base)
+    (invocation,) = log["runs"][0]["invocations"]
+    invocation["toolConfigurationNotifications"] = [
+        _notification(
+            "note", remark.text, sarif_place(remark.path, base, None if remark.cell else {"startLine": remark.line})
+        )
+        for remark in result.remarks
+    ]
+    return log
+
+
+def _driver(version: str, pages: str | None) -> dict[str, Any]:
+    driver: dict[str, Any] = {"name": "forbear audit", "version": version}
+    if pages is not None:
+        driver["informationUri"] = pages
+    driver["rules"] = [_rule(rule, pages) for rule in RULES.values()]
+    return driver
+
+
+def _rule(rule: AuditRule, pages: str | None) -> dict[str, Any]:
+    words = [f"- {library}: {cure}" for library, cure in rule.cures.items()]
+    markdown = [rule.why, "", "```python", rule.example, "```", "", f"Cure: {rule.cure}.", "", *words]
+    descriptor: dict[str, Any] = {
+        "id": rule.id,
+        "name": "".join(word.title() for word in rule.id.split("-")),
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": f"{rule.summary} {rule.why}"},
+        "help": {"text": f"{rule.why} Cure: {rule.cure}.", "markdown": "\n".join(markdown).strip()},
+        "defaultConfiguration": {"level": rule.severity},
+        "properties": {"tags": ["reliability", "retry"]},
+    }
+    if pages is not None:
+        descriptor["helpUri"] = f"{pages}#{rule.anchor}"
+    return descriptor
+
+
+def _result(finding: Finding, suppression: dict[str, str] | None, base: Path, times: Counter[str]) -> dict[str, Any]:
+    region = {
+        "startLine": finding.line,
+        "startColumn": utf16_column(finding.text, finding.column),
+        "endLine": finding.end_line,
+        "endColumn": utf16_column(finding.last_text, finding.end_column),
+    }
+    location = sarif_place(finding.path, base, None if finding.cell else region)
+    if finding.cell:  # the lines of a cell are not those of the file
+        location["logicalLocations"] = [{"name": f"cell {finding.cell}, line {finding.line}", "kind": "cell"}]
+    cell = f" (cell {finding.cell})" if finding.cell else ""
+    fingerprint = finding.fingerprint(str(base))
+    times[fingerprint] += 1  # equal lines differ by their order
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": [*RULES].index(finding.rule),
+        "level": finding.severity,
+        "message": {"text": f"{finding.message}{cell}. Cure: {finding.cure}."},
+        "locations": [location],
+        "partialFingerprints": fingerprints(fingerprint, times[fingerprint]),
+        "suppressions": [] if suppression is None else [suppression],
+    }
+
+
+def _notification(level: str, text: str, location: dict[str, Any]) -> dict[str, Any]:
+    return {"level": level, "message": {"text": text}, "locations": [location]}
