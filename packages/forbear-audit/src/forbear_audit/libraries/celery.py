@@ -39,7 +39,7 @@ def _by_options(module: Module, call: ast.Call) -> RetryUse | None:
     if retried is None:
         if late is None or module.constant(late) is not True:
             return None
-        use.errors, use.selective = ("celery.WorkerLost",), True  # another worker executes it again
+        use.errors, use.has_predicate = ("celery.WorkerLost",), True  # another worker executes it again
         return use
     use.error_node, use.errors = retried, error_names(module, retried)
     _limit(module, keyword(call, "max_retries"), use)

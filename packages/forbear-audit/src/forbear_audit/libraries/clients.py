@@ -44,7 +44,7 @@ _STEPS = 6  # from a part to the object: client.db["x"].table
 _REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
 
 
-def unsafe(module: Module, call: ast.Call) -> tuple[str, str] | None:
+def why_client_call_is_unsafe(module: Module, call: ast.Call) -> tuple[str, str] | None:
     """Return the operation of a call and why it may not be executed twice, None if it may or if it is unknown."""
     if not isinstance(call.func, ast.Attribute):
         return None

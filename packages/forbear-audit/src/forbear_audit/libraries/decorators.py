@@ -151,7 +151,7 @@ def _backoff(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
     if on_exception:
         use.error_node = call.args[1] if len(call.args) > 1 else keyword(call, "exception")
         use.errors = error_names(module, use.error_node) if isinstance(use.error_node, ast.expr) else None
-        use.selective = keyword(call, "giveup") is not None
+        use.has_predicate = keyword(call, "giveup") is not None
     return use
 
 
@@ -184,7 +184,7 @@ def _forbear(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
     use.error_node = on or (call.args[0] if call.args else call)
     use.errors = _types_only(module, expr)
     if any(from_package(name, "forbear", "transient", "transaction") for name in error_names(module, expr) or ()):
-        use.errors, use.selective = ("forbear.transient",), True
+        use.errors, use.has_predicate = ("forbear.transient",), True
     use.safe = module.constant(keyword(call, "repeatable")) is False
     use.wait, use.jitter = "growing", True
     backoff = module.value(keyword(call, "backoff"))

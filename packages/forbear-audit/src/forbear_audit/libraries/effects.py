@@ -59,14 +59,14 @@ def effects(
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> UnsafeCall | None:
     request = http.request_of(module, call)
     if request is not None:
-        why = http.unsafe(module, request, region)
+        why = http.why_request_is_unsafe(module, request, region)
         url = re.sub("^x/", "/", request.url or "")  # a base that cannot be read is left out
         seen = http.shows_purpose(module, request)
         return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen) if why else None
-    known = clients.unsafe(module, call)
+    known = clients.why_client_call_is_unsafe(module, call)
     if known is not None:
         return UnsafeCall(call, *known, "network")
-    statement = sql.unsafe(module, call, region, handlers)
+    statement = sql.why_statement_is_unsafe(module, call, region, handlers)
     if statement is not None:
         return UnsafeCall(call, *statement, "sql")
     if _appends(module, call, region):

@@ -173,7 +173,7 @@ def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
     return None
 
 
-def unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str | None:
+def why_request_is_unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str | None:
     """Return why a request may not be executed twice, None if it may be or if that cannot be known.
 
     `region` is the code that is repeated: an idempotency key that is made there is another one on every attempt.

@@ -23,7 +23,7 @@ _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
 _AUTOCOMMIT = ("autocommit", "isolation_level")
 
 
-def unsafe(
+def why_statement_is_unsafe(
     module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]
 ) -> tuple[str, str] | None:
     """Return the text of a statement and why it may not be executed twice, None if it may or if that is unknown.

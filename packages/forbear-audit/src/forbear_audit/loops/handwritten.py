@@ -37,13 +37,13 @@ _OF_RETRIES = re.compile(r"retr\w*\.\w+$")
 
 _MOST_TRIES = 50  # each is followed through the whole loop; no retry has more
 _STATES = (404, 409, 423, 425)  # a loop that repeats only these waits for a state
-_CURES = re.compile(
+_CURE_NAMES = re.compile(
     r"(?:^|[._])(?:refresh\w*|renew\w*|re?new_\w+|reload\w*|create\w*|makedirs|mkdir|pop|unlink|remove|rmtree|delete\w*|clear|"
     r"reset\w*|install\w*|re?login|authenticate|update\w*|init\w*|ensure\w*|invalidate\w*|close|chmod|reconnect)$"
 )
 """The ends of functions that change what made the attempt fail, such as `refresh_token` or `makedirs`."""
 
-_LOOKS = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
+_ONLY_INSPECT = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
 """The functions that only look at an error: a loop that calls them decides itself."""
 
 
@@ -74,7 +74,7 @@ def _by_error(module: Module, loop: Loop, attempt: ast.Try) -> RetryUse | None:
     if not _is_same(module, loop, attempt, attempt.body, use.errors or ()):
         return None
     if any(map(_delegates, attempt.handlers)):
-        use.selective = use.reads_header = True  # another object knows errors, limits and waits
+        use.has_predicate = use.reads_header = True  # another object knows errors, limits and waits
         return use
     read_limits(module, loop, use)
     if use.unbounded and is_service(module, loop):
@@ -150,10 +150,10 @@ def _read_errors(module: Module, loop: Loop, attempt: ast.Try, use: RetryUse) ->
         if types is None:
             return
         decides = _decides(module, loop, attempt, handler)
-        use.selective = use.selective or before or decides
+        use.has_predicate = use.has_predicate or before or decides
         use.places |= dict.fromkeys(types, handler.type or handler)
-        use.decided |= frozenset(types) if decides else frozenset()
-        use.cured |= frozenset(types) if decides or _cures(attempt, handler) else frozenset()
+        use.inspected_errors |= frozenset(types) if decides else frozenset()
+        use.cured_errors |= frozenset(types) if decides or _changes_the_cause(attempt, handler) else frozenset()
         names += types
     use.errors = tuple(names)
 
@@ -176,7 +176,7 @@ def _gets(call: ast.Call, error: str | None) -> bool:
     return passed and not TELLS.search(ast.unparse(call.func))
 
 
-def _cures(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
+def _changes_the_cause(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
     """Return whether a handler changes something that the attempt reads, or makes or removes something."""
     read = set[str]().union(*(names_in(statement) for statement in attempt.body))
     for node in inside(handler.body):
@@ -186,7 +186,7 @@ def _cures(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
             return True
         if isinstance(node, ast.Assign) and any(isinstance(target, ast.Subscript) for target in node.targets):
             return True
-        if isinstance(node, ast.Call) and _CURES.search(ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and _CURE_NAMES.search(ast.unparse(node.func)):
             return True
     return False
 
@@ -202,7 +202,7 @@ def _delegates(handler: ast.ExceptHandler) -> bool:
             for call in calls_in([node.value]):
                 values = [*call.args, *(item.value for item in call.keywords)]
                 passed = set[str]().union(*map(plain_names_in, values))
-                if handler.name in passed and ast.unparse(call.func) not in _LOOKS:
+                if handler.name in passed and ast.unparse(call.func) not in _ONLY_INSPECT:
                     return True
     return False
 

@@ -24,7 +24,7 @@ def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
     counting = counters(loop)
     timed = _waited(module, loop)
     tests = _tests(loop)
-    use.few = _is_few(module, loop)
+    use.at_most_two_attempts = _is_few(module, loop)
     use.deadline = has_scope(module, loop) or any(_is_time(loop, test, timed) for test in tests)
     if isinstance(loop, ast.While):
         use.attempts = _while_attempts(module, loop, counting)

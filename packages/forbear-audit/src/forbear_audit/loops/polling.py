@@ -47,7 +47,7 @@ _PROMPTS = re.compile(r"(?:^|[._])(?:input|getpass|prompt|readline)$|^(?:\w+\.)?
 _PICKS = ("pop", "popleft", "popitem", "choice", "next", "get_nowait")
 """The functions and methods that return another item each time."""
 
-_LOOKS = re.compile(
+_PROBE_NAMES = re.compile(
     r"(?:^|[._])(?:ping|head|check\w*|health\w*|is_\w+|probe\w*|wait\w*|connect_ex|create_connection|urlopen|search|describe\w*|"
     r"list\w*|show\w*|status|exists|alive|recv|recv_multipart|get_\w*(?:msg|message)|receive\w*)$"
 )
@@ -186,7 +186,7 @@ def _only_looks(attempt: ast.Try, later: list[ast.stmt]) -> bool:
         return (
             first.items[0].optional_vars is None
             and isinstance(first.items[0].context_expr, ast.Call)
-            and bool(_LOOKS.search(ast.unparse(first.items[0].context_expr.func)))
+            and bool(_PROBE_NAMES.search(ast.unparse(first.items[0].context_expr.func)))
         )
     dropped = first.value if isinstance(first, ast.Expr) else None
     if isinstance(first, ast.Assign) and len(first.targets) == 1:
@@ -196,7 +196,7 @@ def _only_looks(attempt: ast.Try, later: list[ast.stmt]) -> bool:
     calls = [dropped, *(s.value for s in attempt.body[1:] if isinstance(s, ast.Expr) and not _checks_status(s))]
     calls = [call.value if isinstance(call, ast.Await) else call for call in calls]
     return isinstance(calls[0], ast.Call) and any(
-        isinstance(call, ast.Call) and bool(_LOOKS.search(ast.unparse(call.func))) for call in calls
+        isinstance(call, ast.Call) and bool(_PROBE_NAMES.search(ast.unparse(call.func))) for call in calls
     )
 
 

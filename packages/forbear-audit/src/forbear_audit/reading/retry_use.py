@@ -30,18 +30,18 @@ class RetryUse:
     error_node: ast.AST | None = None
     wait_node: ast.AST | None = None
     places: dict[str, ast.AST] = field(default_factory=dict[str, ast.AST])  # the handler of each error of a loop
-    decided: frozenset[str] = frozenset()  # errors that a handler looks at
-    cured: frozenset[str] = frozenset()  # errors after which a handler changes something
+    inspected_errors: frozenset[str] = frozenset()  # errors that a handler looks at
+    cured_errors: frozenset[str] = frozenset()  # errors after which a handler changes something
     region: list[ast.stmt] = field(default_factory=list[ast.stmt])
     function: Function | None = None
     loop: ast.For | ast.AsyncFor | ast.While | None = None
     tries: list[ast.Try] = field(default_factory=list[ast.Try])
-    few: bool = False  # by default it makes at most two attempts
-    selective: bool = False  # a predicate decides about the errors, too
+    at_most_two_attempts: bool = False  # by default it makes at most two attempts
+    has_predicate: bool = False  # a predicate decides about the errors, too
     safe: bool = False  # it repeats nothing that may have been executed
     statuses: tuple[int, ...] = ()  # a loop that reads statuses retries these
     reads_header: bool = False
-    shared: bool = False  # the policy stands elsewhere, and is reported there
+    defined_elsewhere: bool = False  # the policy stands elsewhere, and is reported there
     flaws: list[tuple[str, ast.AST, str]] = field(default_factory=list[tuple[str, ast.AST, str]])
     """The flaws that the reader of the library saw itself: rule, place, message."""
 
@@ -55,7 +55,7 @@ class RetryUse:
         """True if it retries every Exception."""
         return (
             self.errors is not None
-            and not self.selective
+            and not self.has_predicate
             and any(name in ("Exception", "BaseException") for name in self.errors)
         )
 

@@ -15,7 +15,12 @@ from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.last_attempt import last_attempt
 from forbear_audit.rules.leftover_state import leaves_behind
 from forbear_audit.rules.nesting import nested
-from forbear_audit.rules.unsafe_repeats import blocking, retry_after, unsafe, unsafe_by_client
+from forbear_audit.rules.unsafe_repeats import (
+    find_blocking_waits,
+    find_ignored_retry_after,
+    find_unsafe_calls,
+    find_unsafe_client_calls,
+)
 
 Hit = tuple[str, ast.AST, str, str]
 """A rule, the node to report, the message, and the library."""
@@ -37,8 +42,8 @@ def check(module: Module) -> Iterator[Hit]:
     for use in uses:
         for rule, node, message in _of_use(module, use, uses):
             yield rule, node, message, use.library
-    yield from unsafe_by_client(module)
-    yield from blocking(module, uses)
+    yield from find_unsafe_client_calls(module)
+    yield from find_blocking_waits(module, uses)
     yield from _hidden_ends(module)
 
 
@@ -46,7 +51,7 @@ def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[st
     yield from use.flaws
     if use.attempts == 1:
         return  # the policy is off
-    if not use.shared:
+    if not use.defined_elsewhere:
         momentary = is_momentary(module, use)
         yield from _limits(use, momentary=momentary)
         yield from _waits(module, use, momentary=momentary)
@@ -54,9 +59,9 @@ def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[st
     elif use.region:
         yield from _wrong_statuses(module, use)
     if use.region:
-        yield from unsafe(module, use)
+        yield from find_unsafe_calls(module, use)
         yield from nested(module, use, uses)
-        yield from retry_after(module, use)
+        yield from find_ignored_retry_after(module, use)
         for node, message in leaves_behind(module, use):
             yield "STATE", node, message
     if use.loop is not None:
@@ -66,7 +71,7 @@ def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[st
 def _limits(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
     if use.unbounded:
         yield "UNBOUNDED", use.node, "no limit of attempts and no deadline: it may never end"
-    elif use.deadline is False and not (momentary or use.few or _only_files(use)):
+    elif use.deadline is False and not (momentary or use.at_most_two_attempts or _only_files(use)):
         if use.attempts == 2 and use.wait == "none":
             return
         yield "NO-DEADLINE", use.node, "no limit of time: slow attempts and long waits add up"
@@ -74,7 +79,7 @@ def _limits(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, s
 
 def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
     place = use.wait_node or use.node
-    if momentary or ((use.few or use.attempts == 2) and use.wait in ("none", "fixed")):
+    if momentary or ((use.at_most_two_attempts or use.attempts == 2) and use.wait in ("none", "fixed")):
         return  # for something on this machine; a single retry brings no storm
     if (use.wait == "none" or (use.wait == "fixed" and not use.unbounded)) and _is_conflict(module, use):
         return  # the rival has finished
@@ -112,12 +117,12 @@ def _is_conflict(module: Module, use: RetryUse) -> bool:
 def _errors(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
     place = next((use.places[n] for n in ("BaseException", "Exception") if n in use.places), use.error_node or use.node)
     errors = use.errors or ()
-    swallowed = [name for name in errors if name in INTERRUPTS and name not in use.decided]
-    if swallowed and not (use.selective and "BaseException" not in swallowed and use.library != "loop"):
+    swallowed = [name for name in errors if name in INTERRUPTS and name not in use.inspected_errors]
+    if swallowed and not (use.has_predicate and "BaseException" not in swallowed and use.library != "loop"):
         yield "CATCH-ALL", place, f"it retries {_short(swallowed[0])}, and so swallows interrupts or cancellation"
     elif use.everything:
         yield "CATCH-ALL", place, "it retries every Exception, bugs included"
-    wrong = [name for name in errors if is_hopeless(name) and name not in use.cured and not _is_lock(name, use)]
+    wrong = [name for name in errors if is_hopeless(name) and name not in use.cured_errors and not _is_lock(name, use)]
     if wrong and not momentary:
         yield (
             "WRONG-ERROR",
@@ -129,7 +134,7 @@ def _errors(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple
 
 
 def _wrong_statuses(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
-    if use.selective or not any(map(is_status_error, use.errors or ())):
+    if use.has_predicate or not any(map(is_status_error, use.errors or ())):
         return
     if calls_method(attempt_of(use), "raise_for_status") and not re.search(
         r"status_code|\.status\b", "".join(ast.unparse(s) for s in use.region)

@@ -18,7 +18,7 @@ from forbear_audit.rules.checks import check
 from forbear_audit.rules.comments import Comments, read_comments
 
 Counts = Callable[[str, Path], bool]
-"""Whether a rule counts in a file."""
+"""Says if a rule counts in a file."""
 
 _RELEVANT = re.compile(r"except|retr|backoff|stamina|opnieuw|sleep|acks_late|forbear:", re.IGNORECASE)
 LINES = re.compile(r"\r\n|\r|\n")  # as Python counts lines; str.splitlines() knows more

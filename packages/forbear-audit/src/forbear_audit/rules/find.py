@@ -90,7 +90,7 @@ def _resolved(module: Module, expr: ast.expr, seen: set[int]) -> RetryUse | None
     if value is not expr and isinstance(value, ast.Call):
         use = read_policy(module, value)
         if use is not None:
-            use.shared, use.node = True, expr
+            use.defined_elsewhere, use.node = True, expr
             return use
     return None
 
@@ -133,7 +133,12 @@ def _called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
         if target is None:
             continue
         use = _resolved(module, policy, seen)
-        if use is not None and not use.shared and not isinstance(policy, ast.Call) and use.library not in _BARE:
+        if (
+            use is not None
+            and not use.defined_elsewhere
+            and not isinstance(policy, ast.Call)
+            and use.library not in _BARE
+        ):
             continue  # `backoff.on_exception(wait, ...)` makes a policy of its first argument, and repeats nothing
         if use is not None and use.library in _DECORATORS and use.node is policy and id(call) not in seen:
             use.function, use.region = target, target.body

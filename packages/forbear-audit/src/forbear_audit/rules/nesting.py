@@ -71,10 +71,10 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
     for name in use.errors or ():
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if name in ("Exception", "BaseException"):
-            repeated = not use.selective
+            repeated = not use.has_predicate
         elif package == "google":
             repeated = last in ("RetryError", "GoogleAPIError")
-        elif last == "ClientError" and use.selective:  # botocore repeats only some of these
+        elif last == "ClientError" and use.has_predicate:  # botocore repeats only some of these
             handlers = [handler for attempt in use.tries for handler in attempt.handlers]
             repeated = any(_OVERLOAD.search(ast.unparse(handler)) for handler in handlers)
         else:
@@ -121,7 +121,7 @@ def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:
     last = _last_errors(home, other)
     if last is None:
         return bool(use.everything)
-    outer = [name for name in use.errors or () if not (use.selective and _is_all(name))]
+    outer = [name for name in use.errors or () if not (use.has_predicate and _is_all(name))]
     return any(_covers(name, inner) for name in outer for inner in last)
 
 
@@ -147,7 +147,7 @@ def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
     if other.loop is not None:
         return _raised(home, other)
     call = other.node
-    if not isinstance(call, ast.Call) or other.shared:
+    if not isinstance(call, ast.Call) or other.defined_elsewhere:
         return other.errors
     if other.library == "tenacity":
         if keyword(call, "retry_error_callback") is not None:

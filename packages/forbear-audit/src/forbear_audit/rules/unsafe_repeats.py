@@ -22,7 +22,7 @@ _ANSWERS = re.compile(r"^(?:r|res|resp|response|e|ex|exc|err|error|exception)$")
 """The usual names of a response or an error."""
 
 
-def unsafe(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the calls that are repeated though they may have been executed, and are not safe to repeat."""
     if use.safe:
         return
@@ -82,7 +82,7 @@ def _predicate(module: Module, expr: ast.expr | None) -> Function | ast.Lambda |
     return target if isinstance(target, ast.FunctionDef) else None
 
 
-def unsafe_by_client(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
+def find_unsafe_client_calls(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
     """Yield the calls that a client with retries of its own repeats, though they are not safe."""
     for call in module.calls:
         hit = clients.repeated_by_client(module, call)
@@ -90,13 +90,13 @@ def unsafe_by_client(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
             yield "UNSAFE", call, hit[0], hit[1]
 
 
-def retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+def find_ignored_retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the condition that sends a status 429 to another attempt, if no code reads the server's Retry-After."""
     if use.reads_header or (use.wait == "unknown" and use.wait_node is not None):
         return
     conditions = [*_conditions(module, use)]
     nodes: list[ast.AST] = [*use.region, *conditions]
-    if not use.shared and isinstance(use.node, ast.expr):
+    if not use.defined_elsewhere and isinstance(use.node, ast.expr):
         nodes.append(use.node)
     place = next((node for part in nodes for node in ast.walk(part) if _asks_for_429(module, node)), None)
     if place is None or not _is_retried(module, use, conditions) or _may_read(use, nodes):
@@ -136,7 +136,7 @@ def _may_read(use: RetryUse, nodes: list[ast.AST]) -> bool:
     return False
 
 
-def blocking(module: Module, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str, str]]:
+def find_blocking_waits(module: Module, uses: list[RetryUse]) -> Iterator[tuple[str, ast.AST, str, str]]:
     """Yield the waits that stop an event loop: `time.sleep()` in a coroutine, and the waits of libraries there.
 
     A sleep counts in a loop or an error handler. A sync function that a coroutine calls is left alone: it may run in
