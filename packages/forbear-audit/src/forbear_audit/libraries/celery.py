@@ -4,12 +4,15 @@ import ast
 import math
 from collections.abc import Iterator
 
-from forbear_audit.libraries.decorators import error_names
+from forbear_audit.libraries.errors import error_names
 from forbear_audit.reading.modules import Function, Module, from_package, inside, keyword
-from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
+
+Task = tuple[RetryPolicy, ast.Call, RepeatedCode]
+"""The policy of a task, its node, and what it repeats."""
 
 
-def read_task(module: Module, function: Function, decorator: ast.expr, dotted: str) -> Iterator[RetryUse]:
+def read_task(module: Module, function: Function, decorator: ast.expr, dotted: str) -> Iterator[Task]:
     """Yield the retries of a task of Celery; none if `decorator` makes no task."""
     name = dotted.rpartition(".")[2]
     call = decorator if isinstance(decorator, ast.Call) else None
@@ -19,49 +22,43 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     if not of_app and not from_package(dotted, "celery", "shared_task"):
         return
     if call is not None:
-        use = _by_options(module, call)
-        if use is not None:
-            use.function, use.region = function, function.body
-            yield use
+        policy = _read_options(module, call)
+        if policy is not None:
+            yield policy, call, RepeatedCode(function.body, function)
     for node in inside(function.body):
         if isinstance(node, ast.ExceptHandler):
-            for use in _by_hand(module, function, node):
-                limit = keyword(use.node, "max_retries") if isinstance(use.node, ast.Call) else None
-                _limit(module, limit or (keyword(call, "max_retries") if call is not None else None), use)
-                if use.attempts != 1:
-                    yield use
+            for task in _read_handler(module, function, node, call):
+                if task[0].limits.attempts != 1:
+                    yield task
 
 
-def _by_options(module: Module, call: ast.Call) -> RetryUse | None:
+def _read_options(module: Module, call: ast.Call) -> RetryPolicy | None:
     """Return the retry by the options of a task, None without one."""
     retried, late = keyword(call, "autoretry_for"), keyword(call, "acks_late")
-    use = RetryUse("celery", call)
     if retried is None:
         if late is None or module.constant(late) is not True:
             return None
-        use.errors, use.has_predicate = ("celery.WorkerLost",), True  # another worker executes it again
-        return use
-    use.error_node, use.errors = retried, error_names(module, retried)
-    _limit(module, keyword(call, "max_retries"), use)
+        # another worker executes it again
+        return RetryPolicy("celery", errors=RetriedErrors(("celery.WorkerLost",), has_predicate=True))
     grows = module.constant(keyword(call, "retry_backoff")) if keyword(call, "retry_backoff") is not None else False
-    use.wait = "unknown" if grows is ... else "growing" if grows else "fixed"
     jitter = keyword(call, "retry_jitter")
-    use.jitter = jitter is None or module.constant(jitter) is not False
-    return use
+    has_jitter = jitter is None or module.constant(jitter) is not False
+    waits = Waits("unknown" if grows is ... else "growing" if grows else "fixed", has_jitter)
+    limits = _read_limits(module, keyword(call, "max_retries"))
+    return RetryPolicy("celery", limits, waits, RetriedErrors(error_names(module, retried), retried))
 
 
-def _limit(module: Module, most: ast.expr | None, use: RetryUse) -> None:
-    """Set the limit of attempts by `max_retries`: None is no limit, 0 is off, and without it there are four."""
-    if most is None:
-        return
-    limit = module.constant(most)
+def _read_limits(module: Module, most: ast.expr | None) -> Limits:
+    """Return the limits by `max_retries`: None is no limit, 0 is off, and without it there are four attempts."""
+    limit = module.constant(most) if most is not None else ...
     if limit is None:
-        use.attempts, use.deadline = math.inf, False
-    elif isinstance(limit, int):
-        use.attempts = limit + 1
+        return Limits(math.inf, deadline=False)
+    return Limits(limit + 1 if isinstance(limit, int) else None)
 
 
-def _by_hand(module: Module, function: Function, handler: ast.ExceptHandler) -> Iterator[RetryUse]:
+def _read_handler(
+    module: Module, function: Function, handler: ast.ExceptHandler, options: ast.Call | None
+) -> Iterator[Task]:
     """Yield the retry that an error handler of a task makes by `self.retry(...)`."""
     for call in (node for node in inside(handler.body) if isinstance(node, ast.Call)):
         if not (
@@ -70,17 +67,19 @@ def _by_hand(module: Module, function: Function, handler: ast.ExceptHandler) -> 
             and ast.unparse(call.func.value) == "self"
         ):
             continue
-        use = RetryUse("celery", call, function=function, error_node=handler.type or handler)
-        use.errors = ("BaseException",) if handler.type is None else error_names(module, handler.type)
+        names = ("BaseException",) if handler.type is None else error_names(module, handler.type)
         attempt = module.parents.get(handler)
-        use.region = attempt.body if isinstance(attempt, ast.Try) else []
-        countdown = keyword(call, "countdown")
-        use.wait_node = countdown
-        if countdown is None:
-            use.wait = "fixed"
-        elif "retries" in ast.unparse(countdown):
-            use.wait = "growing"
-            use.jitter = any(word in ast.unparse(countdown) for word in ("random", "jitter", "uniform"))
-        elif module.constant(countdown) is not ...:
-            use.wait = "fixed"
-        yield use
+        most = keyword(call, "max_retries") or (keyword(options, "max_retries") if options is not None else None)
+        errors = RetriedErrors(names, handler.type or handler)
+        policy = RetryPolicy("celery", _read_limits(module, most), _read_countdown(module, call), errors)
+        yield policy, call, RepeatedCode(attempt.body if isinstance(attempt, ast.Try) else [], function)
+
+
+def _read_countdown(module: Module, call: ast.Call) -> Waits:
+    countdown = keyword(call, "countdown")
+    if countdown is None:
+        return Waits("fixed")
+    text = ast.unparse(countdown)
+    if "retries" in text:
+        return Waits("growing", any(word in text for word in ("random", "jitter", "uniform")), node=countdown)
+    return Waits("fixed" if module.constant(countdown) is not ... else "unknown", node=countdown)

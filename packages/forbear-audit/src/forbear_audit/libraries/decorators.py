@@ -4,16 +4,17 @@ import ast
 import math
 from collections.abc import Callable
 
+from forbear_audit.libraries.errors import error_names, joined_names
 from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
-from forbear_audit.reading.retry_use import RetryUse, grows_to, seconds
+from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, grows_to, seconds
 
 ALL = ("Exception",)
 _EXPONENTIAL = ("wait_exponential", "wait_random_exponential", "wait_full_jitter", "wait_exponential_jitter")
 """The waits of tenacity that grow without a cap if they have no `max`. All but the first have jitter."""
 
 
-def read(module: Module, call: ast.Call | ast.expr, dotted: str) -> RetryUse | None:
-    """Return the retry that a call of the function `dotted` makes, None if it is no retry of these libraries.
+def read(module: Module, call: ast.Call | ast.expr, dotted: str) -> RetryPolicy | None:
+    """Return the policy that a call of the function `dotted` makes, None if it is no retry of these libraries.
 
     `call` is a plain name where a decorator is used without a call.
     """
@@ -21,40 +22,45 @@ def read(module: Module, call: ast.Call | ast.expr, dotted: str) -> RetryUse | N
         if from_package(dotted, package, *names):
             if not isinstance(call, ast.Call):
                 call = ast.copy_location(ast.Call(func=call, args=[], keywords=[]), call)
-            use = RetryUse(package, call)
-            return use if has_unknown(call) else parse(module, call, use)
+            return RetryPolicy(package) if has_unknown(call) else parse(module, call)
     return None
 
 
-def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
-    """Return the dotted names of an error type or of a tuple of them, None if they cannot be read."""
-    expr = module.value(expr) if not (isinstance(expr, ast.Name) and module.dotted(expr).startswith(".")) else expr
-    if isinstance(expr, (ast.Tuple, ast.List, ast.Set)):
-        names = [module.dotted(item) for item in expr.elts]
-        return tuple(names) if all(names) else None
-    name = module.dotted(expr)
-    return (name,) if name else None
+def _count(module: Module, limit: ast.expr | None, default: int | None = None) -> float | None:
+    """Return a limit of attempts: infinity for None, and None if it cannot be read."""
+    value = default if limit is None else module.constant(limit)
+    return math.inf if value is None else value if isinstance(value, int) else None
 
 
-def _tenacity(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
-    _tenacity_stop(module, keyword(call, "stop"), use)
-    _tenacity_wait(module, keyword(call, "wait"), use)
+def _is_set(module: Module, limit: ast.expr | None) -> bool:
+    """Return whether an option is there, and not None."""
+    return limit is not None and module.constant(limit) is not None
+
+
+def _read_tenacity(module: Module, call: ast.Call) -> RetryPolicy:
+    limits = _tenacity_limits(module, module.value(keyword(call, "stop")))
+    waits = _tenacity_waits(module, module.value(keyword(call, "wait")), limits.attempts)
+    return RetryPolicy("tenacity", limits, waits, _tenacity_errors(module, call))
+
+
+def _tenacity_errors(module: Module, call: ast.Call) -> RetriedErrors:
     condition = module.value(keyword(call, "retry"))
-    use.error_node = condition or call
-    names = _last_names(module, condition)
     if condition is None:
-        use.errors = ALL
-    elif isinstance(condition, ast.Call) and names and names[0] == "retry_if_exception_type":
-        use.errors = error_names(module, condition.args[0]) if condition.args else ALL
-    elif names and set(names) <= {"retry_if_exception_type", "retry_if_result", "retry_if_not_result"}:
-        types = [
-            c
-            for c in ast.walk(condition)
-            if isinstance(c, ast.Call) and module.dotted(c.func).endswith("retry_if_exception_type")
-        ]
+        return RetriedErrors(ALL, call)
+    names = _last_names(module, condition)
+    if isinstance(condition, ast.Call) and names and names[0] == "retry_if_exception_type":
+        return RetriedErrors(error_names(module, condition.args[0]) if condition.args else ALL, condition)
+    if names and set(names) <= {"retry_if_exception_type", "retry_if_result", "retry_if_not_result"}:
+        types = _calls_of(module, condition, "retry_if_exception_type")
         parts = [error_names(module, c.args[0]) if c.args else ALL for c in types]
-        use.errors = None if None in parts else tuple(name for part in parts for name in part or ())
-    return use
+        return RetriedErrors(joined_names(parts), condition)
+    return RetriedErrors(None, condition)
+
+
+def _calls_of(module: Module, expr: ast.expr, *names: str) -> list[ast.Call]:
+    """Return the calls of these functions in an expression."""
+    calls = [node for node in ast.walk(expr) if isinstance(node, ast.Call)]
+    return [call for call in calls if module.dotted(call.func).rpartition(".")[2] in names]
 
 
 def _last_names(module: Module, expr: ast.expr | None) -> list[str]:
@@ -64,50 +70,37 @@ def _last_names(module: Module, expr: ast.expr | None) -> list[str]:
     return [name.rpartition(".")[2] for name in dotted if from_package(name, "tenacity") and "_" in name]
 
 
-def _tenacity_stop(module: Module, stop: ast.expr | None, use: RetryUse) -> None:
-    stop = module.value(stop)
+def _tenacity_limits(module: Module, stop: ast.expr | None) -> Limits:
     if stop is None or module.dotted(stop).endswith("stop_never"):
-        use.attempts, use.deadline = math.inf, False
-        return
-    names = _last_names(module, stop)
-    if not names or set(names) - {
-        "stop_after_attempt",
-        "stop_after_delay",
-        "stop_before_delay",
-        "stop_any",
-        "stop_all",
-    }:
-        return  # an object of the user's own
-    timed = "stop_after_delay" in names or "stop_before_delay" in names
-    counts = [
-        c for c in ast.walk(stop) if isinstance(c, ast.Call) and module.dotted(c.func).endswith("stop_after_attempt")
-    ]
+        return Limits(math.inf, deadline=False)
+    names = set(_last_names(module, stop))
+    timed = bool(names & {"stop_after_delay", "stop_before_delay"})
+    counts = _calls_of(module, stop, "stop_after_attempt")
+    known = {"stop_after_attempt", "stop_after_delay", "stop_before_delay", "stop_any", "stop_all"}
+    if not names or names - known or not (counts or timed):
+        return Limits()  # an object of the user's own, or names that cannot be followed
     both = "stop_all" in names or any(isinstance(node, ast.BitAnd) for node in ast.walk(stop))
-    if not counts and not timed:
-        return  # made of names that cannot be followed
-    use.deadline = timed and not (both and counts)
-    use.attempts = math.inf if not counts else None
-    if counts and counts[0].args:
-        value = module.constant(counts[0].args[0])
-        use.attempts = value if isinstance(value, int) else None
+    value = module.constant(counts[0].args[0]) if counts and counts[0].args else None
+    attempts = math.inf if not counts else value if isinstance(value, int) else None
+    return Limits(attempts, deadline=timed and not (both and counts))
 
 
-def _tenacity_wait(module: Module, wait: ast.expr | None, use: RetryUse) -> None:
-    wait = module.value(wait)
-    use.wait_node = wait
+def _tenacity_waits(module: Module, wait: ast.expr | None, attempts: float | None) -> Waits:
     names = set(_last_names(module, wait))
     if wait is None or names == {"wait_none"}:
-        use.wait = "none"
-    elif names & {*_EXPONENTIAL, "wait_incrementing"}:
-        use.wait, use.jitter = "growing", bool(names & {*_EXPONENTIAL[1:], "wait_random"})
-        calls = [c for c in ast.walk(wait) if isinstance(c, ast.Call)]
-        growing = [c for c in calls if module.dotted(c.func).rpartition(".")[2] in _EXPONENTIAL]
+        return Waits("none", node=wait)
+    if names & {*_EXPONENTIAL, "wait_incrementing"}:
+        longest = None
+        growing = _calls_of(module, wait, *_EXPONENTIAL)
         if growing and keyword(growing[0], "max") is None and len(growing[0].args) < 2:
             first = keyword(growing[0], "multiplier", "initial") or (growing[0].args[0] if growing[0].args else None)
             base = seconds(module.constant(keyword(growing[0], "exp_base")), 2)
-            use.longest = grows_to(seconds(module.constant(first), 1), base, use.attempts)
-    elif names & {"wait_fixed", "wait_random"} and "wait_chain" not in names:
-        use.wait, use.jitter = "unknown" if _is_mostly_random(module, wait) else "fixed", "wait_random" in names
+            longest = grows_to(seconds(module.constant(first), 1), base, attempts)
+        return Waits("growing", bool(names & {*_EXPONENTIAL[1:], "wait_random"}), longest, wait)
+    if names & {"wait_fixed", "wait_random"} and "wait_chain" not in names:
+        kind: Wait = "unknown" if _is_mostly_random(module, wait) else "fixed"
+        return Waits(kind, "wait_random" in names, node=wait)
+    return Waits(node=wait)
 
 
 def _is_mostly_random(module: Module, wait: ast.expr) -> bool:
@@ -125,43 +118,32 @@ def _is_mostly_random(module: Module, wait: ast.expr) -> bool:
     return spread > fixed
 
 
-def _backoff(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
-    on_exception = module.dotted(call.func).endswith("on_exception")
-    tries, time = keyword(call, "max_tries"), keyword(call, "max_time")
-    use.deadline = time is not None and module.constant(time) is not None
-    value = module.constant(tries) if tries is not None else None
-    use.attempts = math.inf if value is None else value if isinstance(value, int) else None
+def _read_backoff(module: Module, call: ast.Call) -> RetryPolicy:
+    limits = Limits(_count(module, keyword(call, "max_tries")), _is_set(module, keyword(call, "max_time")))
+    errors = RetriedErrors()
+    if module.dotted(call.func).endswith("on_exception"):
+        node = call.args[1] if len(call.args) > 1 else keyword(call, "exception")
+        names = error_names(module, node) if node is not None else None
+        errors = RetriedErrors(names, node, has_predicate=keyword(call, "giveup") is not None)
+    return RetryPolicy("backoff", limits, _backoff_waits(module, call, limits.attempts), errors)
+
+
+def _backoff_waits(module: Module, call: ast.Call, attempts: float | None) -> Waits:
     generator = module.dotted(call.args[0] if call.args else keyword(call, "wait_gen")).rpartition(".")[2]
-    use.wait_node = call.args[0] if call.args else call
-    jitter = keyword(call, "jitter")
-    use.jitter = jitter is None or module.constant(jitter) is not None
-    if generator == "constant":
-        use.wait = "fixed"
-    elif generator in ("expo", "fibo"):
-        use.wait = "growing"
-        if keyword(call, "max_value") is None:
-            base = seconds(module.constant(keyword(call, "base")), 2)
-            use.longest = grows_to(
-                seconds(module.constant(keyword(call, "factor")), 1),
-                base if generator == "expo" else 1.62,
-                use.attempts,
-            )
-    elif generator == "runtime":
-        use.reads_header = True
-    if on_exception:
-        use.error_node = call.args[1] if len(call.args) > 1 else keyword(call, "exception")
-        use.errors = error_names(module, use.error_node) if isinstance(use.error_node, ast.expr) else None
-        use.has_predicate = keyword(call, "giveup") is not None
-    return use
+    jitter = keyword(call, "jitter") is None or _is_set(module, keyword(call, "jitter"))
+    longest = None
+    if generator in ("expo", "fibo") and keyword(call, "max_value") is None:
+        base = seconds(module.constant(keyword(call, "base")), 2) if generator == "expo" else 1.62
+        longest = grows_to(seconds(module.constant(keyword(call, "factor")), 1), base, attempts)
+    kinds: dict[str, Wait] = {"constant": "fixed", "expo": "growing", "fibo": "growing"}
+    node = call.args[0] if call.args else call
+    return Waits(kinds.get(generator, "unknown"), jitter, longest, node, reads_header=generator == "runtime")
 
 
-def _stamina(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
-    _attempts_and_timeout(module, call, use, 10)
+def _read_stamina(module: Module, call: ast.Call) -> RetryPolicy:
     on = keyword(call, "on") or (call.args[0] if call.args else None)
-    use.error_node, use.errors = on, _types_only(module, on)
-    use.wait = "growing"
-    use.jitter = module.constant(keyword(call, "wait_jitter")) not in (0, 0.0)
-    return use
+    waits = Waits("growing", module.constant(keyword(call, "wait_jitter")) not in (0, 0.0))
+    return RetryPolicy("stamina", _read_limits(module, call, 10), waits, RetriedErrors(_types_only(module, on), on))
 
 
 def _types_only(module: Module, on: ast.expr | None) -> tuple[str, ...] | None:
@@ -170,63 +152,59 @@ def _types_only(module: Module, on: ast.expr | None) -> tuple[str, ...] | None:
     return names if names is not None and all(n.rpartition(".")[2][:1].isupper() for n in names) else None
 
 
-def _attempts_and_timeout(module: Module, call: ast.Call, use: RetryUse, default: int) -> None:
-    attempts, timeout = keyword(call, "attempts"), keyword(call, "timeout")
-    value = default if attempts is None else module.constant(attempts)
-    use.attempts = math.inf if value is None else value if isinstance(value, int) else None
-    use.deadline = timeout is None or module.constant(timeout) is not None
+def _read_limits(module: Module, call: ast.Call, default: int) -> Limits:
+    """Return the limits by `attempts` and `timeout`, which have defaults; None switches one off."""
+    timeout = keyword(call, "timeout")
+    return Limits(_count(module, keyword(call, "attempts"), default), timeout is None or _is_set(module, timeout))
 
 
-def _forbear(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
-    _attempts_and_timeout(module, call, use, 5)
+def _read_forbear(module: Module, call: ast.Call) -> RetryPolicy:
     on = keyword(call, "on")
     expr = on or (ast.Tuple(elts=call.args, ctx=ast.Load()) if call.args else None)
-    use.error_node = on or (call.args[0] if call.args else call)
-    use.errors = _types_only(module, expr)
+    node = on or (call.args[0] if call.args else call)
+    errors = RetriedErrors(_types_only(module, expr), node)
     if any(from_package(name, "forbear", "transient", "transaction") for name in error_names(module, expr) or ()):
-        use.errors, use.has_predicate = ("forbear.transient",), True
-    use.safe = module.constant(keyword(call, "repeatable")) is False
-    use.wait, use.jitter = "growing", True
+        errors = RetriedErrors(("forbear.transient",), node, has_predicate=True)
+    waits = Waits("growing", jitter=True)
     backoff = module.value(keyword(call, "backoff"))
     if isinstance(backoff, ast.Call):
-        use.wait_node = backoff
-        if module.dotted(backoff.func).endswith("Constant"):
-            use.wait = "fixed"
-        use.jitter = module.constant(keyword(backoff, "jitter")) != "none"
-    return use
+        kind: Wait = "fixed" if module.dotted(backoff.func).endswith("Constant") else "growing"
+        waits = Waits(kind, module.constant(keyword(backoff, "jitter")) != "none", node=backoff)
+    is_safe = module.constant(keyword(call, "repeatable")) is False
+    return RetryPolicy("forbear", _read_limits(module, call, 5), waits, errors, is_safe)
 
 
-def _opnieuw(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
-    use.deadline, use.attempts, use.wait, use.jitter = True, None, "growing", True
-    use.error_node = keyword(call, "retry_on_exceptions") or (call.args[0] if call.args else None)
-    use.errors = error_names(module, use.error_node) if isinstance(use.error_node, ast.expr) else None
-    return use
+def _read_opnieuw(module: Module, call: ast.Call) -> RetryPolicy:
+    node = keyword(call, "retry_on_exceptions") or (call.args[0] if call.args else None)
+    errors = RetriedErrors(error_names(module, node) if node is not None else None, node)
+    return RetryPolicy("opnieuw", Limits(None, deadline=True), Waits("growing", jitter=True), errors)
 
 
-def _retrying(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
+def _read_retrying(module: Module, call: ast.Call) -> RetryPolicy:
+    limits, waits, errors = Limits(), Waits(), RetriedErrors()
     if keyword(call, "stop", "stop_func") is None:
-        number = keyword(call, "stop_max_attempt_number")
-        value = module.constant(number) if number is not None else None
-        use.attempts = math.inf if value is None else value if isinstance(value, int) else None
-        use.deadline = keyword(call, "stop_max_delay") is not None
-    growing = keyword(call, "wait_exponential_multiplier", "wait_incrementing_increment")
+        attempts = _count(module, keyword(call, "stop_max_attempt_number"))
+        limits = Limits(attempts, keyword(call, "stop_max_delay") is not None)
     if keyword(call, "wait", "wait_func") is None:
-        use.wait_node = keyword(call, "wait_fixed", "wait_random_max") or growing
-        use.jitter = keyword(call, "wait_jitter_max", "wait_random_max") is not None
-        use.wait = "growing" if growing is not None else "fixed" if use.wait_node is not None else "none"
+        growing = keyword(call, "wait_exponential_multiplier", "wait_incrementing_increment")
+        node = keyword(call, "wait_fixed", "wait_random_max") or growing
+        jitter = keyword(call, "wait_jitter_max", "wait_random_max") is not None
+        longest = None
         if keyword(call, "wait_exponential_multiplier") is not None and keyword(call, "wait_exponential_max") is None:
-            use.longest = grows_to(seconds(module.constant(growing), 1000) / 1000, 2, use.attempts)
+            longest = grows_to(seconds(module.constant(growing), 1000) / 1000, 2, limits.attempts)
+        kind: Wait = "growing" if growing is not None else "fixed" if node is not None else "none"
+        waits = Waits(kind, jitter, longest, node)
     if keyword(call, "retry_on_exception") is None and keyword(call, "retry_on_result") is None:
-        use.errors, use.error_node = ALL, call
-    return use
+        errors = RetriedErrors(ALL, call)
+    return RetryPolicy("retrying", limits, waits, errors)
 
 
-Parser = Callable[[Module, ast.Call, RetryUse], RetryUse]
+Parser = Callable[[Module, ast.Call], RetryPolicy]
 _READERS: tuple[tuple[str, tuple[str, ...], Parser], ...] = (
-    ("tenacity", ("retry", "Retrying", "AsyncRetrying"), _tenacity),
-    ("backoff", ("on_exception", "on_predicate"), _backoff),
-    ("stamina", ("retry", "retry_context"), _stamina),
-    ("opnieuw", ("retry", "retry_async"), _opnieuw),
-    ("retrying", ("retry", "Retrying"), _retrying),
-    ("forbear", ("retry",), _forbear),
+    ("tenacity", ("retry", "Retrying", "AsyncRetrying"), _read_tenacity),
+    ("backoff", ("on_exception", "on_predicate"), _read_backoff),
+    ("stamina", ("retry", "retry_context"), _read_stamina),
+    ("opnieuw", ("retry", "retry_async"), _read_opnieuw),
+    ("retrying", ("retry", "Retrying"), _read_retrying),
+    ("forbear", ("retry",), _read_forbear),
 )

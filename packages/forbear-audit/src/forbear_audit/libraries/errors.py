@@ -1,7 +1,10 @@
-"""The meaning of error types by their names: which prove that nothing was done, and which no attempt cures."""
+"""Error types in code, and what their names mean: which prove that nothing was done, and which no attempt cures."""
 
+import ast
 import re
 from typing import Final
+
+from forbear_audit.reading.modules import Module
 
 _CONNECT: Final = frozenset({
     "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
@@ -71,6 +74,21 @@ INTERRUPTS: Final = frozenset({
     "asyncio.exceptions.CancelledError", "CancelledError", "trio.Cancelled",
 })  # fmt: skip
 """Errors that end a program or a task: no retry may swallow them."""
+
+
+def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
+    """Return the dotted names of an error type or of a tuple of them, None if they cannot be read."""
+    expr = module.value(expr) if not (isinstance(expr, ast.Name) and module.dotted(expr).startswith(".")) else expr
+    if isinstance(expr, (ast.Tuple, ast.List, ast.Set)):
+        names = [module.dotted(item) for item in expr.elts]
+        return tuple(names) if all(names) else None
+    name = module.dotted(expr)
+    return (name,) if name else None
+
+
+def joined_names(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """Return the names of all parts, None if one part cannot be read."""
+    return None if None in parts else tuple(name for part in parts for name in part or ())
 
 
 def is_doubtful(name: str, kind: str) -> bool:

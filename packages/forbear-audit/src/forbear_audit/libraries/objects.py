@@ -3,13 +3,13 @@
 import ast
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from forbear_audit.libraries.decorators import error_names
+from forbear_audit.libraries.errors import error_names, joined_names
 from forbear_audit.libraries.http import CodeRequest, only_harmless, sent_by
 from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
-from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.retry_use import Flaw, Limits, RetriedErrors, RetryPolicy, Wait, Waits
 
 _REFUSALS = frozenset({408, 425, 429})  # statuses of 4xx that another attempt may cure
 _RANDOM = ("FullJitterBackoff", "EqualJitterBackoff", "DecorrelatedJitterBackoff", "ExponentialWithJitterBackoff")
@@ -19,37 +19,30 @@ _HOPELESS = frozenset({
 })  # fmt: skip
 
 
-def read(module: Module, call: ast.Call, dotted: str) -> RetryUse | None:
-    """Return the retry that a call of the function or class `dotted` makes, None if it makes none."""
-    for package, names, parse in _READERS:
+def read(module: Module, call: ast.Call, dotted: str) -> RetryPolicy | None:
+    """Return the policy that a call of the function or class `dotted` makes, None if it makes none."""
+    for package, names, library, parse in _READERS:
         if from_package(dotted, package, *names):
-            use = RetryUse(_SAME.get(package, package), call)
-            return None if has_unknown(call) else parse(module, call, use)
+            return None if has_unknown(call) else parse(module, call, library)
     return None
 
 
-def _urllib3(module: Module, call: ast.Call, use: RetryUse) -> RetryUse | None:
+def _read_urllib3(module: Module, call: ast.Call, library: str) -> RetryPolicy | None:
     total = keyword(call, "total") or (call.args[0] if call.args else None)
     value = module.constant(total) if total is not None else 10
-    if value in (0, False):
-        return None
-    if _only_redirects(module, call):
+    if value in (0, False) or _only_redirects(module, call):
         return None
     limited = keyword(call, "connect", "read", "status", "other") is not None
-    use.attempts = math.inf if value is None and not limited else None
-    use.deadline = False
+    limits = Limits(math.inf if value is None and not limited else None, deadline=False)
     factor = module.constant(keyword(call, "backoff_factor")) if keyword(call, "backoff_factor") is not None else 0
-    use.wait = "none" if factor in (0, 0.0) else "growing"
-    if use.library == "urllib3":
-        use.jitter = keyword(call, "backoff_jitter") is not None
-    else:
-        use.jitter = module.constant(keyword(call, "backoff_jitter")) not in (0, 0.0)
-    _methods(module, call, use)
-    _statuses(module, keyword(call, "status_forcelist"), use)
+    jitter = keyword(call, "backoff_jitter")
+    has_jitter = jitter is not None if library == "urllib3" else module.constant(jitter) not in (0, 0.0)
+    flaws = [*_find_unsafe_methods(module, call), *_find_hopeless_statuses(module, keyword(call, "status_forcelist"))]
     header = keyword(call, "respect_retry_after_header")
     if header is not None and module.constant(header) is False:
-        use.flaws.append(("RETRY-AFTER", header, "the server's Retry-After is ignored"))
-    return use
+        flaws.append(("RETRY-AFTER", header, "the server's Retry-After is ignored"))
+    waits = Waits("none" if factor in (0, 0.0) else "growing", has_jitter)
+    return RetryPolicy(library, limits, waits, flaws=tuple(flaws))
 
 
 def _only_redirects(module: Module, call: ast.Call) -> bool:
@@ -62,21 +55,18 @@ def _is_off(module: Module, limit: ast.expr | None) -> bool:
     return limit is not None and module.constant(limit) in (0, False)
 
 
-def _methods(module: Module, call: ast.Call, use: RetryUse) -> None:
+def _find_unsafe_methods(module: Module, call: ast.Call) -> list[Flaw]:
     node = keyword(call, "allowed_methods", "method_whitelist")
     if node is None:
-        return
+        return []
     names = module.items(node)
     if names is None and module.constant(node) not in (None, False):
-        return
+        return []
     unsafe = [n for n in names if n in ("POST", "PATCH")] if names is not None else ["POST", "PATCH"]
-    reads = keyword(call, "read")
-    only_connects = (
-        reads is not None and module.constant(reads) in (0, False) and keyword(call, "status_forcelist") is None
-    )
-    if unsafe and not only_connects and not only_harmless(module, _sent(module, call)):
-        which = " and ".join(map(str, unsafe))
-        use.flaws.append(("UNSAFE", node, f"{which} requests are repeated after a lost response"))
+    only_connects = _is_off(module, keyword(call, "read")) and keyword(call, "status_forcelist") is None
+    if not unsafe or only_connects or only_harmless(module, _sent(module, call)):
+        return []
+    return [("UNSAFE", node, f"{' and '.join(map(str, unsafe))} requests are repeated after a lost response")]
 
 
 def _sent(module: Module, retry: ast.Call) -> list[CodeRequest]:
@@ -92,107 +82,85 @@ def _sent(module: Module, retry: ast.Call) -> list[CodeRequest]:
     return []
 
 
-def _statuses(module: Module, node: ast.expr | None, use: RetryUse) -> None:
-    statuses = module.items(node)
-    if statuses is not None:
-        wrong = [s for s in statuses if isinstance(s, int) and 400 <= s < 500 and s not in _REFUSALS]
-        if wrong and node is not None:
-            use.flaws.append(
-                ("WRONG-ERROR", node, f"another attempt does not cure status {', '.join(map(str, wrong))}")
-            )
+def _find_hopeless_statuses(module: Module, node: ast.expr | None) -> list[Flaw]:
+    statuses = module.items(node) or ()
+    wrong = [s for s in statuses if isinstance(s, int) and 400 <= s < 500 and s not in _REFUSALS]
+    if not wrong or node is None:
+        return []
+    return [("WRONG-ERROR", node, f"another attempt does not cure status {', '.join(map(str, wrong))}")]
 
 
-def _aiohttp_retry(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
+def _read_aiohttp_retry(module: Module, call: ast.Call, library: str) -> RetryPolicy:
     kind = module.dotted(call.func).rpartition(".")[2]
-    use.deadline = False
-    use.wait = "fixed" if kind == "RandomRetry" else "growing"
-    use.jitter = kind in ("JitterRetry", "RandomRetry")
-    _statuses(module, keyword(call, "statuses"), use)
-    return use
+    waits = Waits("fixed" if kind == "RandomRetry" else "growing", kind in ("JitterRetry", "RandomRetry"))
+    flaws = _find_hopeless_statuses(module, keyword(call, "statuses"))
+    return RetryPolicy(library, Limits(deadline=False), waits, flaws=tuple(flaws))
 
 
-def _google(module: Module, call: ast.Call, use: RetryUse) -> RetryUse:
+def _read_google(module: Module, call: ast.Call, library: str) -> RetryPolicy:
     timeout = keyword(call, "timeout", "deadline")
-    use.attempts = math.inf
-    use.deadline = timeout is None or module.constant(timeout) is not None
-    use.wait, use.jitter = "growing", True
+    limits = Limits(math.inf, timeout is None or module.constant(timeout) is not None)
+    errors = RetriedErrors()
     predicate = module.value(keyword(call, "predicate"))
     if isinstance(predicate, ast.Call) and module.dotted(predicate.func).endswith("if_exception_type"):
-        parts = [error_names(module, item) for item in predicate.args]
-        use.error_node = predicate
-        use.errors = None if None in parts else tuple(name for part in parts for name in part or ())
-    return use
+        errors = RetriedErrors(joined_names([error_names(module, item) for item in predicate.args]), predicate)
+    return RetryPolicy(library, limits, Waits("growing", jitter=True), errors)
 
 
-def _redis(module: Module, call: ast.Call, use: RetryUse) -> RetryUse | None:
+def _read_redis(module: Module, call: ast.Call, library: str) -> RetryPolicy | None:
     retries = keyword(call, "retries") or (call.args[1] if len(call.args) > 1 else None)
     value = module.constant(retries)
     if value == 0:
         return None
-    use.attempts = math.inf if isinstance(value, int) and value < 0 else value + 1 if isinstance(value, int) else None
-    use.deadline = False if use.attempts == math.inf else None
+    attempts = math.inf if isinstance(value, int) and value < 0 else value + 1 if isinstance(value, int) else None
     backoff = module.value(keyword(call, "backoff") or (call.args[0] if call.args else None))
-    kind = module.dotted(backoff.func if isinstance(backoff, ast.Call) else backoff).rpartition(".")[2]
-    use.wait_node = backoff
-    use.wait = (
-        "none"
-        if kind == "NoBackoff"
-        else "fixed"
-        if kind == "ConstantBackoff"
-        else "growing"
-        if kind.endswith("Backoff")
-        else "unknown"
-    )
-    use.jitter = kind in _RANDOM if kind.endswith("Backoff") else None
-    return use
+    name = module.dotted(backoff.func if isinstance(backoff, ast.Call) else backoff).rpartition(".")[2]
+    kinds: dict[str, Wait] = {"NoBackoff": "none", "ConstantBackoff": "fixed"}
+    waits = Waits(node=backoff)
+    if name.endswith("Backoff"):
+        waits = Waits(kinds.get(name, "growing"), name in _RANDOM, node=backoff)
+    return RetryPolicy(library, Limits(attempts, False if attempts == math.inf else None), waits)
 
 
-def service_configs(module: Module) -> list[RetryUse]:
-    """Return the retry policies of gRPC in the module: those in dictionaries and in texts of JSON."""
-    uses: list[RetryUse] = []
+def read_service_configs(module: Module) -> Iterator[tuple[RetryPolicy, ast.AST]]:
+    """Yield the retry policies of gRPC in a module, with their nodes: in dictionaries and in texts of JSON."""
     around = {id(module.parents[text]): module.parents[text] for text in module.configs}  # each once: it may be long
     dicts = [parent for parent in around.values() if isinstance(parent, ast.Dict)]
     values = {id(key): value for one in dicts for key, value in zip(one.keys, one.values, strict=True)}
     for text in module.configs:
         if id(text) in values:
-            uses.append(_grpc(module.parents[text], module.constant(values[id(text)])))
+            parent = module.parents[text]
+            yield _read_grpc(parent, module.constant(values[id(text)])), parent
             continue
         try:
             methods = json.loads(str(text.value))["methodConfig"]
-            uses.extend(_grpc(text, method["retryPolicy"]) for method in methods if "retryPolicy" in method)
+            policies = [_read_grpc(text, method["retryPolicy"]) for method in methods if "retryPolicy" in method]
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
-    return uses
+        yield from ((policy, text) for policy in policies)
 
 
-def _grpc(node: ast.AST, policy: object) -> RetryUse:
-    use = RetryUse("grpc", node, jitter=True)
-    if isinstance(policy, dict):
-        options = cast("dict[object, object]", policy)
-        codes = options.get("retryableStatusCodes")
-        listed = cast("Sequence[object]", codes) if isinstance(codes, (list, tuple)) else ()
-        wrong = [c for c in listed if isinstance(c, str) and c in _HOPELESS]
-        if wrong:
-            use.flaws.append(("WRONG-ERROR", node, f"another attempt does not cure {', '.join(wrong)}"))
-        use.wait = "fixed" if options.get("backoffMultiplier") == 1 else "growing"
-    return use
+def _read_grpc(node: ast.AST, policy: object) -> RetryPolicy:
+    if not isinstance(policy, dict):
+        return RetryPolicy("grpc", waits=Waits(jitter=True))
+    options = cast("dict[object, object]", policy)
+    codes = options.get("retryableStatusCodes")
+    listed = cast("Sequence[object]", codes) if isinstance(codes, (list, tuple)) else ()
+    wrong = [c for c in listed if isinstance(c, str) and c in _HOPELESS]
+    message = f"another attempt does not cure {', '.join(wrong)}"
+    waits = Waits("fixed" if options.get("backoffMultiplier") == 1 else "growing", jitter=True)
+    return RetryPolicy("grpc", waits=waits, flaws=(("WRONG-ERROR", node, message),) if wrong else ())
 
 
-_SAME = {
-    "requests": "urllib3",
-    "valkey": "redis",
-    "google.api_core": "google-api-core",
-    "httpx_retries": "httpx-retries",
-    "aiohttp_retry": "aiohttp-retry",
-}
-
-Parser = Callable[[Module, ast.Call, RetryUse], RetryUse | None]
-_READERS: tuple[tuple[str, tuple[str, ...], Parser], ...] = (
-    ("urllib3", ("Retry",), _urllib3),
-    ("requests", ("Retry",), _urllib3),
-    ("httpx_retries", ("Retry",), _urllib3),
-    ("aiohttp_retry", ("ExponentialRetry", "RandomRetry", "FibonacciRetry", "JitterRetry"), _aiohttp_retry),
-    ("google.api_core", ("Retry", "AsyncRetry", "StreamingRetry", "AsyncStreamingRetry"), _google),
-    ("redis", ("Retry",), _redis),
-    ("valkey", ("Retry",), _redis),
+Parser = Callable[[Module, ast.Call, str], RetryPolicy | None]
+_GOOGLE = ("Retry", "AsyncRetry", "StreamingRetry", "AsyncStreamingRetry")
+_AIOHTTP = ("ExponentialRetry", "RandomRetry", "FibonacciRetry", "JitterRetry")
+_READERS: tuple[tuple[str, tuple[str, ...], str, Parser], ...] = (
+    ("urllib3", ("Retry",), "urllib3", _read_urllib3),
+    ("requests", ("Retry",), "urllib3", _read_urllib3),
+    ("httpx_retries", ("Retry",), "httpx-retries", _read_urllib3),
+    ("aiohttp_retry", _AIOHTTP, "aiohttp-retry", _read_aiohttp_retry),
+    ("google.api_core", _GOOGLE, "google-api-core", _read_google),
+    ("redis", ("Retry",), "redis", _read_redis),
+    ("valkey", ("Retry",), "redis", _read_redis),
 )

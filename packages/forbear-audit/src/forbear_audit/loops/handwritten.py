@@ -6,9 +6,10 @@ loops, periodic tasks, pages, mirrors and polling are none.
 
 import ast
 import re
+from dataclasses import replace
 
-from forbear_audit.libraries.decorators import error_names
 from forbear_audit.libraries.effects import effects
+from forbear_audit.libraries.errors import error_names
 from forbear_audit.libraries.http import request_of
 from forbear_audit.loops.limits import read_limits
 from forbear_audit.loops.loop_exits import (
@@ -24,7 +25,7 @@ from forbear_audit.loops.statuses import FAILED
 from forbear_audit.loops.waits import read_waits, sleeps
 from forbear_audit.reading.modules import Loop, Module, inside
 from forbear_audit.reading.name_patterns import RETRIES, TELLS
-from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.syntax import calls_in, functions_in, handled_in, has, names_in, plain_names_in
 
 _NETWORK = re.compile(
@@ -47,8 +48,8 @@ _ONLY_INSPECT = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len
 """The functions that only look at an error: a loop that calls them decides itself."""
 
 
-def read_loop(module: Module, loop: Loop) -> RetryUse | None:
-    """Return the retry that a loop is, None if it is none."""
+def read_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:
+    """Return the retry that a loop is, and what it repeats; None if it is none."""
     if isinstance(loop, ast.AsyncFor) or not _counts(module, loop):
         return None
     if isinstance(loop, ast.While) and "redirect" in ast.unparse(loop.test):
@@ -63,37 +64,36 @@ def read_loop(module: Module, loop: Loop) -> RetryUse | None:
     ]
     if not attempts:
         return _by_status(module, loop)
-    uses = (_by_error(module, loop, attempt) for attempt in attempts)
-    return next((use for use in uses if use is not None), None)
+    for attempt in attempts:
+        policy = _by_error(module, loop, attempt)
+        if policy is not None:
+            return policy, RepeatedCode(loop.body, module.function_of(loop), loop, (attempt,))
+    return None
 
 
-def _by_error(module: Module, loop: Loop, attempt: ast.Try) -> RetryUse | None:
-    """Return the retry of a loop that repeats the body of a `try` after errors."""
-    use = RetryUse("loop", loop, region=loop.body, function=module.function_of(loop), loop=loop, tries=[attempt])
-    _read_errors(module, loop, attempt, use)
-    if not _is_same(module, loop, attempt, attempt.body, use.errors or ()):
+def _by_error(module: Module, loop: Loop, attempt: ast.Try) -> RetryPolicy | None:
+    """Return the policy of a loop that repeats the body of a `try` after errors."""
+    errors = _read_errors(module, loop, attempt)
+    if not _is_same(module, loop, attempt, attempt.body, errors.names or ()):
         return None
-    if any(map(_delegates, attempt.handlers)):
-        use.has_predicate = use.reads_header = True  # another object knows errors, limits and waits
-        return use
-    read_limits(module, loop, use)
-    if use.unbounded and is_service(module, loop):
+    if any(map(_delegates, attempt.handlers)):  # another object knows errors, limits and waits
+        return RetryPolicy("loop", waits=Waits(reads_header=True), errors=replace(errors, has_predicate=True))
+    limits = read_limits(module, loop)
+    if limits.unbounded and is_service(module, loop):
         return None
-    read_waits(module, loop, use)
-    return use
+    return RetryPolicy("loop", limits, read_waits(module, loop, (attempt,), limits.attempts), errors)
 
 
-def _by_status(module: Module, loop: Loop) -> RetryUse | None:
+def _by_status(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:
     """Return the retry of a loop that repeats a request after failed statuses."""
     statuses = repeated_statuses(module, loop) if sleeps(module, loop.body) else ()
     if set(statuses) <= set(_STATES) or not _is_same(module, loop, None, loop.body, ()):
         return None
-    use = RetryUse("loop", loop, region=loop.body, function=module.function_of(loop), loop=loop, statuses=statuses)
-    read_limits(module, loop, use)
-    if use.unbounded and (is_service(module, loop) or len(statuses) == len(FAILED)):
+    limits = read_limits(module, loop)
+    if limits.unbounded and (is_service(module, loop) or len(statuses) == len(FAILED)):
         return None  # a loop that repeats a 401 for ever waits for a 200
-    read_waits(module, loop, use)
-    return use
+    policy = RetryPolicy("loop", limits, read_waits(module, loop, (), limits.attempts))
+    return policy, RepeatedCode(loop.body, module.function_of(loop), loop, (), statuses)
 
 
 def _is_same(
@@ -135,8 +135,9 @@ def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
     return result
 
 
-def _read_errors(module: Module, loop: Loop, attempt: ast.Try, use: RetryUse) -> None:
-    names: list[str] = []
+def _read_errors(module: Module, loop: Loop, attempt: ast.Try) -> RetriedErrors:
+    """Return the errors after which a loop goes on; their names are unknown from the first that cannot be read."""
+    result = RetriedErrors(names=())
     before = False
     for handler in attempt.handlers:
         if not continues(module, loop, handler):
@@ -145,17 +146,20 @@ def _read_errors(module: Module, loop: Loop, attempt: ast.Try, use: RetryUse) ->
                 name.rpartition(".")[2] not in ("KeyboardInterrupt", "CancelledError", "SystemExit") for name in others
             )
             continue
-        use.error_node = use.error_node or handler.type or handler
-        types = ("BaseException",) if handler.type is None else error_names(module, handler.type)
-        if types is None:
-            return
+        place = handler.type or handler
+        names = ("BaseException",) if handler.type is None else error_names(module, handler.type)
+        if names is None:
+            return replace(result, names=None, node=result.node or place)
         decides = _decides(module, loop, attempt, handler)
-        use.has_predicate = use.has_predicate or before or decides
-        use.places |= dict.fromkeys(types, handler.type or handler)
-        use.inspected_errors |= frozenset(types) if decides else frozenset()
-        use.cured_errors |= frozenset(types) if decides or _changes_the_cause(attempt, handler) else frozenset()
-        names += types
-    use.errors = tuple(names)
+        result = RetriedErrors(
+            (*(result.names or ()), *names),
+            result.node or place,
+            result.has_predicate or before or decides,
+            {**result.places, **dict.fromkeys(names, place)},
+            result.inspected.union(names if decides else ()),
+            result.cured.union(names if decides or _changes_the_cause(attempt, handler) else ()),
+        )
+    return result
 
 
 def _decides(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHandler) -> bool:

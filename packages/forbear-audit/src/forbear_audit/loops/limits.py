@@ -9,30 +9,30 @@ from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Loop, Module, inside
 from forbear_audit.reading.name_patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME
-from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.retry_use import Limits
 from forbear_audit.reading.syntax import behind, handled_in, has, names_in, operands, stored_in
 
 _SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at|move_on_after|move_on_at|Timeout)$")
 """The context managers and functions that limit the time of what they hold."""
 
 
-def read_limits(module: Module, loop: Loop, use: RetryUse) -> None:
-    """Set the limit of attempts and the deadline of a loop in `use`.
+def read_limits(module: Module, loop: Loop) -> Limits:
+    """Return the limit of attempts and the deadline of a loop.
 
     Both are None if the loop ends by something that may be no limit, such as a flag that another thread sets.
     """
     counting = counters(loop)
     timed = _waited(module, loop)
     tests = _tests(loop)
-    use.at_most_two_attempts = _is_few(module, loop)
-    use.deadline = has_scope(module, loop) or any(_is_time(loop, test, timed) for test in tests)
+    deadline: bool | None = has_scope(module, loop) or any(_is_time(loop, test, timed) for test in tests)
     if isinstance(loop, ast.While):
-        use.attempts = _while_attempts(module, loop, counting)
+        attempts = _while_attempts(module, loop, counting)
     else:
-        use.attempts = _for_attempts(module, loop, counting)
+        attempts = _for_attempts(module, loop, counting)
     counted = not isinstance(loop, ast.While) or any(names_in(leaf) & counting for t in tests for leaf in operands(t))
-    if use.attempts is None and not use.deadline and not counted:
-        use.deadline = None
+    if attempts is None and not deadline and not counted:
+        deadline = None
+    return Limits(attempts, deadline, _is_few(module, loop))
 
 
 def counters(loop: Loop) -> set[str]:

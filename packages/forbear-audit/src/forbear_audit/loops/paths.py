@@ -7,8 +7,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from forbear_audit.libraries.decorators import error_names
-from forbear_audit.libraries.errors import is_status_error
+from forbear_audit.libraries.errors import error_names, is_status_error
 from forbear_audit.loops.statuses import Status, truth
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.packages import called

@@ -3,12 +3,14 @@
 import ast
 import math
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
 from forbear_audit.loops.loop_exits import failures
 from forbear_audit.reading.modules import Loop, Module, inside
 from forbear_audit.reading.name_patterns import HEADER, RANDOM, STOPS, TELLS, WAITS
 from forbear_audit.reading.packages import called
-from forbear_audit.reading.retry_use import RetryUse, grows_to
+from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
 from forbear_audit.reading.syntax import behind, calls_in, functions_in, names_in
 
 _SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
@@ -38,57 +40,50 @@ def mentions_header(nodes: list[ast.AST]) -> bool:
     return any(bool(HEADER.search(ast.unparse(node))) for node in nodes)
 
 
-def read_waits(module: Module, loop: Loop, use: RetryUse) -> None:
-    """Set the waits of a loop in `use`, by its calls of sleep after a failure."""
-    after_failure = [s for attempt in use.tries for path in failures(module, loop, attempt) for s in path] or loop.body
+def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: float | None) -> Waits:
+    """Return the waits of a loop that makes so many attempts, by its calls of sleep after a failure of `tries`."""
+    after_failure = [s for attempt in tries for path in failures(module, loop, attempt) for s in path] or loop.body
     calls = list(dict.fromkeys(sleeps(module, after_failure) or sleeps(module, loop.body)))
     if not calls:
-        use.wait = "unknown" if _waits_elsewhere(module, loop, after_failure) else "none"
-        return
-    use.wait_node = calls[0]
-    use.reads_header = mentions_header([loop])
+        return Waits("unknown" if _waits_elsewhere(module, loop, after_failure) else "none")
+    waits = Waits(node=calls[0], reads_header=mentions_header([loop]))
     argument = calls[0].args[0] if calls[0].args else None
     if argument is None or len(calls) > 1 or mentions_header([argument]) or _is_within(module, loop, calls[0]):
-        return
+        return waits
     closure = [argument, *behind(loop.body, argument)]
-    texts = [ast.unparse(node) for node in closure]
-    if any(HEADER.search(text) for text in texts):
-        return
-    _classify(module, loop, argument, closure, use)
+    if any(HEADER.search(ast.unparse(node)) for node in closure):
+        return waits
+    return _classify(module, loop, argument, closure, waits, attempts)
 
 
 def is_momentary(module: Module, use: RetryUse) -> bool:
     """Return whether a retry only waits a moment between attempts, as for a file that another process writes."""
-    call = use.wait_node if use.wait == "fixed" and use.loop is not None else None
+    call = use.waits.node if use.waits.kind == "fixed" and use.code.loop is not None else None
     value = module.constant(call.args[0]) if isinstance(call, ast.Call) and call.args else None
-    return isinstance(value, (int, float)) and (value < _MOMENT or (value == _MOMENT and use.deadline is True))
+    return isinstance(value, (int, float)) and (value < _MOMENT or (value == _MOMENT and use.limits.deadline is True))
 
 
-def _classify(module: Module, loop: Loop, argument: ast.expr, closure: list[ast.expr], use: RetryUse) -> None:
-    """Set whether the argument of sleep is fixed or grows, by what the loop changes in it."""
+def _classify(
+    module: Module, loop: Loop, argument: ast.expr, closure: list[ast.expr], waits: Waits, attempts: float | None
+) -> Waits:
+    """Return waits that are fixed or grow, by what the loop changes in the argument of sleep."""
     texts = [ast.unparse(node) for node in closure]
-    names = names_in(argument)
-    changed = {
-        ast.unparse(node)
-        for node in inside([loop])
-        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)
-    }
-    use.jitter = any(RANDOM.search(text) for text in texts)
-    has_calls = any(
-        isinstance(node, ast.Call) and ast.unparse(node.func) not in ("min", "max", "float", "int", "pow")
-        for part in closure
-        for node in ast.walk(part)
-    )
-    if not names & changed and not any(isinstance(node, ast.Call) for node in ast.walk(argument)):
-        use.wait = "fixed"
-    elif use.jitter and not names & changed:
-        use.wait = (
-            "growing" if any("**" in text for text in texts) else "unknown" if _is_wide(module, argument) else "fixed"
-        )
-    elif names & changed and (not has_calls or use.jitter):
-        use.wait = "growing"
-        if not any(_CAPPED.search(text) for text in texts):
-            _set_longest(module, loop, argument, use)
+    stored = [node for node in inside([loop]) if isinstance(node, (ast.Name, ast.Attribute))]
+    changed = names_in(argument) & {ast.unparse(node) for node in stored if isinstance(node.ctx, ast.Store)}
+    jitter = any(RANDOM.search(text) for text in texts)
+    calls = [node for part in closure for node in ast.walk(part) if isinstance(node, ast.Call)]
+    has_calls = any(ast.unparse(call.func) not in ("min", "max", "float", "int", "pow") for call in calls)
+    if changed and (jitter or not has_calls):
+        is_capped = any(_CAPPED.search(text) for text in texts)
+        longest = None if is_capped else _longest(module, loop, argument, attempts)
+        return replace(waits, kind="growing", jitter=jitter, longest=longest)
+    kind: Wait = "unknown"
+    if not changed and not any(isinstance(node, ast.Call) for node in ast.walk(argument)):
+        kind = "fixed"
+    elif jitter and not changed:
+        grows = any("**" in text for text in texts)
+        kind = "growing" if grows else "unknown" if _is_wide(module, argument) else "fixed"
+    return replace(waits, kind=kind, jitter=jitter)
 
 
 def _is_wide(module: Module, argument: ast.expr) -> bool:
@@ -116,19 +111,20 @@ def _is_within(module: Module, loop: Loop, call: ast.Call) -> bool:
     return around is not loop
 
 
-def _set_longest(module: Module, loop: Loop, argument: ast.expr, use: RetryUse) -> None:
-    if use.attempts == math.inf or any(
-        isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) for node in ast.walk(argument)
-    ):
-        use.longest = grows_to(1, 2, use.attempts)
-        return
+def _longest(module: Module, loop: Loop, argument: ast.expr, attempts: float | None) -> float | None:
+    powers = any(isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) for node in ast.walk(argument))
+    if attempts == math.inf or powers:
+        return grows_to(1, 2, attempts)
+    if not isinstance(argument, ast.Name):
+        return None
+    longest = None
     for node in inside(loop.body):
-        if not (
-            isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Mult) and isinstance(node.target, ast.Name)
-        ):
-            continue
-        if isinstance(argument, ast.Name) and node.target.id == argument.id:
-            factor = module.constant(node.value)
-            first = [v for v in map(module.constant, module.values(argument)) if isinstance(v, (int, float))]
-            if isinstance(factor, (int, float)) and first:
-                use.longest = grows_to(float(first[0]), float(factor), use.attempts)
+        match node:
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Mult()) if name == argument.id:
+                factor = module.constant(node.value)
+                first = [v for v in map(module.constant, module.values(argument)) if isinstance(v, (int, float))]
+                if isinstance(factor, (int, float)) and first:
+                    longest = grows_to(float(first[0]), float(factor), attempts)
+            case _:
+                pass
+    return longest

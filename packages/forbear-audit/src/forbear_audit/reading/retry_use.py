@@ -1,68 +1,120 @@
-"""`RetryUse`: one retry in the code, of any library or written by hand, in the same words."""
+"""`RetryUse`: one retry in the code, of any library or written by hand, in the same words.
+
+Readers of libraries and of loops return its parts, and `find_retries` puts them together. None means "unknown", which
+no rule reports.
+"""
 
 import ast
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from forbear_audit.reading.modules import Function
+from forbear_audit.reading.modules import Function, Loop
 
 Wait = Literal["none", "fixed", "growing", "unknown"]
 
+Flaw = tuple[str, ast.AST, str]
+"""What breaks a rule: the rule, the place, and the message."""
 
-@dataclass
-class RetryUse:
-    """A retry: its limits, its waits, its errors, and the code that it repeats.
 
-    None means "unknown", which no rule reports. `attempts` is the limit of attempts, infinity without one. `deadline`
-    is whether there is a limit of time. `longest` is the longest wait in seconds, infinity without a cap. `errors` are
-    the dotted names of the errors that are retried. `region` is the code that is repeated, empty for a policy alone.
-    """
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a retry: `attempts`, infinity without one, and whether there is a `deadline`."""
 
-    library: str
-    node: ast.AST
     attempts: float | None = None
     deadline: bool | None = None
-    wait: Wait = "unknown"
-    jitter: bool | None = None
-    longest: float | None = None
-    errors: tuple[str, ...] | None = None
-    error_node: ast.AST | None = None
-    wait_node: ast.AST | None = None
-    places: dict[str, ast.AST] = field(default_factory=dict[str, ast.AST])  # the handler of each error of a loop
-    inspected_errors: frozenset[str] = frozenset()  # errors that a handler looks at
-    cured_errors: frozenset[str] = frozenset()  # errors after which a handler changes something
-    region: list[ast.stmt] = field(default_factory=list[ast.stmt])
-    function: Function | None = None
-    loop: ast.For | ast.AsyncFor | ast.While | None = None
-    tries: list[ast.Try] = field(default_factory=list[ast.Try])
-    at_most_two_attempts: bool = False  # by default it makes at most two attempts
-    has_predicate: bool = False  # a predicate decides about the errors, too
-    safe: bool = False  # it repeats nothing that may have been executed
-    statuses: tuple[int, ...] = ()  # a loop that reads statuses retries these
-    reads_header: bool = False
-    defined_elsewhere: bool = False  # the policy stands elsewhere, and is reported there
-    flaws: list[tuple[str, ast.AST, str]] = field(default_factory=list[tuple[str, ast.AST, str]])
-    """The flaws that the reader of the library saw itself: rule, place, message."""
+    at_most_two_attempts: bool = False
+    """By default: a parameter sets the limit."""
 
     @property
     def unbounded(self) -> bool:
         """True if the retry surely has neither limit."""
         return self.attempts == math.inf and self.deadline is False
 
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The waits of a retry. `longest` is in seconds, infinity without a cap; `node` is the code that says them."""
+
+    kind: Wait = "unknown"
+    jitter: bool | None = None
+    longest: float | None = None
+    node: ast.AST | None = None
+    reads_header: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetriedErrors:
+    """The errors that are retried, by their dotted `names`; with `has_predicate` a test decides about them, too.
+
+    In a loop, `places` has the handler of each error. Of `inspected` errors a handler reads which they are, and after
+    `cured` ones it changes something.
+    """
+
+    names: tuple[str, ...] | None = None
+    node: ast.AST | None = None
+    has_predicate: bool = False
+    places: Mapping[str, ast.AST] = field(default_factory=dict[str, ast.AST])
+    inspected: frozenset[str] = frozenset()
+    cured: frozenset[str] = frozenset()
+
     @property
     def everything(self) -> bool:
-        """True if it retries every Exception."""
-        return (
-            self.errors is not None
-            and not self.has_predicate
-            and any(name in ("Exception", "BaseException") for name in self.errors)
-        )
+        """True if every Exception is retried."""
+        return not self.has_predicate and any(name in ("Exception", "BaseException") for name in self.names or ())
 
 
-def attempt_of(use: RetryUse) -> list[ast.stmt]:
-    """Return the code of one attempt: the bodies of `try` in a loop that has them, else all that is repeated."""
-    return [statement for attempt in use.tries for statement in attempt.body] or use.region
+@dataclass(frozen=True, slots=True)
+class RepeatedCode:
+    """The code that a retry repeats: `region` is empty for a policy alone.
+
+    `tries` are the attempts of a loop that repeats after errors; one that reads `statuses` repeats after these.
+    """
+
+    region: list[ast.stmt] = field(default_factory=list[ast.stmt])
+    function: Function | None = None
+    loop: Loop | None = None
+    tries: tuple[ast.Try, ...] = ()
+    statuses: tuple[int, ...] = ()
+
+    @property
+    def attempt(self) -> list[ast.stmt]:
+        """The code of one attempt: the bodies of `tries` in a loop that has them, else all that is repeated."""
+        return [statement for attempt in self.tries for statement in attempt.body] or self.region
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """A policy as a reader returns it. `flaws` are those that the reader saw itself.
+
+    One that `is_safe` repeats nothing that may have been executed.
+    """
+
+    library: str
+    limits: Limits = Limits()
+    waits: Waits = Waits()
+    errors: RetriedErrors = RetriedErrors()
+    is_safe: bool = False
+    flaws: tuple[Flaw, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RetryUse:
+    """A retry: the parts of its policy, the node that stands for it, and the code that it repeats.
+
+    A policy that is `defined_elsewhere` is reported there.
+    """
+
+    library: str
+    node: ast.AST
+    limits: Limits
+    waits: Waits
+    errors: RetriedErrors
+    is_safe: bool
+    flaws: tuple[Flaw, ...]
+    code: RepeatedCode
+    defined_elsewhere: bool
 
 
 class RetryUses(list[RetryUse]):
@@ -70,8 +122,8 @@ class RetryUses(list[RetryUse]):
 
     def __init__(self, uses: list[RetryUse]) -> None:
         super().__init__(uses)
-        self.by_function = {id(use.function): use for use in uses if use.function is not None and use.region}
-        self.by_loop = {id(use.loop): use for use in uses if use.loop is not None}
+        self.by_function = {id(use.code.function): use for use in uses if use.code.function and use.code.region}
+        self.by_loop = {id(use.code.loop): use for use in uses if use.code.loop is not None}
 
 
 def grows_to(first: float, multiplier: float, attempts: float | None) -> float | None:

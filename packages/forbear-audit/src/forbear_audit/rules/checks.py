@@ -5,11 +5,10 @@ import math
 import re
 from collections.abc import Iterator
 
-from forbear_audit.libraries.decorators import error_names
-from forbear_audit.libraries.errors import INTERRUPTS, is_conflict, is_hopeless, is_status_error
+from forbear_audit.libraries.errors import INTERRUPTS, error_names, is_conflict, is_hopeless, is_status_error
 from forbear_audit.loops.waits import is_momentary
 from forbear_audit.reading.modules import Module, inside
-from forbear_audit.reading.retry_use import RetryUse, RetryUses, attempt_of
+from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.syntax import calls_method, functions_in, texts_in
 from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.last_attempt import last_attempt
@@ -49,64 +48,67 @@ def check(module: Module) -> Iterator[Hit]:
 
 def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
     yield from use.flaws
-    if use.attempts == 1:
+    if use.limits.attempts == 1:
         return  # the policy is off
     if not use.defined_elsewhere:
         momentary = is_momentary(module, use)
         yield from _limits(use, momentary=momentary)
         yield from _waits(module, use, momentary=momentary)
-        yield from _errors(module, use, momentary=momentary)
-    elif use.region:
-        yield from _wrong_statuses(module, use)
-    if use.region:
+        yield from _errors(use, momentary=momentary)
+    elif use.code.region:
+        yield from _wrong_statuses(use)
+    if use.code.region:
         yield from find_unsafe_calls(module, use)
         yield from nested(module, use, uses)
         yield from find_ignored_retry_after(module, use)
         for node, message in leaves_behind(module, use):
             yield "STATE", node, message
-    if use.loop is not None:
-        yield from last_attempt(module, use, use.loop)
+    if use.code.loop is not None:
+        yield from last_attempt(module, use, use.code.loop)
 
 
 def _limits(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
-    if use.unbounded:
+    limits = use.limits
+    if limits.unbounded:
         yield "UNBOUNDED", use.node, "no limit of attempts and no deadline: it may never end"
-    elif use.deadline is False and not (momentary or use.at_most_two_attempts or _only_files(use)):
-        if use.attempts == 2 and use.wait == "none":
+    elif limits.deadline is False and not (momentary or limits.at_most_two_attempts or _only_files(use)):
+        if limits.attempts == 2 and use.waits.kind == "none":
             return
         yield "NO-DEADLINE", use.node, "no limit of time: slow attempts and long waits add up"
 
 
 def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
-    place = use.wait_node or use.node
-    if momentary or ((use.at_most_two_attempts or use.attempts == 2) and use.wait in ("none", "fixed")):
+    limits, waits = use.limits, use.waits
+    place = waits.node or use.node
+    is_single = limits.at_most_two_attempts or limits.attempts == 2
+    if momentary or (is_single and waits.kind in ("none", "fixed")):
         return  # for something on this machine; a single retry brings no storm
-    if (use.wait == "none" or (use.wait == "fixed" and not use.unbounded)) and _is_conflict(module, use):
+    if (waits.kind == "none" or (waits.kind == "fixed" and not limits.unbounded)) and _is_conflict(module, use):
         return  # the rival has finished
-    if use.wait == "none":
+    if waits.kind == "none":
         yield "FIXED", place, "it does not wait between attempts"
-    elif use.wait == "fixed":
+    elif waits.kind == "fixed":
         yield "FIXED", place, "every wait has the same length"
-    elif use.wait == "growing" and use.jitter is False and not _only_files(use):
+    elif waits.kind == "growing" and waits.jitter is False and not _only_files(use):
         yield "NO-JITTER", place, "the waits have no jitter: clients that fail together retry together"
-    if use.wait == "growing" and use.longest is not None and use.longest > _LONGEST and use.deadline is not True:
-        much = "without a limit" if use.longest == math.inf else f"to {use.longest:.0f} s"
-        yield "NO-CAP", place, f"the waits grow {much}"
+    longest = waits.longest if waits.kind == "growing" and limits.deadline is not True else None
+    if longest is not None and longest > _LONGEST:
+        yield "NO-CAP", place, f"the waits grow {'without a limit' if longest == math.inf else f'to {longest:.0f} s'}"
 
 
 def _only_files(use: RetryUse) -> bool:
     """Return whether an attempt of a loop only moves or removes files of this machine."""
-    names = functions_in([statement for attempt in use.tries for statement in attempt.body])
-    if use.errors == ("PermissionError",):
+    names = functions_in([statement for attempt in use.code.tries for statement in attempt.body])
+    if use.errors.names == ("PermissionError",):
         return all(map(_RENAMES.search, names))
     return bool(names) and all(name.startswith(("os.", "shutil.")) for name in names)
 
 
 def _is_conflict(module: Module, use: RetryUse) -> bool:
     """Return whether a retry repeats after conflicts with a rival: its errors, tests or messages say so."""
-    if not use.tries:
-        return bool(use.errors) and all(map(is_conflict, use.errors or ()))
-    handlers = [handler for attempt in use.tries for handler in attempt.handlers]
+    if not use.code.tries:
+        return bool(use.errors.names) and all(map(is_conflict, use.errors.names or ()))
+    handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
     tests = [node.test for node in inside([s for h in handlers for s in h.body]) if isinstance(node, ast.If)]
     types = [value for h in handlers if (value := module.value(h.type)) is not None]
     names = [ast.unparse(n) for e in [*tests, *types] for n in ast.walk(e) if isinstance(n, (ast.Name, ast.Attribute))]
@@ -114,41 +116,35 @@ def _is_conflict(module: Module, use: RetryUse) -> bool:
     return any(map(is_conflict, names)) or any(map(_RIVALS.search, texts))
 
 
-def _errors(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
-    place = next((use.places[n] for n in ("BaseException", "Exception") if n in use.places), use.error_node or use.node)
-    errors = use.errors or ()
-    swallowed = [name for name in errors if name in INTERRUPTS and name not in use.inspected_errors]
-    if swallowed and not (use.has_predicate and "BaseException" not in swallowed and use.library != "loop"):
+def _errors(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
+    errors, names = use.errors, use.errors.names or ()
+    every = next((errors.places[name] for name in ("BaseException", "Exception") if name in errors.places), None)
+    place = every or errors.node or use.node
+    swallowed = [name for name in names if name in INTERRUPTS and name not in errors.inspected]
+    if swallowed and not (errors.has_predicate and "BaseException" not in swallowed and use.library != "loop"):
         yield "CATCH-ALL", place, f"it retries {_short(swallowed[0])}, and so swallows interrupts or cancellation"
-    elif use.everything:
+    elif errors.everything:
         yield "CATCH-ALL", place, "it retries every Exception, bugs included"
-    wrong = [name for name in errors if is_hopeless(name) and name not in use.cured_errors and not _is_lock(name, use)]
+    wrong = [name for name in names if is_hopeless(name) and name not in errors.cured and not _is_lock(name, use)]
     if wrong and not momentary:
-        yield (
-            "WRONG-ERROR",
-            use.places.get(wrong[0], place),
-            f"another attempt does not cure {' or '.join(map(_short, wrong))}",
-        )
+        message = f"another attempt does not cure {' or '.join(map(_short, wrong))}"
+        yield "WRONG-ERROR", errors.places.get(wrong[0], place), message
     else:
-        yield from _wrong_statuses(module, use)
+        yield from _wrong_statuses(use)
 
 
-def _wrong_statuses(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
-    if use.has_predicate or not any(map(is_status_error, use.errors or ())):
+def _wrong_statuses(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
+    if use.errors.has_predicate or not any(map(is_status_error, use.errors.names or ())):
         return
-    if calls_method(attempt_of(use), "raise_for_status") and not re.search(
-        r"status_code|\.status\b", "".join(ast.unparse(s) for s in use.region)
-    ):
-        yield (
-            "WRONG-ERROR",
-            use.error_node or use.node,
-            "the error stands for every status from 400, and 4xx is permanent",
-        )
+    texts = map(ast.unparse, use.code.region)
+    if calls_method(use.code.attempt, "raise_for_status") and not any(map(_READS_STATUS.search, texts)):
+        message = "the error stands for every status from 400, and 4xx is permanent"
+        yield "WRONG-ERROR", use.errors.node or use.node, message
 
 
 def _is_lock(name: str, use: RetryUse) -> bool:
     """Return whether an error may pass: Windows refuses to move or remove a file that another program has open."""
-    return name == "PermissionError" and any(map(_RENAMES.search, functions_in(use.region)))
+    return name == "PermissionError" and any(map(_RENAMES.search, functions_in(use.code.region)))
 
 
 def _short(name: str) -> str:

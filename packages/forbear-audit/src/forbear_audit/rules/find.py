@@ -2,12 +2,13 @@
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 
 from forbear_audit.libraries import celery, decorators, objects
 from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.loops.limits import has_scope
 from forbear_audit.reading.modules import Function, Module, from_package
-from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
 
 _PACKAGES = frozenset({
     "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "urllib3", "requests", "httpx_retries",
@@ -15,6 +16,7 @@ _PACKAGES = frozenset({
 })  # fmt: skip
 _BARE = ("tenacity", "retrying")  # `retry(function)` is a retry with the defaults
 _MOST_OPTIONS = 50  # no retry has as many, and each call would get a list of them all
+_NO_CODE = RepeatedCode()
 _CALLS = ("call", "acall", "__call__", "retry_call")
 
 
@@ -24,26 +26,41 @@ def find_retries(module: Module) -> list[RetryUse]:
     uses = [*_decorated(module, seen), *_looped(module, seen), *_called(module, seen)]
     for call in module.calls:
         if id(call) not in seen:
-            use = read_policy(module, call)
-            if use is not None:
-                uses.append(use)
-    uses += objects.service_configs(module)
-    uses += [use for loop in module.loops if (use := read_loop(module, loop)) is not None]
+            policy = read_policy(module, call)
+            if policy is not None:
+                uses.append(_put_together(policy, call))
+    uses += [_put_together(policy, node) for policy, node in objects.read_service_configs(module)]
+    for loop in module.loops:
+        known = read_loop(module, loop)
+        if known is not None:
+            uses.append(_put_together(known[0], loop, known[1]))
     return sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
 
 
-def read_policy(module: Module, expr: ast.expr) -> RetryUse | None:
-    """Return the retry that an expression makes, without the code that it repeats; None if it makes none."""
+def _put_together(
+    policy: RetryPolicy, node: ast.AST, code: RepeatedCode = _NO_CODE, *, defined_elsewhere: bool = False
+) -> RetryUse:
+    return RetryUse(
+        policy.library,
+        node,
+        policy.limits,
+        policy.waits,
+        policy.errors,
+        policy.is_safe,
+        policy.flaws,
+        code,
+        defined_elsewhere,
+    )
+
+
+def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:
+    """Return the policy that an expression makes, None if it makes none."""
     call = _whole(module, expr)
     dotted = module.dotted(call.func if isinstance(call, ast.Call) else call)
     if dotted.partition(".")[0] not in _PACKAGES:
         return None
-    use = decorators.read(module, call, dotted)
-    if use is None and isinstance(call, ast.Call):
-        use = objects.read(module, call, dotted)
-    if use is not None:
-        use.node = expr
-    return use
+    policy = decorators.read(module, call, dotted)
+    return objects.read(module, call, dotted) if policy is None and isinstance(call, ast.Call) else policy
 
 
 def _whole(module: Module, expr: ast.expr) -> ast.expr:
@@ -80,31 +97,29 @@ def _options(module: Module, expr: ast.expr) -> list[ast.keyword] | None:
     return options + later if len(options) + len(later) <= _MOST_OPTIONS else None
 
 
-def _resolved(module: Module, expr: ast.expr, seen: set[int]) -> RetryUse | None:
-    """Return the retry of a decorator or an iterable: made on the spot, or a policy that a name stands for."""
-    use = read_policy(module, expr)
-    if use is not None:
-        seen.add(id(expr))
-        return use
+def _resolved(module: Module, expr: ast.expr, seen: set[int]) -> tuple[RetryPolicy, bool] | None:
+    """Return the policy of a decorator or an iterable that repeats code, and whether it is defined elsewhere."""
+    policy = read_policy(module, expr)
     value = module.value(expr)
-    if value is not expr and isinstance(value, ast.Call):
-        use = read_policy(module, value)
-        if use is not None:
-            use.defined_elsewhere, use.node = True, expr
-            return use
-    return None
+    is_elsewhere = policy is None and value is not expr and isinstance(value, ast.Call)
+    if policy is not None:
+        seen.add(id(expr))
+    elif is_elsewhere and value is not None:
+        policy = read_policy(module, value)
+    return (policy, is_elsewhere) if policy is not None and policy.library in _DECORATORS else None
 
 
 def _decorated(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     for function in module.functions:
         for decorator in function.decorator_list:
-            use = _resolved(module, decorator, seen)
-            if use is not None and use.library in _DECORATORS:
-                use.function, use.region = function, function.body
-                yield use
+            known = _resolved(module, decorator, seen)
+            if known is not None:
+                code = RepeatedCode(function.body, function)
+                yield _put_together(known[0], decorator, code, defined_elsewhere=known[1])
                 continue
             dotted = module.dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
-            yield from celery.read_task(module, function, decorator, dotted)
+            for policy, node, code in celery.read_task(module, function, decorator, dotted):
+                yield _put_together(policy, node, code)
 
 
 _DECORATORS = ("tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "google-api-core")
@@ -113,12 +128,14 @@ _DECORATORS = ("tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear
 def _looped(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     """Yield the retries of the form `for attempt in policy: with attempt: ...`."""
     for loop in module.loops:
-        if isinstance(loop, (ast.For, ast.AsyncFor)):
-            use = _resolved(module, loop.iter, seen)
-            if use is not None and use.library in _DECORATORS:
-                use.function, use.region = module.function_of(loop), loop.body
-                use.deadline = True if has_scope(module, loop) else use.deadline
-                yield use
+        known = _resolved(module, loop.iter, seen) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
+        if known is None or isinstance(loop, ast.While):
+            continue
+        policy, is_elsewhere = known
+        if has_scope(module, loop):
+            policy = replace(policy, limits=replace(policy.limits, deadline=True))
+        code = RepeatedCode(loop.body, module.function_of(loop))
+        yield _put_together(policy, loop.iter, code, defined_elsewhere=is_elsewhere)
 
 
 def _called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
@@ -126,23 +143,18 @@ def _called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     for call in module.calls:
         if not call.args:
             continue
-        policy = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in _CALLS else call.func
-        if not isinstance(policy, (ast.Call, ast.Name, ast.Attribute)):
+        made = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in _CALLS else call.func
+        if not isinstance(made, (ast.Call, ast.Name, ast.Attribute)):
             continue
         target = _function(module, call.args[0])
-        if target is None:
+        known = _resolved(module, made, seen) if target is not None else None
+        if target is None or known is None or id(call) in seen:
             continue
-        use = _resolved(module, policy, seen)
-        if (
-            use is not None
-            and not use.defined_elsewhere
-            and not isinstance(policy, ast.Call)
-            and use.library not in _BARE
-        ):
-            continue  # `backoff.on_exception(wait, ...)` makes a policy of its first argument, and repeats nothing
-        if use is not None and use.library in _DECORATORS and use.node is policy and id(call) not in seen:
-            use.function, use.region = target, target.body
-            yield use
+        policy, is_elsewhere = known
+        if is_elsewhere or isinstance(made, ast.Call) or policy.library in _BARE:
+            # `backoff.on_exception(wait, ...)` makes a policy of its first argument, and repeats nothing
+            code = RepeatedCode(target.body, target)
+            yield _put_together(policy, made, code, defined_elsewhere=is_elsewhere)
 
 
 def _function(module: Module, expr: ast.expr) -> Function | None:

@@ -20,16 +20,17 @@ Remark = tuple[str, ast.AST, str]
 def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
     """Yield what is wrong with the last attempt of a loop: the rule, the place, and the message."""
     counting = counters(loop)
-    paths = [path for attempt in use.tries for path in failures(module, loop, attempt)]
-    if not paths and use.statuses:
-        paths = [_taken(module, loop.body, use.statuses[-1])]
+    paths = [path for attempt in use.code.tries for path in failures(module, loop, attempt)]
+    if not paths and use.code.statuses:
+        paths = [_taken(module, loop.body, use.code.statuses[-1])]
     if _repeats_after(module, use, loop):
         return  # the loop makes all attempts but the last one
-    if _is_counted(loop, counting) and not use.deadline and use.attempts != math.inf and not is_momentary(module, use):
+    is_limited = not use.limits.deadline and use.limits.attempts != math.inf
+    if is_limited and _is_counted(loop, counting) and not is_momentary(module, use):
         calls = (_sleep_of(module, loop, path, counting) for path in paths)
         for call in dict.fromkeys(call for call in calls if call is not None):
             yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
-    handlers = [handler for attempt in use.tries for handler in attempt.handlers if continues(module, loop, handler)]
+    handlers = [h for attempt in use.code.tries for h in attempt.handlers if continues(module, loop, h)]
     shown = about_errors(handlers, [s for handler in handlers for s in handler.body])
     for node in inside([s for handler in handlers for s in handler.body]):
         if isinstance(node, ast.Raise) and _hides(node, shown) and _is_final(module, loop, node, counting):
@@ -37,8 +38,8 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
     raised = _raised_after(module, loop)
     if (
         raised is None
-        or not use.tries
-        or (use.deadline and re.search(r"timed?_?out", ast.unparse(raised).lower().partition("(")[0]))
+        or not use.code.tries
+        or (use.limits.deadline and re.search(r"timed?_?out", ast.unparse(raised).lower().partition("(")[0]))
     ):
         return  # that the time is over is the cause
     if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):
@@ -120,7 +121,7 @@ def _ends(body: list[ast.stmt]) -> bool:
 
 def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
     """Return whether the call of the attempts stands below the loop, too: as the last attempt."""
-    body = [s for attempt in use.tries for s in attempt.body]
+    body = [s for attempt in use.code.tries for s in attempt.body]
     made = set(map(ast.unparse, calls_in(body)))
     return any(ast.unparse(call) in made for call in calls_in(below(module, loop)))
 

@@ -36,20 +36,20 @@ _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 
 def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
     """Yield the places where an attempt leaves something behind, and what it is."""
-    region = use.region
+    region = use.code.region
     own = stored_in(region)
-    body = [statement for attempt in use.tries for statement in attempt.body] if use.tries else region
+    body = [statement for attempt in use.code.tries for statement in attempt.body] if use.code.tries else region
     yield from _mutations(body, own, use)
     yield from _popped(module, body, own, use)
     yield from _streams(use, own)
-    if use.loop is not None:
+    if use.code.loop is not None:
         yield from _spent(module, use, own)
 
 
 def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
     flat = list(_flat(body))
     for index, statement in enumerate(flat):
-        target = _mutated(statement, own, is_loop=use.loop is not None)
+        target = _mutated(statement, own, is_loop=use.code.loop is not None)
         if not target or _COUNTS.search(target.lower()) or _changes(use, target, _TAKES):
             continue  # a stack is popped again
         if any(map(_may_fail, flat[index + 1 :])):
@@ -58,7 +58,7 @@ def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[t
 
 def _popped(module: Module, body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
     """Yield the keys that an attempt takes out of a dictionary of the caller: the next attempt does not find them."""
-    rest = use.function.args.kwarg if use.function is not None and use.loop is None else None
+    rest = use.code.function.args.kwarg if use.code.function is not None and use.code.loop is None else None
     for statement in _flat(body):
         for call in calls_in([statement]):
             match call:
@@ -73,11 +73,11 @@ def _popped(module: Module, body: list[ast.stmt], own: set[str], use: RetryUse) 
 
 def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     """Yield the open files that the caller passes and an attempt reads, if nothing goes back to their begin."""
-    if use.function is None:
+    if use.code.function is None:
         return
-    spec = use.function.args
+    spec = use.code.function.args
     passed = {each.arg for each in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if _STREAM.search(each.arg)}
-    for call in (node for statement in use.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
+    for call in (node for statement in use.code.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
         reads = isinstance(call.func, ast.Attribute) and call.func.attr == "read"
         sent = [call.func.value] if reads and isinstance(call.func, ast.Attribute) else []
         sent += [option.value for option in call.keywords if option.arg in _BODIES]
@@ -89,7 +89,7 @@ def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
 
 def _changes(use: RetryUse, target: str, methods: re.Pattern[str]) -> bool:
     """Return whether the function of a retry calls one of these methods of `target`, or sets an item of it."""
-    for node in inside(use.function.body if use.function is not None else use.region):
+    for node in inside(use.code.function.body if use.code.function is not None else use.code.region):
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if methods.search(name):
                 if ast.unparse(owner) == target:
@@ -136,11 +136,11 @@ def _spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.A
     """Yield the files and iterators that are made before the loop and read by an attempt."""
     rewound = {
         ast.unparse(call.func.value)
-        for call in calls_in(use.region)
+        for call in calls_in(use.code.region)
         if isinstance(call.func, ast.Attribute) and _ANEW.search(call.func.attr)
     }
     seen: set[str] = set()
-    for call in calls_in([statement for attempt in use.tries for statement in attempt.body]):
+    for call in calls_in([statement for attempt in use.code.tries for statement in attempt.body]):
         for item in (*call.args, *(k.value for k in call.keywords)):
             if not isinstance(item, ast.Name) or item.id in own | rewound | seen:
                 continue

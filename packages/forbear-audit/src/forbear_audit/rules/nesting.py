@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
-from forbear_audit.libraries.decorators import error_names
-from forbear_audit.libraries.errors import is_doubtful, is_hopeless
+from forbear_audit.libraries.errors import error_names, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself
 from forbear_audit.reading.modules import Module, following, inside, keyword
 from forbear_audit.reading.packages import called
-from forbear_audit.reading.retry_use import RetryUse, RetryUses, attempt_of
+from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.rules.find import find_retries
 
 _LIMIT = re.compile(r"attempt|retr(?:y|ies)|tries")
@@ -37,7 +36,7 @@ def nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str
 
     Calls in error handlers are no part of an attempt: cleaning up, or counting failures.
     """
-    attempt = attempt_of(use)
+    attempt = use.code.attempt
     for call in [node for node in _before_handlers(attempt) if isinstance(node, ast.Call)]:
         message = _around_client(module, use, call) or _around_function(module, use, call, uses)
         if message is not None and _escapes(module, call, attempt):
@@ -45,8 +44,9 @@ def nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str
             return
     for node in _before_handlers(attempt) if uses.by_loop else ():
         other = uses.by_loop.get(id(node))
-        if other is not None and other.loop is not None and node is not use.loop and _multiply(module, use, other):
-            yield "NESTED", use.node, f"the loop in line {other.loop.lineno} retries, too: attempts multiply"
+        inner = other.code.loop if other is not None and node is not use.code.loop else None
+        if other is not None and inner is not None and _multiply(module, use, other):
+            yield "NESTED", use.node, f"the loop in line {inner.lineno} retries, too: attempts multiply"
             return
 
 
@@ -68,14 +68,14 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
     if own is None:
         return None
     package, text = own
-    for name in use.errors or ():
+    for name in use.errors.names or ():
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if name in ("Exception", "BaseException"):
-            repeated = not use.has_predicate
+            repeated = not use.errors.has_predicate
         elif package == "google":
             repeated = last in ("RetryError", "GoogleAPIError")
-        elif last == "ClientError" and use.has_predicate:  # botocore repeats only some of these
-            handlers = [handler for attempt in use.tries for handler in attempt.handlers]
+        elif last == "ClientError" and use.errors.has_predicate:  # botocore repeats only some of these
+            handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
             repeated = any(_OVERLOAD.search(ast.unparse(handler)) for handler in handlers)
         else:
             repeated = root == package and not is_hopeless(name)
@@ -86,7 +86,7 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
 
 def _around_function(module: Module, use: RetryUse, call: ast.Call, uses: RetryUses) -> str | None:
     home, function = called(module, call)
-    if function is None or function is use.function or _turns_off(module, call):
+    if function is None or function is use.code.function or _turns_off(module, call):
         return None
     others = uses if home is module else _retried(home)
     other = others.by_function.get(id(function))
@@ -114,14 +114,14 @@ def _retried(module: Module) -> RetryUses:
 
 def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:
     """Return whether `use` repeats what `other` gives up on: the same policy, or an error that both know."""
-    if other.attempts == 1:
+    if other.limits.attempts == 1:
         return False
-    if use.loop is None and other.loop is None and ast.unparse(use.node) == ast.unparse(other.node):
+    if use.code.loop is None and other.code.loop is None and ast.unparse(use.node) == ast.unparse(other.node):
         return True
     last = _last_errors(home, other)
     if last is None:
-        return bool(use.everything)
-    outer = [name for name in use.errors or () if not (use.has_predicate and _is_all(name))]
+        return bool(use.errors.everything)
+    outer = [name for name in use.errors.names or () if not (use.errors.has_predicate and _is_all(name))]
     return any(_covers(name, inner) for name in outer for inner in last)
 
 
@@ -144,11 +144,11 @@ def _covers(outer: str, inner: str) -> bool:
 
 def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
     """Return the errors that a retry ends with, () if it ends without, None if that is unknown."""
-    if other.loop is not None:
+    if other.code.loop is not None:
         return _raised(home, other)
     call = other.node
     if not isinstance(call, ast.Call) or other.defined_elsewhere:
-        return other.errors
+        return other.errors.names
     if other.library == "tenacity":
         if keyword(call, "retry_error_callback") is not None:
             return ()
@@ -158,23 +158,23 @@ def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
         return ("google.api_core.exceptions.RetryError",)
     if other.library == "backoff" and home.constant(keyword(call, "raise_on_giveup")) is False:
         return ()
-    return other.errors
+    return other.errors.names
 
 
 def _raised(home: Module, other: RetryUse) -> tuple[str, ...]:
     """Return the errors that a loop raises: in the handlers of its attempts, and in the code that follows it."""
-    assert other.loop is not None  # noqa: S101 - for type checkers
+    assert other.code.loop is not None  # noqa: S101 - for type checkers
     raised: list[str] = []
-    for attempt in other.tries:
+    for attempt in other.code.tries:
         for handler in attempt.handlers:
             caught = ("BaseException",) if handler.type is None else error_names(home, handler.type) or ()
             for node in inside(handler.body):
                 if isinstance(node, ast.Raise):
                     raised += _names(home, node, handler.name, caught)
-    after = other.loop.orelse or following(home, other.loop)
+    after = other.code.loop.orelse or following(home, other.code.loop)
     for node in after:
         if isinstance(node, ast.Raise):
-            raised += _names(home, node, None, other.errors or ())
+            raised += _names(home, node, None, other.errors.names or ())
             break
     return tuple(raised)
 

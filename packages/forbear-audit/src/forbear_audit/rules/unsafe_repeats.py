@@ -5,16 +5,15 @@ import re
 from collections.abc import Iterator
 
 from forbear_audit.libraries import clients
-from forbear_audit.libraries.decorators import error_names
 from forbear_audit.libraries.effects import effects
-from forbear_audit.libraries.errors import is_doubtful
+from forbear_audit.libraries.errors import error_names, is_doubtful
 from forbear_audit.loops.loop_exits import repeated_statuses, survives
 from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers
 from forbear_audit.loops.waits import mentions_header
 from forbear_audit.reading.modules import Function, Module, inside, keyword
 from forbear_audit.reading.name_patterns import RESET, WAITS
-from forbear_audit.reading.retry_use import RetryUse, attempt_of
+from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.syntax import calls_in, handled_in, plain_names_in
 
 _BUSY = 429
@@ -24,14 +23,14 @@ _ANSWERS = re.compile(r"^(?:r|res|resp|response|e|ex|exc|err|error|exception)$")
 
 def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the calls that are repeated though they may have been executed, and are not safe to repeat."""
-    if use.safe:
+    if use.is_safe:
         return
     errors = _doubts(module, use)
     by_status = _repeats_failures(module, use)
     if not errors and not by_status:
         return
-    handlers = handled_in(use.region)
-    for effect in effects(module, attempt_of(use), handlers, repeated=use.region):
+    handlers = handled_in(use.code.region)
+    for effect in effects(module, use.code.attempt, handlers, repeated=use.code.region):
         if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in errors):
             rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
             yield rule, effect.node, f"{effect.text} is repeated; {effect.why}"
@@ -39,23 +38,23 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
 
 def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
     """Return the errors that are retried, without those whose handler goes on after statuses such as 429 only."""
-    if use.loop is None or not use.tries:
+    if use.code.loop is None or not use.code.tries:
         give_up = _predicate(module, keyword(use.node, "giveup")) if isinstance(use.node, ast.Call) else None
         if give_up is not None and all(returned(module, give_up, status) == {True} for status in (*DOUBTFUL, None)):
             return ()
-        return use.errors or ()
+        return use.errors.names or ()
     certain: set[str] = set()
-    for handler in use.tries[0].handlers:
-        outcomes = (survives(module, use.loop, use.tries[0], handler, status) for status in (*DOUBTFUL, None))
+    for handler in use.code.tries[0].handlers:
+        outcomes = (survives(module, use.code.loop, use.code.tries[0], handler, status) for status in (*DOUBTFUL, None))
         if not any(outcomes):
             certain |= {*(error_names(module, handler.type) or ())}
-    return tuple(name for name in use.errors or () if name not in certain)
+    return tuple(name for name in use.errors.names or () if name not in certain)
 
 
 def _repeats_failures(module: Module, use: RetryUse) -> bool:
     """Return whether a status of 5xx leads to another attempt: by the conditions of a loop, or by a predicate."""
-    if use.loop is not None:
-        return bool(repeated_statuses(module, use.loop, DOUBTFUL))
+    if use.code.loop is not None:
+        return bool(repeated_statuses(module, use.code.loop, DOUBTFUL))
     return any(returned(module, each, status) == {True} for each in _conditions(module, use) for status in DOUBTFUL)
 
 
@@ -92,10 +91,10 @@ def find_unsafe_client_calls(module: Module) -> Iterator[tuple[str, ast.AST, str
 
 def find_ignored_retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the condition that sends a status 429 to another attempt, if no code reads the server's Retry-After."""
-    if use.reads_header or (use.wait == "unknown" and use.wait_node is not None):
+    if use.waits.reads_header or (use.waits.kind == "unknown" and use.waits.node is not None):
         return
     conditions = [*_conditions(module, use)]
-    nodes: list[ast.AST] = [*use.region, *conditions]
+    nodes: list[ast.AST] = [*use.code.region, *conditions]
     if not use.defined_elsewhere and isinstance(use.node, ast.expr):
         nodes.append(use.node)
     place = next((node for part in nodes for node in ast.walk(part) if _asks_for_429(module, node)), None)
@@ -116,8 +115,8 @@ def _asks_for_429(module: Module, node: ast.AST) -> bool:
 
 def _is_retried(module: Module, use: RetryUse, conditions: list[ast.AST]) -> bool:
     """Return whether a 429 may lead to another attempt."""
-    if use.loop is not None:
-        bodies = [use.loop.body, *(handler.body for attempt in use.tries for handler in attempt.handlers)]
+    if use.code.loop is not None:
+        bodies = [use.code.loop.body, *(handler.body for attempt in use.code.tries for handler in attempt.handlers)]
         return any(
             any(_asks_for_429(module, node) for node in inside(body)) and goes_on(module, body, _BUSY)
             for body in bodies
@@ -129,7 +128,7 @@ def _may_read(use: RetryUse, nodes: list[ast.AST]) -> bool:
     """Return whether code reads the header, or lets a function look at the response to compute the wait."""
     if mentions_header(nodes) or any(RESET.search(ast.unparse(node)) for node in nodes):
         return True
-    for call in calls_in(use.region):
+    for call in calls_in(use.code.region):
         names = set[str]().union(*map(plain_names_in, call.args))
         if WAITS.search(ast.unparse(call.func)) and any(map(_ANSWERS.search, names)):
             return True
@@ -180,7 +179,7 @@ def _is_repeated(module: Module, call: ast.Call) -> bool:
 
 def _waits_in_sync(module: Module, use: RetryUse) -> bool:
     """Return whether a retry in a coroutine is `for attempt in Retrying(...)`, or a call of `Retrying(...)`."""
-    if use.library not in ("tenacity", "stamina", "retrying") or use.wait == "none":
+    if use.library not in ("tenacity", "stamina", "retrying") or use.waits.kind == "none":
         return False
     parent = module.parents.get(use.node)
     if isinstance(parent, ast.For) and parent.iter is use.node:
