@@ -24,8 +24,9 @@ from forbear_audit.fixes.edits import Edit, settled
 from forbear_audit.fixes.names import unbound
 from forbear_audit.fixes.plans import CAPPED, TIMED, FixFigures, plan
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.text_patterns import LINE_ENDS
 from forbear_audit.rules.baseline import Baseline
-from forbear_audit.rules.file_findings import LINES, Reading, characters, hits, parse, read_texts
+from forbear_audit.rules.file_findings import Reading, characters, hits, parse, read_texts
 from forbear_audit.settings import AuditSettings
 
 __all__ = ["CAPPED", "TIMED", "Fix", "FixFigures", "FixedFile", "fix", "fixed_file"]
@@ -142,7 +143,7 @@ def _after(
     )
     total.files, total.lines = result.files - len(done), result.lines
     for item in done:
-        total.lines -= len(LINES.split(_decoded(item.before)))
+        total.lines -= len(LINE_ENDS.split(_decoded(item.before)))
         total.add(_reading(item.path, item.after, settings))
     return result_of(total, baseline)
 
@@ -161,7 +162,7 @@ def fixed_file(
     tree = parse(text)
     if isinstance(tree, str):
         return None
-    module, lines = Module(tree, path), LINES.split(text)
+    module, lines = Module(tree, path), LINE_ENDS.split(text)
     wanted = {(finding.rule, finding.line, finding.column) for finding in findings}
     edits: list[Edit] = []
     fixes: list[Fix] = []

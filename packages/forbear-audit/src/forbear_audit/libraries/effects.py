@@ -4,7 +4,6 @@ The tables of forbear.services decide for Cloud Storage, IAM and Redis, and RFC 
 """
 
 import ast
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -60,7 +59,8 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
     request = http.request_of(module, call)
     if request is not None:
         why = http.why_request_is_unsafe(module, request, region)
-        url = re.sub("^x/", "/", request.url or "")  # a base that cannot be read is left out
+        url = request.url or ""
+        url = url[1:] if url.startswith("x/") else url  # a base that cannot be read is left out
         seen = http.shows_purpose(module, request)
         return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen) if why else None
     known = clients.why_client_call_is_unsafe(module, call)

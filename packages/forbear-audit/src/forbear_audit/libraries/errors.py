@@ -1,10 +1,10 @@
 """Error types in code, and what their names mean: which prove that nothing was done, and which no attempt cures."""
 
 import ast
-import re
 from typing import Final
 
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.name_patterns import ACCESS_ERRORS, CONFLICT_ERRORS, REFUSALS
 
 _CONNECT: Final = frozenset({
     "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",
@@ -19,9 +19,6 @@ _ROLLED_BACK: Final = (
     "SerializationFailure", "DeadlockDetected", "SerializationError", "DeadlockDetectedError", "TransactionRollback",
 )  # fmt: skip
 """The errors after which a database has undone the transaction."""
-
-_REFUSED: Final = re.compile(r"RateLimit|TooManyRequests|Throttl|ResourceExhausted|Connect(?:ion)?(?:Refused|Timeout)")
-"""The names of errors that prove that the server did nothing: it was too busy, or never reached."""
 
 _DOUBTFUL: Final = frozenset({
     "BaseException", "Exception", "OSError", "IOError", "EnvironmentError", "ConnectionError", "ConnectionResetError",
@@ -51,17 +48,6 @@ _HOPELESS_NAMES: Final = frozenset({
     "Unauthenticated", "InvalidArgument", "UnprocessableEntityError", "NoCredentialsError", "NoPermissionError",
     "AuthenticationFailed", "InvalidCredentials",
 })  # fmt: skip
-
-_NO_ACCESS: Final = re.compile(
-    r"(?:Authentication|Authorization|Unauthorized|Forbidden|AccessDenied|PermissionDenied|InvalidCredentials?)"
-    r"(?:Error|Exception|Result|Failed|Failure)?$"
-)
-"""The ends of names of errors about a refused login or a missing right, in any package."""
-
-_CONFLICT: Final = re.compile(
-    r"Integrity|Conflict|StaleData|Serializ|Deadlock|UniqueViolation|WatchError|Concurren|AlreadyExists|Aborted"
-)
-"""The names of errors about a conflict with a rival."""
 
 _STATUS_ERRORS: Final = frozenset({
     "requests.HTTPError", "requests.exceptions.HTTPError", "requests.RequestException",
@@ -94,7 +80,7 @@ def joined_names(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
 def is_doubtful(name: str, kind: str) -> bool:
     """Return whether an error leaves open if a call of this kind ("network", "sql", "file") was executed."""
     last = name.rpartition(".")[2]
-    if name in _CONNECT or _REFUSED.search(last) or (kind == "sql" and last in _ROLLED_BACK) or is_hopeless(name):
+    if name in _CONNECT or REFUSALS.search(last) or (kind == "sql" and last in _ROLLED_BACK) or is_hopeless(name):
         return False
     return name in _DOUBTFUL or ("." in name and name.partition(".")[0] in _CLIENTS)
 
@@ -102,12 +88,12 @@ def is_doubtful(name: str, kind: str) -> bool:
 def is_hopeless(name: str) -> bool:
     """Return whether another attempt cannot cure an error: a bug, a missing file, a refused login."""
     last = name.rpartition(".")[2]
-    return name in _HOPELESS_BUILTINS or last in _HOPELESS_NAMES or bool(_NO_ACCESS.search(last))
+    return name in _HOPELESS_BUILTINS or last in _HOPELESS_NAMES or bool(ACCESS_ERRORS.search(last))
 
 
 def is_conflict(name: str) -> bool:
     """Return whether an error means that a rival was faster: another attempt needs no wait."""
-    return bool(_CONFLICT.search(name.rpartition(".")[2]))
+    return bool(CONFLICT_ERRORS.search(name.rpartition(".")[2]))
 
 
 def is_status_error(name: str) -> bool:

@@ -1,13 +1,25 @@
 """Requests in code: their method and URL where they can be read, and whether they may be executed twice."""
 
 import ast
-import re
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from forbear import Safety, services
 from forbear.adapters import Request
 from forbear_audit.reading.modules import Module, inside, keyword
+from forbear_audit.reading.name_patterns import (
+    ACTING_FUNCTIONS,
+    FRESH_VALUES,
+    HARMLESS_URL_NAMES,
+    HTTP_CLIENTS,
+    IDEMPOTENCY_HEADERS,
+    PART_PARAMETERS,
+    READING_CLASSES,
+    READING_FUNCTIONS,
+    WORD_STARTS,
+    WRITING_FUNCTIONS,
+)
+from forbear_audit.reading.text_patterns import HARMLESS_PATHS, WHOLE_URL
 
 LIBRARIES = (
     "requests",
@@ -31,51 +43,8 @@ _CLIENTS = (
     "session",
 )
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
-_NAMES = re.compile(r"(?:^|_)(?:session|http|http_?client|client|sess)$")
-"""The names of variables with a session or a client, where its type cannot be read."""
-
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
-_HARMLESS = re.compile(
-    r"(?:search|query|queries|token|login|signin|auth|authorize|graphql|lookup|list|check|validate|verify|predict|"
-    r"completions?|embed|embeddings?|embed_?documents|rerank|tokenize|moderations?|translate|classify|count|read|find|"
-    r"filter|rpc|status|poll|test\w+|get\w*|batch_?get|sign(?:jwt|blob|_?urls?)|presign\w*|upload[-_](?:url|request)s?|"
-    r"init(?:iate)?)/?$",
-    re.IGNORECASE,
-)
-"""The end of paths that only read or compute, give a token, or open an upload."""
-
-_COMPUTES = re.compile(
-    r"(?:^|_)(?:token|auth|oauth|oauth2|login|embed|embedding|embeddings|rerank|tokenize|graphql|search|query)_?"
-    r"(?:url|uri|endpoint|api|path|route)s?$",
-    re.IGNORECASE,
-)
-"""The names of variables with the URL of such a path."""
-
-_READS = re.compile(
-    r"^_*(?:async_|a|sync_|do_|try_)*(?:get|list|search|query|fetch|find|lookup|count|embed|rerank|tokenize|authenticate|login|"
-    r"poll|read|describe|check|validate|verify|wait|translate|retrieve|sign_(?:jwt|blob|url))(?:_|$)|"
-    r"(?:^|_)(?:refresh|acquire|renew|obtain|request|exchange|update)_(?:\w+_)?(?:token|jwt|credentials?|auth)(?:_|$)"
-)
-"""The names of functions that only read or compute, or get a token."""
-
-_WRITES = re.compile(r"create|add|insert|send|post|write|delete|submit|pay|charge|order|upload|publish|run|start|put")
-_ACTS = re.compile(
-    r"create|add_|insert|send|delete|submit|pay|charge|order|publish|alert|notify|book|buy|enqueue|register|rent|refund"
-)
-"""Words in the names of functions that change something elsewhere."""
-
-_READERS = re.compile(r"Search|Embed|Rerank|Retriev|Translat|Moderat|Authenticat|OAuth|TokenProvider|Tokenizer")
-"""The names of classes that only read or compute, or get a token."""
-
-_KEY = re.compile(r"idempoten|payload[-_]?id|dedup|client[-_]?token", re.IGNORECASE)
-"""The names of headers by which a server knows a request that it has seen."""
-
-_PART = re.compile(r"^(?:chunk_?(?:index|number|id)|part_?(?:index|number|id)|upload_?id|uploadId|partNumber|offset)$")
-"""The names of parameters that say which part of an upload a request has."""
-
 _DEEPEST = 5  # steps from a name to its value
-_FRESH = re.compile(r"\b(?:uuid\w*|token_\w+|random\w*|time|now|urandom|ulid|nanoid)$")
-"""The ends of functions with another value on every call."""
 
 
 @dataclass
@@ -131,7 +100,7 @@ def _is_client(module: Module, call: ast.Call) -> bool:
             return _makes_client(note)
     name = owner.attr if isinstance(owner, ast.Attribute) else owner.id if isinstance(owner, ast.Name) else ""
     uses_http = any(full.partition(".")[0] in LIBRARIES for full in module.imports.values())
-    return uses_http and bool(_NAMES.search(name)) and any(item.arg in _OPTIONS for item in call.keywords)
+    return uses_http and bool(HTTP_CLIENTS.search(name)) and any(item.arg in _OPTIONS for item in call.keywords)
 
 
 def _makes_client(dotted: str) -> bool:
@@ -179,7 +148,7 @@ def why_request_is_unsafe(module: Module, request: CodeRequest, region: list[ast
     `region` is the code that is repeated: an idempotency key that is made there is another one on every attempt.
     """
     url = request.url or ""
-    split = urlsplit(url) if re.match(r"https?://[\w.-]+/", url) else None
+    split = urlsplit(url) if WHOLE_URL.search(url) else None
     service = services.find(split.netloc, split.path) if split is not None else None
     headers = _headers(module, request.call)
     if service is not None and split is not None:
@@ -196,7 +165,7 @@ def why_request_is_unsafe(module: Module, request: CodeRequest, region: list[ast
     if request.method not in ("POST", "PATCH") or _is_harmless(module, request) or _is_part(module, request.call):
         return None
     for name, value in headers.items():
-        if _KEY.search(name):
+        if IDEMPOTENCY_HEADERS.search(name):
             if not _is_fresh(module, value, region):
                 return None
             return "its idempotency key is made inside of what is repeated, so every attempt has another one"
@@ -210,23 +179,25 @@ def shows_purpose(module: Module, request: CodeRequest) -> bool:
     if (request.url or "").strip("x/"):
         return True
     function = module.function_of(request.call)
-    return function is not None and bool(_ACTS.search(function.name.lower()))
+    return function is not None and bool(ACTING_FUNCTIONS.search(function.name.lower()))
 
 
 def _is_harmless(module: Module, request: CodeRequest) -> bool:
     """Return whether a request only reads, computes or logs in, as its URL or the function around it are named."""
     path = (request.url or "").partition("?")[0]
-    if path and _HARMLESS.search(path):
+    if path and HARMLESS_PATHS.search(path):
         return True
     call = request.call
     place = keyword(call, "url") or next((item for item in call.args if not isinstance(item, ast.Constant)), None)
-    if isinstance(place, (ast.Name, ast.Attribute)) and _COMPUTES.search(ast.unparse(place).rpartition(".")[2]):
+    if isinstance(place, (ast.Name, ast.Attribute)) and HARMLESS_URL_NAMES.search(
+        ast.unparse(place).rpartition(".")[2]
+    ):
         return True
     function, owner = module.function_of(call), module.class_of(call)
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", function.name).lower() if function is not None else ""
-    if _READS.search(name) and not _WRITES.search(name):
+    name = WORD_STARTS.sub("_", function.name).lower() if function is not None else ""
+    if READING_FUNCTIONS.search(name) and not WRITING_FUNCTIONS.search(name):
         return True
-    return owner is not None and bool(_READERS.search(owner.name)) and not _WRITES.search(name)
+    return owner is not None and bool(READING_CLASSES.search(owner.name)) and not WRITING_FUNCTIONS.search(name)
 
 
 def _is_part(module: Module, call: ast.Call) -> bool:
@@ -234,7 +205,7 @@ def _is_part(module: Module, call: ast.Call) -> bool:
     options = [module.value(keyword(call, name)) for name in ("params", "json", "data", "headers")]
     keys = [key for option in options if isinstance(option, ast.Dict) for key in option.keys if key is not None]
     names = [name for name in map(module.constant, keys) if isinstance(name, str)]
-    return any(_PART.search(name) or name.lower() == "content-range" for name in names)
+    return any(PART_PARAMETERS.search(name) or name.lower() == "content-range" for name in names)
 
 
 def sent_by(module: Module, session: ast.expr) -> list[CodeRequest]:
@@ -285,7 +256,7 @@ def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: int
     """Return whether an expression has a new value on every execution of `region`."""
     nodes = {id(node) for node in inside(region)}
     for part in ast.walk(expr):
-        if isinstance(part, ast.Call) and id(part) in nodes and _FRESH.search(module.dotted(part.func)):
+        if isinstance(part, ast.Call) and id(part) in nodes and FRESH_VALUES.search(module.dotted(part.func)):
             return True
         if isinstance(part, ast.Name):
             for value in module.values(part):

@@ -1,24 +1,14 @@
 """Statements of SQL in code: whether one may be executed twice, by its text and by the transaction around it."""
 
 import ast
-import re
 from collections.abc import Iterable
 
 from forbear_audit.reading.modules import Module, keyword
+from forbear_audit.reading.name_patterns import CONNECTIONS
 from forbear_audit.reading.syntax import calls_method
+from forbear_audit.reading.text_patterns import ADDING_UPDATES, HARMLESS_INSERTS, INSERTS
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
-_INSERT = re.compile(r"\s*(?:WITH\b.*?\)\s*)?INSERT\s+INTO\b", re.IGNORECASE | re.DOTALL)
-"""A statement that adds rows."""
-
-_HARMLESS = re.compile(
-    r"\bON\s+CONFLICT\b|\bON\s+DUPLICATE\s+KEY\b|\bNOT\s+EXISTS\b|\bINSERT\s+OR\s+(?:IGNORE|REPLACE)\b", re.IGNORECASE
-)
-"""The clauses that let a second INSERT do nothing."""
-
-_ADDS = re.compile(r"\s*UPDATE\b.*\bSET\b.*?\b(\w+)\s*=\s*\1\s*[-+*]", re.IGNORECASE | re.DOTALL)
-"""A statement that computes a column from itself: `SET n = n + 1`."""
-
 _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
 _AUTOCOMMIT = ("autocommit", "isolation_level")
 
@@ -33,7 +23,7 @@ def why_statement_is_unsafe(
     if not (isinstance(call.func, ast.Attribute) and call.func.attr in _RUNS and call.args):
         return None
     text = _text(module, call.args[0])
-    if text is None or _HARMLESS.search(text) or not (_INSERT.match(text) or _ADDS.match(text)):
+    if text is None or HARMLESS_INSERTS.search(text) or not (INSERTS.search(text) or ADDING_UPDATES.search(text)):
         return None
     if _in_transaction(module, call) or calls_method(handlers, "rollback"):
         return None
@@ -65,7 +55,7 @@ def _in_transaction(module: Module, call: ast.Call) -> bool:
                     and expr.func.attr in _TRANSACTIONS
                 ):
                     return True
-                if isinstance(expr, (ast.Name, ast.Attribute)) and re.search(r"conn|db|database", ast.unparse(expr)):
+                if isinstance(expr, (ast.Name, ast.Attribute)) and CONNECTIONS.search(ast.unparse(expr)):
                     return True  # `with connection:` commits or rolls back
     return False
 

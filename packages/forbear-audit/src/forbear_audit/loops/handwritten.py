@@ -5,7 +5,6 @@ loops, periodic tasks, pages, mirrors and polling are none.
 """
 
 import ast
-import re
 from dataclasses import replace
 
 from forbear_audit.libraries.effects import effects
@@ -24,26 +23,12 @@ from forbear_audit.loops.polling import differs, is_polling, is_service
 from forbear_audit.loops.statuses import FAILED
 from forbear_audit.loops.waits import read_waits, sleeps
 from forbear_audit.reading.modules import Loop, Module, inside
-from forbear_audit.reading.name_patterns import RETRIES, TELLS
+from forbear_audit.reading.name_patterns import CURES, METHODS_OF_RETRIES, NETWORK_ERRORS, RETRIES, TELLS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.syntax import calls_in, functions_in, handled_in, has, names_in, plain_names_in
 
-_NETWORK = re.compile(
-    r"Connection|Connect|Timeout|Unavailable|Transient|Throttl|RateLimit|Disconnect|Network|Reconnect|Transport|Temporary"
-)
-"""The names of errors that only a call over a network raises: a loop that repeats after them is a retry."""
-
-_OF_RETRIES = re.compile(r"retr\w*\.\w+$")
-"""A method of an object that counts the retries."""
-
 _MOST_TRIES = 50  # each is followed through the whole loop; no retry has more
 _STATES = (404, 409, 423, 425)  # a loop that repeats only these waits for a state
-_CURE_NAMES = re.compile(
-    r"(?:^|[._])(?:refresh\w*|renew\w*|re?new_\w+|reload\w*|create\w*|makedirs|mkdir|pop|unlink|remove|rmtree|delete\w*|clear|"
-    r"reset\w*|install\w*|re?login|authenticate|update\w*|init\w*|ensure\w*|invalidate\w*|close|chmod|reconnect)$"
-)
-"""The ends of functions that change what made the attempt fail, such as `refresh_token` or `makedirs`."""
-
 _ONLY_INSPECT = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len", "int", "float", "format", "bool")
 """The functions that only look at an error: a loop that calls them decides itself."""
 
@@ -190,14 +175,14 @@ def _changes_the_cause(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
             return True
         if isinstance(node, ast.Assign) and any(isinstance(target, ast.Subscript) for target in node.targets):
             return True
-        if isinstance(node, ast.Call) and _CURE_NAMES.search(ast.unparse(node.func)):
+        if isinstance(node, ast.Call) and CURES.search(ast.unparse(node.func)):
             return True
     return False
 
 
 def _delegates(handler: ast.ExceptHandler) -> bool:
     """Return whether a handler passes its error to a function and uses the result: that function decides."""
-    if any(map(_OF_RETRIES.search, functions_in(handler.body))):
+    if any(map(METHODS_OF_RETRIES.search, functions_in(handler.body))):
         return True  # an object that counts the retries
     if handler.name is None:
         return False
@@ -217,7 +202,7 @@ def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple
     names = {n.id for n in inside(handled_in(loop.body)) if isinstance(n, ast.Name)}
     if any(name in ("input", "next") for name in functions_in(checked)):
         return False
-    if any(_NETWORK.search(name.rpartition(".")[2]) for name in errors):
+    if any(NETWORK_ERRORS.search(name.rpartition(".")[2]) for name in errors):
         return True
     if sleeps(module, loop.body) or RETRIES.search(head) or any(map(RETRIES.search, names)):
         return True

@@ -2,18 +2,14 @@
 
 import ast
 import math
-import re
 
 from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Loop, Module, inside
-from forbear_audit.reading.name_patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME
+from forbear_audit.reading.name_patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME, TIME_SCOPES
 from forbear_audit.reading.retry_use import Limits
 from forbear_audit.reading.syntax import behind, handled_in, has, names_in, operands, stored_in
-
-_SCOPES = re.compile(r"(?:^|\.)(?:timeout|timeout_at|wait_for|fail_after|fail_at|move_on_after|move_on_at|Timeout)$")
-"""The context managers and functions that limit the time of what they hold."""
 
 
 def read_limits(module: Module, loop: Loop) -> Limits:
@@ -70,7 +66,7 @@ def has_scope(module: Module, loop: Loop) -> bool:
             isinstance(node, (ast.With, ast.AsyncWith))
             and node not in loop.body
             and any(
-                isinstance(i.context_expr, ast.Call) and _SCOPES.search(module.dotted(i.context_expr.func))
+                isinstance(i.context_expr, ast.Call) and TIME_SCOPES.search(module.dotted(i.context_expr.func))
                 for i in node.items
             )
         ):

@@ -4,21 +4,18 @@ Code is read, never run: a test that cannot be decided goes both ways.
 """
 
 import ast
-import re
 from collections.abc import Callable
 
 from forbear_audit.libraries.errors import error_names, is_status_error
 from forbear_audit.loops.statuses import Status, truth
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.name_patterns import RAISERS
 from forbear_audit.reading.packages import called
 
 ON, AGAIN, BREAK, RETURN = "on", "again", "break", "return"
 _RAISE = "raise "  # with the dotted name of the error behind it
 _STATUS_ERROR = f"{_RAISE}requests.HTTPError"
 _EXITS = ("sys.exit", "exit", "os._exit", "quit")
-_RAISER = re.compile(r"(?:^|[._])raise_(?!for_status)\w+$")
-"""The names of functions that always raise, even if their code is elsewhere."""
-
 _DEEPEST = 2  # functions within functions
 
 
@@ -32,7 +29,7 @@ def is_exit(statement: ast.stmt) -> bool:
 
 def _ends_by_name(call: ast.Call) -> bool:
     name = ast.unparse(call.func)
-    return name in _EXITS or bool(_RAISER.search(name))
+    return name in _EXITS or bool(RAISERS.search(name))
 
 
 def is_out(way: str) -> bool:

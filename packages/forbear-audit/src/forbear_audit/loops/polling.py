@@ -1,11 +1,22 @@
 """Loops that look like retries and are none: polling for a state, prompts, and calls that differ each time."""
 
 import ast
-import re
 
 from forbear_audit.loops.loop_exits import after, below, failures
 from forbear_audit.reading.modules import Loop, Module, inside
-from forbear_audit.reading.name_patterns import LOCAL, RETRIES
+from forbear_audit.reading.name_patterns import (
+    LEAVES_PROCESS,
+    LOCAL,
+    NEXT_ALTERNATIVE,
+    NEXT_WAIT,
+    NOT_YET_ERRORS,
+    PROBES,
+    PROMPTS,
+    RECONNECTS,
+    RETRIES,
+    SERVICES,
+    WAITS_FOR_STATE,
+)
 from forbear_audit.reading.syntax import (
     calls_in,
     functions_in,
@@ -15,54 +26,11 @@ from forbear_audit.reading.syntax import (
     stored_in,
     texts_in,
 )
-
-_WAITING = re.compile(
-    r"(?:^|_)(?:a?wait(?:s|ing|ed)?|poll(?:s|ing)?|until|acquire|probe|ready|ensure_up|is_up)(?:_|$)", re.IGNORECASE
-)
-"""The names of functions that wait for a state, such as `wait_for_port`."""
-
-_RECONNECTS = re.compile(r"re_?connect")
-"""The names of functions that keep a connection alive."""
-
-_SAYS = re.compile(
-    r"\bwait(?:ing|ed)? (?:for|to|until|on)\b(?! (?:\{\}|\d+) ?m?s)|"
-    r"\b(?:still|not yet|isn.?t ready|not ready|is ready)\b|pending|already in use|being deleted|waiting\.\.\.",
-    re.IGNORECASE,
-)
-"""Messages by which a loop says that it waits for something, and not for some seconds."""
-
-_NOT_YET = re.compile(
-    r"(?:^|\.)(?:Queue)?(?:Empty|Full)$|Pending|NotReady|NotYet|InProgress|WouldBlock|BlockingIOError|InterruptedError|"
-    r"(?<!Dead)Lock(?:File)?(?:Exists|ed|Held)|Invalid\w*State|InUse|Ongoing"
-)
-"""The names of errors that mean "not yet": a queue is empty, a lock is held, a job is not ready."""
+from forbear_audit.reading.text_patterns import HEALTH_URLS, SAYS_IT_WAITS
 
 _ABSENT = ("KeyError", "IndexError", "LookupError", "StopIteration")
-_PROBED = re.compile(r"/(?:health|ready|live|alive)z?$")
-"""The ends of URLs that tell whether a server is up."""
-
-_PROMPTS = re.compile(r"(?:^|[._])(?:input|getpass|prompt|readline)$|^(?:\w+\.)?(?:Prompt|questionary)\.\w+$")
-"""The functions that ask a person."""
-
 _PICKS = ("pop", "popleft", "popitem", "choice", "next", "get_nowait")
 """The functions and methods that return another item each time."""
-
-_PROBE_NAMES = re.compile(
-    r"(?:^|[._])(?:ping|head|check\w*|health\w*|is_\w+|probe\w*|wait\w*|connect_ex|create_connection|urlopen|search|describe\w*|"
-    r"list\w*|show\w*|status|exists|alive|recv|recv_multipart|get_\w*(?:msg|message)|receive\w*)$"
-)
-"""The ends of functions that only look whether something is there."""
-
-_SERVICE = re.compile(
-    r"re_?connect|listen|serve|forever|consume|subscri|(?:^|_)(?:loop|worker|pump|follow|tail|watch\w*|monitor|main|daemon|run)(?:_|$)"
-)
-"""The names of functions that run for ever."""
-
-_NEXT = re.compile(r"(?:^|_)(?:next|rotate|switch|failover|fallback)(?:_|$)")
-"""The words in the name of a function that turns to another server or account."""
-
-_IS_WAIT = re.compile(r"delay|backoff|wait|interval|sleep|retry|^next$")
-"""The words that make such a name one of a wait: `next_delay`."""
 
 _OPTIONS = ("timeout", "attempt", "retr", "deadline", "delay", "tries", "wait", "count", "error")
 """Words in names that limit or count attempts: what they hold does not make another call."""
@@ -72,11 +40,11 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
     """Return whether a loop waits for a state: its errors, its function, its messages or its call say so."""
     function = module.function_of(loop)
     name = function.name if function is not None else ""
-    if errors and all(map(_NOT_YET.search, errors)):
+    if errors and all(map(NOT_YET_ERRORS.search, errors)):
         return True
     if RETRIES.search(name):
         return False
-    if _WAITING.search(name) or _RECONNECTS.search(name):
+    if WAITS_FOR_STATE.search(name) or RECONNECTS.search(name):
         return True
     if attempt is None:
         return False
@@ -84,7 +52,7 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
         return True
     if errors and all("Timeout" in error for error in errors) and _waits_for_other(attempt):
         return True
-    if any(map(_PROBED.search, texts_in(attempt.body))):
+    if any(map(HEALTH_URLS.search, texts_in(attempt.body))):
         return True
     handlers = [statement for handler in attempt.handlers for statement in handler.body]
     return _says(handlers) or _only_looks(attempt, [*after(module, loop, attempt), *below(module, loop)])
@@ -98,7 +66,7 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     """
     body = attempt.body if attempt is not None else loop.body
     failed = stored_in(attempt.handlers) if attempt is not None else set[str]()
-    if any(map(_PROMPTS.search, functions_in(loop.body))):
+    if any(map(PROMPTS.search, functions_in(loop.body))):
         return True
     if attempt is not None and any(map(_goes_on_to_next, inside([s for h in attempt.handlers for s in h.body]))):
         return True
@@ -132,7 +100,7 @@ def _counted(loop: Loop) -> set[str]:
 def _goes_on_to_next(node: ast.AST) -> bool:
     """Return whether a call in a handler turns to the next alternative, such as `next_server()`."""
     name = ast.unparse(node.func).rpartition(".")[2].lower() if isinstance(node, ast.Call) else ""
-    return bool(_NEXT.search(name)) and not _IS_WAIT.search(name)
+    return bool(NEXT_ALTERNATIVE.search(name)) and not NEXT_WAIT.search(name)
 
 
 def _carried(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:
@@ -151,7 +119,7 @@ def _carried(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:
 def is_service(module: Module, loop: Loop) -> bool:
     """Return whether a loop without end keeps a connection or a service alive: its function or a message says so."""
     function = module.function_of(loop)
-    if function is not None and _SERVICE.search(function.name):
+    if function is not None and SERVICES.search(function.name):
         return True
     return any("reconnect" in text.lower() for text in texts_in(handled_in(loop.body)))
 
@@ -173,7 +141,7 @@ def _picks(value: ast.expr) -> bool:
 def _says(nodes: list[ast.stmt]) -> bool:
     """Return whether a message says that the loop waits for something, and not that it retries."""
     texts = texts_in(nodes)
-    return any(map(_SAYS.search, texts)) and not any(map(RETRIES.search, texts))
+    return any(map(SAYS_IT_WAITS.search, texts)) and not any(map(RETRIES.search, texts))
 
 
 def _only_looks(attempt: ast.Try, later: list[ast.stmt]) -> bool:
@@ -186,7 +154,7 @@ def _only_looks(attempt: ast.Try, later: list[ast.stmt]) -> bool:
         return (
             first.items[0].optional_vars is None
             and isinstance(first.items[0].context_expr, ast.Call)
-            and bool(_PROBE_NAMES.search(ast.unparse(first.items[0].context_expr.func)))
+            and bool(PROBES.search(ast.unparse(first.items[0].context_expr.func)))
         )
     dropped = first.value if isinstance(first, ast.Expr) else None
     if isinstance(first, ast.Assign) and len(first.targets) == 1:
@@ -196,7 +164,7 @@ def _only_looks(attempt: ast.Try, later: list[ast.stmt]) -> bool:
     calls = [dropped, *(s.value for s in attempt.body[1:] if isinstance(s, ast.Expr) and not _checks_status(s))]
     calls = [call.value if isinstance(call, ast.Await) else call for call in calls]
     return isinstance(calls[0], ast.Call) and any(
-        isinstance(call, ast.Call) and bool(_PROBE_NAMES.search(ast.unparse(call.func))) for call in calls
+        isinstance(call, ast.Call) and bool(PROBES.search(ast.unparse(call.func))) for call in calls
     )
 
 
@@ -218,4 +186,4 @@ def _checks_status(statement: ast.stmt) -> bool:
 
 def _leaves_process(attempt: ast.Try) -> bool:
     calls = functions_in(attempt.body)
-    return any(re.search(r"requests|http|client|session|urlopen|\.(?:post|put|request)$|json", call) for call in calls)
+    return any(LEAVES_PROCESS.search(call) for call in calls)

@@ -1,11 +1,18 @@
 """`truth`: the value of a condition for one status of HTTP, found by reading it. No value is ever computed."""
 
 import ast
-import re
 from http import HTTPStatus
 from typing import Final, Literal
 
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.name_patterns import (
+    NAMED_STATUS,
+    STATUS_GETTERS,
+    STATUS_NAMES,
+    SUCCESS_STATUSES,
+    TOO_MANY_REQUESTS,
+)
+from forbear_audit.reading.text_patterns import STATUS_NUMBER
 
 Status = int | None | Literal["any"]
 """A status; None for an error without one, such as a lost connection; "any" if nothing is known of it."""
@@ -17,19 +24,6 @@ FAILED: Final = (400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504
 DOUBTFUL: Final = (500, 502, 503, 504)
 """Statuses that leave open whether the request was executed. A 429 proves that it was not."""
 
-_STATUS = re.compile(r"^(?:(?:\w+_)?(?:status_code|http_status|http_code)|status|statusCode|code)$")
-"""The names of variables and attributes with a status."""
-
-_GETTER = re.compile(r"(?:status_code|getcode|get_status)$")
-"""The ends of functions that return a status."""
-
-_BUSY = re.compile(r"rate_?limit|throttl|too_?many_?requests|TooManyRequests|RateLimit|quota", re.IGNORECASE)
-"""The names of functions and errors, and the texts of errors, that stand for a 429."""
-
-_SUCCESS = re.compile(r"(?:^|[._])ok|(?<!un)(?:success|accept|expected)|good", re.IGNORECASE)
-"""The names of lists that hold the statuses of a success."""
-
-_NUMBER = re.compile(r"[1-5]\d\d")
 _GROUPS = {
     "ok": range(200, 400), "is_success": range(200, 300), "is_error": range(400, 600),
     "is_client_error": range(400, 500), "is_server_error": range(500, 600),
@@ -61,9 +55,9 @@ def _leaf(module: Module, test: ast.expr, status: int | None) -> bool | None:
             return False if False in values else None if None in values else True
         case ast.Attribute(attr=name) if name in _GROUPS:
             return None if status is None else status in _GROUPS[name]
-        case ast.Call(func=func) if _BUSY.search(ast.unparse(func)):
+        case ast.Call(func=func) if TOO_MANY_REQUESTS.search(ast.unparse(func)):
             return status == HTTPStatus.TOO_MANY_REQUESTS
-        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if _BUSY.search(ast.unparse(kind)):
+        case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if TOO_MANY_REQUESTS.search(ast.unparse(kind)):
             return status == HTTPStatus.TOO_MANY_REQUESTS
         case _:
             return None
@@ -80,7 +74,7 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
     first, second = numbers(module, left, status), numbers(module, right, status)
     if second is None and status in GOOD and isinstance(operator, (ast.In, ast.NotIn)):
         # a list that cannot be read: of failures, unless its name says success
-        return bool(_SUCCESS.search(ast.unparse(right))) is isinstance(operator, ast.In)
+        return bool(SUCCESS_STATUSES.search(ast.unparse(right))) is isinstance(operator, ast.In)
     if first is None or second is None or len(first) != 1:
         return None
     if isinstance(operator, (ast.Eq, ast.Is, ast.In)):
@@ -93,7 +87,7 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
 def _has_text(module: Module, expr: ast.expr) -> bool:
     """Return whether an expression is a text, or a list with one, that is no number: the state of a job, say."""
     values = module.items(expr) or (module.constant(expr),)
-    return any(isinstance(each, str) and not _NUMBER.fullmatch(each) for each in values)
+    return any(isinstance(each, str) and not STATUS_NUMBER.search(each) for each in values)
 
 
 def _order(operator: ast.cmpop, first: int | None, second: int | None) -> bool | None:
@@ -111,25 +105,25 @@ def _order(operator: ast.cmpop, first: int | None, second: int | None) -> bool |
 
 
 def _in_text(text: str, status: int | None) -> bool | None:
-    if _NUMBER.fullmatch(text):
+    if STATUS_NUMBER.search(text):
         return status == int(text)
-    return status == HTTPStatus.TOO_MANY_REQUESTS if _BUSY.search(text.replace(" ", "_")) else None
+    return status == HTTPStatus.TOO_MANY_REQUESTS if TOO_MANY_REQUESTS.search(text.replace(" ", "_")) else None
 
 
 def is_status(module: Module, expr: ast.expr) -> bool:
     """Return whether an expression is the status of a response, or of the response of an error."""
     match expr:
         case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str() as name), *_]):
-            return bool(_STATUS.search(name))
+            return bool(STATUS_NAMES.search(name))
         case ast.Call(func=ast.Name(id="int" | "str"), args=[inner]):
             return is_status(module, inner)
         case ast.Call(func=func):
-            return bool(_GETTER.search(ast.unparse(func)))
+            return bool(STATUS_GETTERS.search(ast.unparse(func)))
         case ast.Name(id=name):
             value = module.value(expr)
-            return bool(_STATUS.search(name)) or (isinstance(value, ast.Attribute) and is_status(module, value))
+            return bool(STATUS_NAMES.search(name)) or (isinstance(value, ast.Attribute) and is_status(module, value))
         case ast.Attribute(attr=name):
-            return bool(_STATUS.search(name))
+            return bool(STATUS_NAMES.search(name))
         case _:
             return False
 
@@ -144,7 +138,7 @@ def numbers(module: Module, expr: ast.expr, status: int | None = None) -> tuple[
     value = module.constant(expr)
     if isinstance(value, int):
         return (value,)
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
+    if isinstance(value, str) and STATUS_NUMBER.search(value):
         return (int(value),)
     if isinstance(expr, ast.Call) and ast.unparse(expr.func) == "range" and len(expr.args) == 2:
         bounds = [module.constant(item) for item in expr.args]
@@ -166,7 +160,7 @@ def _named(expr: ast.expr) -> int | None:
     if not isinstance(expr, ast.Attribute):
         return None
     name = expr.attr.upper()
-    digits = re.match(r"HTTP_(\d{3})", name)
+    digits = NAMED_STATUS.search(name)
     if digits:
         return int(digits[1])
     if name not in HTTPStatus.__members__ or not (expr.attr == name or ast.unparse(expr.value).endswith("codes")):

@@ -2,22 +2,18 @@
 
 import ast
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from forbear_audit.loops.loop_exits import failures
 from forbear_audit.reading.modules import Loop, Module, inside
-from forbear_audit.reading.name_patterns import HEADER, RANDOM, STOPS, TELLS, WAITS
+from forbear_audit.reading.name_patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
 from forbear_audit.reading.packages import called
 from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
 from forbear_audit.reading.syntax import behind, calls_in, functions_in, names_in
 
 _SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
 """The calls of sleep, by their full names."""
-
-_CAPPED = re.compile(r"\bmin\(|\bmax_|_max\b|\bcap\b|maximum|limit|clip")
-"""A wait that has a largest value."""
 
 _MOMENT = 0.1  # seconds: waits up to this are for something on the same machine
 
@@ -74,7 +70,7 @@ def _classify(
     calls = [node for part in closure for node in ast.walk(part) if isinstance(node, ast.Call)]
     has_calls = any(ast.unparse(call.func) not in ("min", "max", "float", "int", "pow") for call in calls)
     if changed and (jitter or not has_calls):
-        is_capped = any(_CAPPED.search(text) for text in texts)
+        is_capped = any(CAPS.search(text) for text in texts)
         longest = None if is_capped else _longest(module, loop, argument, attempts)
         return replace(waits, kind="growing", jitter=jitter, longest=longest)
     kind: Wait = "unknown"

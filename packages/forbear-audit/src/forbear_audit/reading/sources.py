@@ -4,7 +4,6 @@ import ast
 import codecs
 import errno
 import json
-import re
 import stat
 import tokenize
 import warnings
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from forbear_audit.findings import Unread
+from forbear_audit.reading.text_patterns import IPYTHON_COMMANDS, OTHER_CELL_MAGIC, PYTHON_CELL_MAGIC
 
 LARGEST = 2_000_000
 """The size in bytes above which a file is not read: its tree may take 500 times as much memory."""
@@ -22,14 +22,8 @@ LARGEST_NOTEBOOK = 50_000_000
 """The size in bytes above which a notebook is not read. Most of it are pictures; its code must be below `LARGEST`."""
 
 # Of IPython: commands of a line, also as the value of a name; a question about a name.
-_MAGIC = re.compile(
-    r"^([ \t]*+)(?:[%!?](?!=)(?=\s*+[\w./~(?%!])|[\w., ]++=[ \t]*+[%!](?=\w)|[\w.*]++[ \t]*+\?\??[ \t]*+$)",
-    re.MULTILINE,
-)
 _QUADRATIC = ("idna", "punycode")
 """The encodings of names in DNS, whose codecs take time that grows with the square of a text."""
-_CELL_MAGIC = re.compile(r"\A\s*%%(?:time|timeit|capture|prun|debug|python3?)\b.*")
-_OTHER_LANGUAGE = re.compile(r"\s*%%(?!(?:time|timeit|capture|prun|debug|python3?)\b)")
 
 
 def read_regular(path: Path, limit: int) -> bytes:
@@ -111,8 +105,12 @@ def _cells(data: bytes) -> list[tuple[int, str]]:
         raise ValueError(f"its cells have more code than the limit of {LARGEST / 1e6:.0f} MB")
     texts: list[tuple[int, str]] = []
     for number, source in enumerate(sources, 1):
-        text = source if _is_python(source) else _MAGIC.sub(r"\1pass  # ", _CELL_MAGIC.sub(r"pass  # \g<0>", source))
-        if text and not _OTHER_LANGUAGE.match(source):
+        text = (
+            source
+            if _is_python(source)
+            else IPYTHON_COMMANDS.sub(r"\1pass  # ", PYTHON_CELL_MAGIC.sub(r"pass  # \g<0>", source))
+        )
+        if text and not OTHER_CELL_MAGIC.search(source):
             texts.append((number, text))
     return texts
 

@@ -2,14 +2,15 @@
 
 import ast
 import math
-import re
 from collections.abc import Iterator
 
 from forbear_audit.libraries.errors import INTERRUPTS, error_names, is_conflict, is_hopeless, is_status_error
 from forbear_audit.loops.waits import is_momentary
 from forbear_audit.reading.modules import Module, inside
+from forbear_audit.reading.name_patterns import RENAMES, STATUS_READS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.syntax import calls_method, functions_in, texts_in
+from forbear_audit.reading.text_patterns import CONFLICT_MESSAGES
 from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.last_attempt import last_attempt
 from forbear_audit.rules.leftover_state import leaves_behind
@@ -25,14 +26,6 @@ Hit = tuple[str, ast.AST, str, str]
 """A rule, the node to report, the message, and the library."""
 
 _LONGEST = 120.0  # seconds: a single wait above this needs a reason
-_RIVALS = re.compile(r"conflict|concurrent|\brace\b", re.IGNORECASE)
-"""Messages about a conflict with a rival, which is over when the next attempt comes."""
-
-_READS_STATUS = re.compile(r"status_code|\.status\b")
-"""The code looks at the status."""
-
-_RENAMES = re.compile(r"^(?:os|shutil)\.|\.(?:unlink|rename|replace|rmdir)$")
-"""Calls that move or remove a file."""
 
 
 def check(module: Module) -> Iterator[Hit]:
@@ -100,7 +93,7 @@ def _only_files(use: RetryUse) -> bool:
     """Return whether an attempt of a loop only moves or removes files of this machine."""
     names = functions_in([statement for attempt in use.code.tries for statement in attempt.body])
     if use.errors.names == ("PermissionError",):
-        return all(map(_RENAMES.search, names))
+        return all(map(RENAMES.search, names))
     return bool(names) and all(name.startswith(("os.", "shutil.")) for name in names)
 
 
@@ -113,7 +106,7 @@ def _is_conflict(module: Module, use: RetryUse) -> bool:
     types = [value for h in handlers if (value := module.value(h.type)) is not None]
     names = [ast.unparse(n) for e in [*tests, *types] for n in ast.walk(e) if isinstance(n, (ast.Name, ast.Attribute))]
     texts = texts_in([s for h in handlers for s in h.body])
-    return any(map(is_conflict, names)) or any(map(_RIVALS.search, texts))
+    return any(map(is_conflict, names)) or any(map(CONFLICT_MESSAGES.search, texts))
 
 
 def _errors(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
@@ -137,14 +130,14 @@ def _wrong_statuses(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     if use.errors.has_predicate or not any(map(is_status_error, use.errors.names or ())):
         return
     texts = map(ast.unparse, use.code.region)
-    if calls_method(use.code.attempt, "raise_for_status") and not any(map(_READS_STATUS.search, texts)):
+    if calls_method(use.code.attempt, "raise_for_status") and not any(map(STATUS_READS.search, texts)):
         message = "the error stands for every status from 400, and 4xx is permanent"
         yield "WRONG-ERROR", use.errors.node or use.node, message
 
 
 def _is_lock(name: str, use: RetryUse) -> bool:
     """Return whether an error may pass: Windows refuses to move or remove a file that another program has open."""
-    return name == "PermissionError" and any(map(_RENAMES.search, functions_in(use.code.region)))
+    return name == "PermissionError" and any(map(RENAMES.search, functions_in(use.code.region)))
 
 
 def _short(name: str) -> str:

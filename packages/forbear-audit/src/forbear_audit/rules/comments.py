@@ -1,17 +1,13 @@
 """`Comments`: what the comments of a file suppress, which of them suppress nothing, and which name no rule."""
 
 import io
-import re
 import tokenize
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from forbear_audit.reading.text_patterns import IGNORE_COMMENT, OUR_COMMENTS
 from forbear_audit.rules.catalog import RULES
-
-_IGNORE = re.compile(r"#\s*forbear:\s*ignore(-file)?(?![\w-])\s*(?:\[([^\]]*)(\]?))?", re.IGNORECASE)
-
-_OURS = re.compile(r"#\s*forbear:", re.IGNORECASE)
 
 
 @dataclass
@@ -69,12 +65,12 @@ def read_comments(text: str) -> Comments:
     if "forbear:" not in text.lower():
         return result
     for line, comment, alone in _comments(text):
-        match = _IGNORE.match(comment)
+        match = IGNORE_COMMENT.search(comment)
         if match is None:
             result.wrong.append((line, comment.partition(" #")[0].strip()))
             continue
         named = match[2] is not None
-        names = {name.upper() for name in re.split(r"[\s,]+", match[2] or "") if name}
+        names = {name.upper() for name in (match[2] or "").replace(",", " ").split()}
         if named and not match[3]:
             names = {f"[{match[2].strip()}"}  # the bracket is not closed
         result.unknown += [(line, name) for name in sorted(names - set(RULES))]
@@ -88,7 +84,7 @@ def _comments(text: str) -> Iterator[tuple[int, str, bool]]:
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
-                starts = [match.start() for match in _OURS.finditer(token.string)]
+                starts = [match.start() for match in OUR_COMMENTS.finditer(token.string)]
                 alone = bool(starts) and not token.line[: token.start[1]].strip()
                 for start, end in pairwise([*starts, len(token.string)]):
                     yield token.start[0], token.string[start:end], alone

@@ -1,7 +1,6 @@
 """`read_file`: the findings in one file, those that its comments suppress, and why it could not be read."""
 
 import ast
-import re
 import sys
 import warnings
 from bisect import bisect_left
@@ -13,6 +12,7 @@ from typing import Any
 from forbear_audit.findings import Finding, Remark, Unread
 from forbear_audit.reading import sources
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.text_patterns import LINE_ENDS, MAY_HAVE_RETRIES
 from forbear_audit.rules.catalog import RULES
 from forbear_audit.rules.checks import check
 from forbear_audit.rules.comments import Comments, read_comments
@@ -20,9 +20,6 @@ from forbear_audit.rules.comments import Comments, read_comments
 Counts = Callable[[str, Path], bool]
 """Says if a rule counts in a file."""
 
-_RELEVANT = re.compile(r"except|retr|backoff|stamina|opnieuw|sleep|acks_late|forbear:", re.IGNORECASE)
-LINES = re.compile(r"\r\n|\r|\n")  # as Python counts lines; str.splitlines() knows more
-"""The ends of lines, as Python counts them."""
 _LONGEST = 5_000  # characters of a line with a finding: each finding has the whole line
 
 
@@ -83,12 +80,12 @@ def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Read
             continue
         tree = parsed
         starts.append((len(lines), cell))
-        lines += LINES.split(text)
+        lines += LINE_ENDS.split(text)
     if texts and not starts:
         result.files = 0
     result.lines += len(lines)
     whole = "\n".join(lines)
-    if not _RELEVANT.search(whole):
+    if not MAY_HAVE_RETRIES.search(whole):
         return
     if len(texts) > 1:
         joined = parse(whole)

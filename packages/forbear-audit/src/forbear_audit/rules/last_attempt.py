@@ -2,7 +2,6 @@
 
 import ast
 import math
-import re
 from collections.abc import Iterator
 
 from forbear_audit.loops.limits import counters, is_limit
@@ -11,6 +10,7 @@ from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, is_exit
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import is_momentary, sleeps
 from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.name_patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.syntax import calls_in, has, names_in
 
@@ -39,7 +39,7 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
     if (
         raised is None
         or not use.code.tries
-        or (use.limits.deadline and re.search(r"timed?_?out", ast.unparse(raised).lower().partition("(")[0]))
+        or (use.limits.deadline and TIMED_OUT.search(ast.unparse(raised).lower().partition("(")[0]))
     ):
         return  # that the time is over is the cause
     if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):

@@ -1,32 +1,19 @@
 """STATE: what one attempt changes and the next one does not reset (the class HOW of WASABI)."""
 
 import ast
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from forbear_audit.reading.modules import Module, inside
+from forbear_audit.reading.name_patterns import COUNTERS, PURE_FUNCTIONS, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.syntax import calls_in, functions_in, stored_in
+from forbear_audit.reading.text_patterns import FILE_MODE
 
 _GROWS = ("append", "extend", "insert", "appendleft")
 """The methods that add to a list."""
 
-_COUNTS = re.compile(r"attempt|tries|retr|count|stat|metric|log|err|call|fail|num|_n$|history|warn|seen|time|elapsed")
-"""The names of what should grow with each attempt: counters, logs, lists of errors."""
-
-_PURE = re.compile(
-    r"(?:^|\.)(?:len|str|int|print|repr|range|isinstance|format|join|list|dict|tuple|float|min|max|sum|debug|info|warning|error|exception|monotonic|time|perf_counter|append|extend|insert|get|items|keys|values|copy)$"
-)
-"""The ends of functions that cannot fail by a fault elsewhere."""
-
-_TAKES = re.compile(r"^(?:pop|popleft|remove|clear)$")
-_PUTS = re.compile(r"^(?:setdefault|update)$")
-_ANEW = re.compile(r"(?:^|_)(?:seek|(?:re_?)?open|reset|rewind)(?:_|$)")
-"""The names of methods that let the next attempt read a file or stream from its begin."""
-
-_STREAM = re.compile(r"^(?:f|fh|fp|stream|file_?obj|file_?handle|body_stream|\w+_(?:stream|fileobj|handle|fh|fp))$")
-"""The names of parameters that hold an open file."""
-
+_TAKES = ("pop", "popleft", "remove", "clear")
+_PUTS = ("setdefault", "update")
 _BODIES = ("data", "content", "body", "fileobj", "Body", "Fileobj")
 """The options by which a body is sent."""
 
@@ -50,7 +37,7 @@ def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[t
     flat = list(_flat(body))
     for index, statement in enumerate(flat):
         target = _mutated(statement, own, is_loop=use.code.loop is not None)
-        if not target or _COUNTS.search(target.lower()) or _changes(use, target, _TAKES):
+        if not target or COUNTERS.search(target.lower()) or _changes(use, target, _TAKES.__contains__):
             continue  # a stack is popped again
         if any(map(_may_fail, flat[index + 1 :])):
             yield statement, f"`{target}` is changed before the call, once for each attempt"
@@ -65,7 +52,7 @@ def _popped(module: Module, body: list[ast.stmt], own: set[str], use: RetryUse) 
                 case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[key]) if name not in own:
                     if rest is not None and rest.arg == name:
                         continue  # `**options` is a new dictionary for each call
-                    if isinstance(module.constant(key), str) and not _changes(use, name, _PUTS):
+                    if isinstance(module.constant(key), str) and not _changes(use, name, _PUTS.__contains__):
                         yield call, f"`{name}` lacks the key after the first attempt"
                 case _:
                     pass
@@ -76,22 +63,22 @@ def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     if use.code.function is None:
         return
     spec = use.code.function.args
-    passed = {each.arg for each in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if _STREAM.search(each.arg)}
+    passed = {each.arg for each in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if STREAMS.search(each.arg)}
     for call in (node for statement in use.code.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
         reads = isinstance(call.func, ast.Attribute) and call.func.attr == "read"
         sent = [call.func.value] if reads and isinstance(call.func, ast.Attribute) else []
         sent += [option.value for option in call.keywords if option.arg in _BODIES]
         for item in sent:
-            if isinstance(item, ast.Name) and item.id in passed - own and not _changes(use, item.id, _ANEW):
+            if isinstance(item, ast.Name) and item.id in passed - own and not _changes(use, item.id, REWINDS.search):
                 passed.remove(item.id)
                 yield call, f"the file `{item.id}` is at its end after the first attempt"
 
 
-def _changes(use: RetryUse, target: str, methods: re.Pattern[str]) -> bool:
-    """Return whether the function of a retry calls one of these methods of `target`, or sets an item of it."""
+def _changes(use: RetryUse, target: str, is_method: Callable[[str], object]) -> bool:
+    """Return whether the function of a retry calls such a method of `target`, or sets an item of it."""
     for node in inside(use.code.function.body if use.code.function is not None else use.code.region):
         match node:
-            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if methods.search(name):
+            case ast.Call(func=ast.Attribute(value=owner, attr=name)) if is_method(name):
                 if ast.unparse(owner) == target:
                     return True
             case ast.Assign(targets=[ast.Subscript(value=owner)]) if ast.unparse(owner) == target:
@@ -129,7 +116,7 @@ def _mutated(statement: ast.stmt, own: set[str], *, is_loop: bool) -> str | None
 
 
 def _may_fail(statement: ast.stmt) -> bool:
-    return not all(map(_PURE.search, functions_in([statement])))
+    return not all(map(PURE_FUNCTIONS.search, functions_in([statement])))
 
 
 def _spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
@@ -137,7 +124,7 @@ def _spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.A
     rewound = {
         ast.unparse(call.func.value)
         for call in calls_in(use.code.region)
-        if isinstance(call.func, ast.Attribute) and _ANEW.search(call.func.attr)
+        if isinstance(call.func, ast.Attribute) and REWINDS.search(call.func.attr)
     }
     seen: set[str] = set()
     for call in calls_in([statement for attempt in use.code.tries for statement in attempt.body]):
@@ -163,6 +150,4 @@ def _spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.A
 
 def _reads(module: Module, call: ast.Call) -> bool:
     modes = [module.constant(item) for item in call.args]
-    return not any(
-        isinstance(mode, str) and re.fullmatch(r"[rwaxbt+]{1,3}", mode) and mode[0] in "wax" for mode in modes
-    )
+    return not any(isinstance(mode, str) and FILE_MODE.search(mode) and mode[0] in "wax" for mode in modes)

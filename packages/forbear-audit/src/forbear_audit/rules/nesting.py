@@ -2,25 +2,16 @@
 
 import ast
 import builtins
-import re
 from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 from forbear_audit.libraries.errors import error_names, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself
 from forbear_audit.reading.modules import Module, following, inside, keyword
+from forbear_audit.reading.name_patterns import ATTEMPT_LIMITS, OVERLOAD_CODES
 from forbear_audit.reading.packages import called
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.rules.find import find_retries
-
-_LIMIT = re.compile(r"attempt|retr(?:y|ies)|tries")
-"""The names of options that limit attempts."""
-
-_OVERLOAD = re.compile(
-    r"throttl|throughput|slow_?down|too_?many|rate_?exceeded|unavailable|internal|timeout|429|5\d\d|transient",
-    re.IGNORECASE,
-)
-"""The codes of errors that botocore repeats itself: overload, and failures of the server."""
 
 _BASES = {
     "requests": ("RequestException",), "httpx": ("HTTPError", "TransportError"), "aiohttp": ("ClientError",),
@@ -76,7 +67,7 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
             repeated = last in ("RetryError", "GoogleAPIError")
         elif last == "ClientError" and use.errors.has_predicate:  # botocore repeats only some of these
             handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
-            repeated = any(_OVERLOAD.search(ast.unparse(handler)) for handler in handlers)
+            repeated = any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
         else:
             repeated = root == package and not is_hopeless(name)
         if repeated:
@@ -97,7 +88,7 @@ def _around_function(module: Module, use: RetryUse, call: ast.Call, uses: RetryU
 
 def _turns_off(module: Module, call: ast.Call) -> bool:
     """Return whether a call passes a limit of one attempt, or of no retries, to what it calls."""
-    limits = [option for option in call.keywords if option.arg and _LIMIT.search(option.arg)]
+    limits = [option for option in call.keywords if option.arg and ATTEMPT_LIMITS.search(option.arg)]
     return any(module.constant(option.value) in (0, 1, False, None) for option in limits)
 
 

@@ -1,7 +1,6 @@
 """UNSAFE, RETRY-AFTER and BLOCKING: what is repeated, after which answer of the server, and how the retry waits."""
 
 import ast
-import re
 from collections.abc import Iterator
 
 from forbear_audit.libraries import clients
@@ -12,13 +11,11 @@ from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers
 from forbear_audit.loops.waits import mentions_header
 from forbear_audit.reading.modules import Function, Module, inside, keyword
-from forbear_audit.reading.name_patterns import RESET, WAITS
+from forbear_audit.reading.name_patterns import RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.syntax import calls_in, handled_in, plain_names_in
 
 _BUSY = 429
-_ANSWERS = re.compile(r"^(?:r|res|resp|response|e|ex|exc|err|error|exception)$")
-"""The usual names of a response or an error."""
 
 
 def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
@@ -130,7 +127,7 @@ def _may_read(use: RetryUse, nodes: list[ast.AST]) -> bool:
         return True
     for call in calls_in(use.code.region):
         names = set[str]().union(*map(plain_names_in, call.args))
-        if WAITS.search(ast.unparse(call.func)) and any(map(_ANSWERS.search, names)):
+        if WAITS.search(ast.unparse(call.func)) and any(map(RESPONSES_AND_ERRORS.search, names)):
             return True
     return False
 
