@@ -3,48 +3,41 @@
 All are searched in the text of a name or of an expression. Each has an example and a near miss.
 """
 
-import re
-
 from forbear_audit.reading.patterns import pattern
 
 _LOGS = r"log|print|echo|debug|info|warn|error\b|exception"
 
-RETRIES = pattern(
-    r"retr(?!iev)|attempt|(?<!en)(?<!un)(?<!is)tries|trial|back_?off", "max_retries", "retrieve", re.IGNORECASE
-)
+RETRIES = pattern(r"(?i)retr(?!iev)|attempt|(?<!en)(?<!un)(?<!is)tries|trial|back_?off", "max_retries", "retrieve")
 """Something that repeats: `max_retries`, `attempt`; not `retrieve`, `entries`, `countries` or `registries`."""
 
-RANDOM = pattern(r"random|jitter|uniform|randint|secrets|gauss|expovariate", "random.uniform", "rand", re.IGNORECASE)
+RANDOM = pattern(r"(?i)random|jitter|uniform|randint|secrets|gauss|expovariate", "random.uniform", "rand")
 """A wait that differs from client to client."""
 
 STOPS = pattern(
-    r"stop|(?:\b|_)event\b|clos(?:ed|ing)|shutdown|cancel|running|is_set|exit|quit|alive|abort",
+    r"(?i)stop|(?:\b|_)event\b|clos(?:ed|ing)|shutdown|cancel|running|is_set|exit|quit|alive|abort",
     "self._stop.is_set",
     "events",
-    re.IGNORECASE,
 )
 """A flag or an event by which another thread ends a loop."""
 
-WAITS = pattern(r"sleep|wait|back_?off|delay|pause|throttle", "asyncio.sleep", "load", re.IGNORECASE)
+WAITS = pattern(r"(?i)sleep|wait|back_?off|delay|pause|throttle", "asyncio.sleep", "load")
 """A function that may wait."""
 
-LOGS = pattern(_LOGS, "logger.warning", "errors_of", re.IGNORECASE)
+LOGS = pattern(rf"(?i){_LOGS}", "logger.warning", "errors_of")
 """A function that only tells people."""
 
 TELLS = pattern(
-    rf"{_LOGS}|message|emit|notify|record|metric|report|append|add|set_|put|str|repr|type|format|len|isinstance",
+    rf"(?i){_LOGS}|message|emit|notify|record|metric|report|append|add|set_|put|str|repr|type|format|len|isinstance",
     "metrics.record",
     "client.send",
-    re.IGNORECASE,
 )
 """A function that tells people, keeps what it gets, or makes a text of it: it neither waits nor raises."""
 
 LOCAL = pattern(
-    r"(?:^|[._])(?:sleep|wait|print|log|debug|info|warn|warning|error|exception|uniform|random|randint|min|max|range|"
+    r"(?i)(?:^|[._])(?:sleep|wait|print|log|debug|info|warn|warning|error|exception|uniform|random|randint|min|max|range|"
     r"format)$",
     "time.sleep",
     "sleepy",
-    re.IGNORECASE,
 )
 """The end of the name of a function that is no attempt of anything: it waits, logs or counts."""
 
@@ -64,16 +57,16 @@ COUNTS_RETRIES = pattern(
 )
 """The calls that may count the attempts: a schedule, or an object of retries."""
 
-MAXIMUM = pattern(r"max_|_max\b|retr(?:y|ies)|attempts?|tries", "max_attempts", "maximal", re.IGNORECASE)
+MAXIMUM = pattern(r"(?i)max_|_max\b|retr(?:y|ies)|attempts?|tries", "max_attempts", "maximal")
 """The names of a limit of attempts, where it is compared."""
 
 ATTEMPT_LIMITS = pattern(r"attempt|retr(?:y|ies)|tries", "retries", "timeout")
 """The names of options that limit attempts."""
 
-HEADER = pattern(r"retry[-_]?after|retry_in|x-ratelimit", "Retry-After", "retry_count", re.IGNORECASE)
+HEADER = pattern(r"(?i)retry[-_]?after|retry_in|x-ratelimit", "Retry-After", "retry_count")
 """The header in which a server names the wait, and the names of variables with its value."""
 
-RESET = pattern(r"rate_?limit[-_]?reset|retry_?delay|retry_?info", "X-RateLimit-Reset", "rate_limit", re.IGNORECASE)
+RESET = pattern(r"(?i)rate_?limit[-_]?reset|retry_?delay|retry_?info", "X-RateLimit-Reset", "rate_limit")
 """Other places in which a server names the wait."""
 
 CAPS = pattern(r"\bmin\(|\bmax_|_max\b|\bcap\b|maximum|limit|clip", "min(delay, 30)", "minute")
@@ -108,10 +101,9 @@ CURES = pattern(
 """The ends of functions that change what made the attempt fail, such as `refresh_token` or `makedirs`."""
 
 WAITS_FOR_STATE = pattern(
-    r"(?:^|_)(?:a?wait(?:s|ing|ed)?|poll(?:s|ing)?|until|acquire|probe|ready|ensure_up|is_up)(?:_|$)",
+    r"(?i)(?:^|_)(?:a?wait(?:s|ing|ed)?|poll(?:s|ing)?|until|acquire|probe|ready|ensure_up|is_up)(?:_|$)",
     "wait_for_port",
     "waiter",
-    re.IGNORECASE,
 )
 """The names of functions that wait for a state, such as `wait_for_port`."""
 
@@ -168,16 +160,11 @@ STATUS_GETTERS = pattern(r"(?:status_code|getcode|get_status)$", "response.getco
 """The ends of functions that return a status."""
 
 TOO_MANY_REQUESTS = pattern(
-    r"rate_?limit|throttl|too_?many_?requests|TooManyRequests|RateLimit|quota",
-    "is_rate_limited",
-    "RateError",
-    re.IGNORECASE,
+    r"(?i)rate_?limit|throttl|too_?many_?requests|TooManyRequests|RateLimit|quota", "is_rate_limited", "RateError"
 )
 """The names of functions and errors, and the texts of errors, that stand for a 429."""
 
-SUCCESS_STATUSES = pattern(
-    r"(?:^|[._])ok|(?<!un)(?:success|accept|expected)|good", "self.expected", "unexpected", re.IGNORECASE
-)
+SUCCESS_STATUSES = pattern(r"(?i)(?:^|[._])ok|(?<!un)(?:success|accept|expected)|good", "self.expected", "unexpected")
 """The names of lists that hold the statuses of a success."""
 
 NAMED_STATUS = pattern(r"\AHTTP_(\d{3})", "HTTP_429_TOO_MANY_REQUESTS", "HTTP_OK")
@@ -209,10 +196,9 @@ CONFLICT_ERRORS = pattern(
 """The names of errors about a conflict with a rival."""
 
 OVERLOAD_CODES = pattern(
-    r"throttl|throughput|slow_?down|too_?many|rate_?exceeded|unavailable|internal|timeout|429|5\d\d|transient",
+    r"(?i)throttl|throughput|slow_?down|too_?many|rate_?exceeded|unavailable|internal|timeout|429|5\d\d|transient",
     "ThrottlingException",
     "AccessDenied",
-    re.IGNORECASE,
 )
 """The codes of errors that botocore repeats itself: overload, and failures of the server."""
 
@@ -220,11 +206,10 @@ HTTP_CLIENTS = pattern(r"(?:^|_)(?:session|http|http_?client|client|sess)$", "my
 """The names of variables with a session or a client, where its type cannot be read."""
 
 HARMLESS_URL_NAMES = pattern(
-    r"(?:^|_)(?:token|auth|oauth|oauth2|login|embed|embedding|embeddings|rerank|tokenize|graphql|search|query)_?"
+    r"(?i)(?:^|_)(?:token|auth|oauth|oauth2|login|embed|embedding|embeddings|rerank|tokenize|graphql|search|query)_?"
     r"(?:url|uri|endpoint|api|path|route)s?$",
     "token_url",
     "tokens",
-    re.IGNORECASE,
 )
 """The names of variables with the URL of such a path."""
 
@@ -256,9 +241,7 @@ READING_CLASSES = pattern(
 )
 """The names of classes that only read or compute, or get a token."""
 
-IDEMPOTENCY_HEADERS = pattern(
-    r"idempoten|payload[-_]?id|dedup|client[-_]?token", "Idempotency-Key", "X-Key", re.IGNORECASE
-)
+IDEMPOTENCY_HEADERS = pattern(r"(?i)idempoten|payload[-_]?id|dedup|client[-_]?token", "Idempotency-Key", "X-Key")
 """The names of headers by which a server knows a request that it has seen."""
 
 PART_PARAMETERS = pattern(

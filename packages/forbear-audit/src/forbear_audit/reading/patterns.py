@@ -9,8 +9,8 @@ EXAMPLES: list[tuple[re.Pattern[str], str, str]] = []
 """Every pattern with its example and its near miss."""
 
 
-def pattern(regex: str, example: str, near_miss: str, flags: int = 0) -> re.Pattern[str]:
+def pattern(regex: str, example: str, near_miss: str) -> re.Pattern[str]:
     """Return a compiled pattern, and keep what it recognises and what it must not."""
-    compiled = re.compile(regex, flags)
+    compiled = re.compile(regex)
     EXAMPLES.append((compiled, example, near_miss))
     return compiled

@@ -15,7 +15,7 @@ from forbear_audit.reading.modules import Function, Loop
 Wait = Literal["none", "fixed", "growing", "unknown"]
 
 Flaw = tuple[str, ast.AST, str]
-"""What breaks a rule: the rule, the place, and the message."""
+"""A flaw of a retry: the rule, the place, and the message."""
 
 
 @dataclass(frozen=True, slots=True)
