@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from forbear.core.decide import Default
     from forbear.core.protocols import Backoff, On
-    from forbear.judges.transient import TransientErrors
+    from forbear.core.record import Record
     from forbear.run.derive import Changes, RetryOptions, Seconds
 
     F = TypeVar("F", bound=Callable[..., Any])
     G = TypeVar("G")
     P = ParamSpec("P")
     T = TypeVar("T")
-    OneOf: TypeAlias = type[Exception] | TransientErrors
+    OneOf: TypeAlias = type[Exception] | Record
 
 
 class Policy(Derivable):

@@ -32,6 +32,7 @@ def types_of(types: "Any", on: "Any") -> "Any":
             f"`on` must not be passed together with positional exception types: list them all in one place, got {on!r}"
         )
     refuse_foreign("on", types[0])
+    kind: Any
     for kind in types:
         if isinstance(kind, Record) or (isinstance(kind, type) and issubclass(kind, BaseException)):
             continue

@@ -1,9 +1,8 @@
 """Types for annotations: `Subject`, the request that a run sends, and `RunState`, the run for modules below it."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from forbear.core.report import Report
-from forbear.run.plan import RetryPlan
 from forbear.run.runtime import Runtime
 
 
@@ -19,7 +18,7 @@ class Subject(Protocol):
 class RunState(Protocol):
     """The protocol of a `Run`, as the modules below it read one."""
 
-    plan: RetryPlan
+    plan: Any  # the RetryPlan, which reads the endings that read this protocol
     operation: str
     runtime: Runtime
     started: float

@@ -61,4 +61,8 @@ def _by_name() -> dict[str, Callable[[Any], Any]]:
 
 def _command(*options: Callable[[Any], Any]) -> click.Command:
     """Return a command that has these options, and does nothing."""
-    return click.command()(add_options(lambda **_: None, options))
+
+    def do_nothing(**_: object) -> None:
+        pass
+
+    return click.command()(add_options(do_nothing, options))
