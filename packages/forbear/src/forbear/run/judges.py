@@ -36,7 +36,7 @@ def types_of(types: "Any", on: "Any") -> "Any":
     for kind in types:
         if isinstance(kind, Record) or (isinstance(kind, type) and issubclass(kind, BaseException)):
             continue
-        if len(types) == 1 and callable(kind):
+        if len(types) == 1 and callable(kind):  # pyright: ignore[reportUnknownArgumentType]
             raise TypeError(
                 "`retry` needs the errors to retry before it can decorate: write @forbear.retry(OSError); "
                 f"a function that judges errors is passed as on=, got {kind!r}"
