@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from forbear.core.backoff import Constant
-from forbear.core.decide import Limits, Reason, Stop, Wait, decide
-from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.core.decide import DEFAULT, Limits, Reason, Stop, Wait, decide
+from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict, settle
 from forbear.text.duration import show
 
 INFINITY = float("inf")
@@ -239,6 +239,17 @@ def test_max_retry_after(limits: Limits, asked: float, expected: object) -> None
 def test_a_delay_in_the_verdict_replaces_the_backoff(verdict: Verdict, expected: object) -> None:
     """It is exact, but neither earlier than the server asked nor past the deadline."""
     assert step(verdict) == expected
+
+
+def test_an_unknown_failure_is_permanent() -> None:
+    """A table without a verdict means that a retry cannot help; a CONFLICT, which is false, stays one."""
+    assert settle(None) is PERMANENT
+    assert settle(CONFLICT) is CONFLICT
+
+
+def test_the_default_of_a_limit_is_shown_by_name() -> None:
+    """Signatures in the reference name it."""
+    assert repr(DEFAULT) == "DEFAULT"
 
 
 def test_a_verdict_is_true_if_it_asks_for_a_retry() -> None:

@@ -1,0 +1,30 @@
+"""Unknown keywords are refused, with the one that forbear has instead."""
+
+import pytest
+
+from forbear.core.spelling import refuse_unknown
+
+KNOWN = ("attempts", "timeout", "backoff")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "text"),
+    [
+        (["wait"], "`retry` takes no `wait`: write `backoff`"),
+        (["max_retries"], "`retry` takes no `max_retries`: write `attempts`, which counts the first call, too"),
+        (["reraise"], "`retry` takes no `reraise`: leave it out, because the last error is always raised"),
+        (["atempts", "wait"], "`retry` takes no `atempts`: did you mean `attempts`?"),
+        (["maximum"], "`retry` takes no `maximum`: it takes attempts, timeout, backoff"),
+        (["exceptions"], "`retry` takes no `exceptions`: it takes attempts, timeout, backoff"),
+    ],
+)
+def test_an_unknown_keyword_names_the_cure(unknown: list[str], text: str) -> None:
+    """The text names the first unknown keyword, and what to write."""
+    with pytest.raises(TypeError) as caught:
+        refuse_unknown("retry", unknown, KNOWN)
+    assert str(caught.value) == text
+
+
+def test_known_keywords_pass() -> None:
+    """Nothing is raised without an unknown keyword."""
+    refuse_unknown("retry", [], KNOWN)
