@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from forbear.cli.app import app
-from forbear.cli.explain import recorded
+from forbear.cli.explain import listings
 from forbear_testkit.cli.running import Invoke
 
 STORAGE = "https://storage.googleapis.com"
@@ -224,7 +224,7 @@ def test_files_that_cannot_be_read(invoke: Invoke, saved: Any, tmp_path: Path, m
         done = invoke("explain", *args)
         assert (done.exit_code, done.stdout) == (2, "")
         assert text in done.stderr
-    monkeypatch.setattr(recorded, "MAX_SIZE", 64)
+    monkeypatch.setattr(listings, "MAX_SIZE", 64)
     done = invoke("explain", name)
     assert done.exit_code == 2
     assert "is larger than 0 MiB\nhint: save fewer requests" in done.stderr

@@ -239,31 +239,31 @@ _ANSWERS = {
 
 def _judge_recorded(words: tuple[str, ...], options: _ExplainOptions) -> None:
     from forbear.answers import har
-    from forbear.cli.explain import recorded
+    from forbear.cli.explain import listings
 
     names = [*words, *([] if options["har"] is None else [options["har"]])]
     if len(names) != 1:
         raise BadInput(f"a HAR file comes alone, got {len(names)} words", "leave the others out")
-    requests, others = har.parse(recorded.content(names[0]), names[0])
+    requests, others = har.parse(listings.read_har(names[0]), names[0])
     if others:
         tell(f"ignored: {others} entries that are not HTTP requests")
     judged = har.judge(requests, options["service"], _chosen(options))
     if options["as_json"]:
-        recorded.print_json(judged, options["profile"])
+        listings.print_requests(judged, options["profile"])
     else:
-        recorded.show(judged)
+        listings.show_requests(judged)
 
 
 def _list_operations(name: str, words: tuple[str, ...], options: _ExplainOptions) -> None:
     from forbear.answers import tables
-    from forbear.cli.explain import operations
+    from forbear.cli.explain import listings
 
     if words:
         raise BadInput("`--operations` lists a whole table", "leave the request out")
     entries = tables.find(name)
     if options["as_json"]:
-        operations.print_json(name, entries)
+        listings.print_operations(name, entries)
     elif options["as_csv"]:
-        operations.print_csv(entries)
+        listings.print_operations_csv(entries)
     else:
-        operations.show(entries)
+        listings.show_operations(entries)

@@ -1,14 +1,19 @@
-"""Read a HAR file, and print its judged requests: as text, worst first, or as JSON."""
+"""Print what `forbear explain` lists, as text, JSON or CSV: the requests of a HAR file, worst first, or a table."""
 
+import csv
 import json
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from forbear.answers.har import GROUPS, JudgedRequest
 from forbear.answers.http import shown_path
-from forbear.cli.kit.output import BadInput, console
+from forbear.answers.tables import either
+from forbear.cli.kit.output import BadInput, columns, console, show_table
 from forbear.cli.kit.values import file_content
+from forbear.core.service import TableEntry
 from forbear.text.redact import printable
 
 MAX_SIZE = 256 * 1024 * 1024
@@ -18,7 +23,7 @@ _STYLES = {"failed": "yellow", "repeatable": "dim"}
 _WIDE = 70  # longer requests move the next column to the right
 
 
-def content(name: str) -> bytes:
+def read_har(name: str) -> bytes:
     """Return the content of a file, or of stdin for "-"; BadInput if it cannot be read or is too large."""
     try:
         return file_content(name, MAX_SIZE, "save fewer requests, or leave the responses out")
@@ -27,7 +32,7 @@ def content(name: str) -> bytes:
         raise BadInput(f"cannot read {name}: {reason}", "name a file that a browser or a proxy saved") from None
 
 
-def show(items: list[JudgedRequest]) -> None:
+def show_requests(items: list[JudgedRequest]) -> None:
     """Print each request on one line to stdout, in the style of its group, and the number of requests in each group."""
     out = console()
     requests = [_request(item) for item in items]
@@ -45,7 +50,7 @@ def show(items: list[JudgedRequest]) -> None:
         click.echo(f"{_count(items, group):>5} {text}")
 
 
-def print_json(items: list[JudgedRequest], profile: str) -> None:
+def print_requests(items: list[JudgedRequest], profile: str) -> None:
     """Print the requests and the number of them in each group to stdout, as JSON."""
     document = {
         "profile": profile,
@@ -83,3 +88,42 @@ def _document(item: JudgedRequest) -> dict[str, Any]:
         "refused": judgement.refused,
         "why": item.why,
     }
+
+
+def show_operations(entries: Sequence[TableEntry]) -> None:
+    """Print to stdout which operations are safe to repeat and when, what a duplicate does, and their number."""
+    from rich.markup import escape
+
+    shown = columns("operation", "safe", "what a duplicate does")
+    shown.columns[0].no_wrap = True
+    for entry in entries:
+        shown.add_row(*map(escape, (entry.id, _safety_text(entry), entry.effect if entry.effect != "none" else "")))
+    show_table(shown)
+    click.echo(f"{len(entries)} operations")
+
+
+def print_operations_csv(entries: Sequence[TableEntry]) -> None:
+    """Print the rows to stdout as CSV, with a header and all columns of the table's file."""
+    writer = csv.DictWriter(sys.stdout, entries[0].columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(entry.columns for entry in entries)
+
+
+def print_operations(name: str, entries: Sequence[TableEntry]) -> None:
+    """Print the rows to stdout as JSON, with all columns of the table's file and with lists of texts for conditions."""
+    operations = [
+        {
+            "service": name.partition(".")[0],
+            "operation": entry.id,
+            **entry.columns,
+            "conditions": list(dict.fromkeys(entry.conditions + entry.fields)),
+            "maybe_done": list(entry.maybe_done),
+        }
+        for entry in entries
+    ]
+    click.echo(json.dumps(operations, indent=2))
+
+
+def _safety_text(entry: TableEntry) -> str:
+    conditions = entry.conditions or entry.fields
+    return f"with {either(conditions)}" if conditions else entry.safety.value
