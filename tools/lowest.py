@@ -65,12 +65,12 @@ def _tests(package: str, paths: str, without: str = "") -> tuple[str, ...]:
 # The tests that use the libraries the most, in a minute or two.
 TESTS = {
     "aiohttp": _tests("forbear", "clients/test_aiohttp.py clients/test_aiohttp_bodies.py"),
-    "audit": _tests("forbear-audit", "fixes test_engine.py cli/test_audit_hook.py rules/test_checks.py"),
+    "audit": _tests("forbear-audit", "fixes test_engine.py cli/test_hook.py rules/test_checks.py"),
     "cli": (
         *_tests("forbear", "cli/test_explain.py cli/test_run_output.py cli/test_values.py"),
-        *_tests("forbear-transfer", "cli/test_cp_screen.py cli/test_cp_options.py"),
+        *_tests("forbear-transfer", "cli/shared/test_screen.py cli/shared/test_options.py"),
     ),
-    "cloud": _tests("forbear-cloud", "test_content.py test_server.py test_wire.py"),
+    "cloud": _tests("forbear-cloud", "http/test_content.py test_server.py http/test_connection.py"),
     "google": _tests(  # without the asyncio client, which 3.4 does not have
         "forbear",
         "clients/google",
@@ -92,11 +92,11 @@ TESTS = {
     "redis": _tests("forbear", "clients/redis shared_budget/test_budget.py"),
     "requests": _tests("forbear", "clients/test_requests.py clients/test_downloads_over.py"),
     "simulate": _tests("forbear-simulate", "engines/test_cohort.py engines/test_exact.py analysis/test_runs.py"),
-    "simulate[plot]": _tests("forbear-simulate", "cli/test_simulate.py"),
+    "simulate[plot]": _tests("forbear-simulate", "cli/test_run.py"),
     "structlog": _tests("forbear", "observe/test_structlog.py"),
     "transfer": _tests(
         "forbear-transfer",
-        "test_credentials.py test_download.py test_wire.py test_upload_small.py test_checksum.py",
+        "storage/test_credentials.py downloads/test_download.py wire uploads/test_upload.py test_checksum.py",
     ),
     "transfer[curl]": _tests("forbear-transfer", "cli/curl"),
     "transfer[dask]": _tests("forbear-transfer", "test_execution.py"),

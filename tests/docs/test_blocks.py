@@ -43,7 +43,7 @@ BLOCKS = [(page, kind, block) for page, text in TEXTS.items() for kind, block in
 
 OF_THEIR_OWN = {
     "docs/cli.md": "tests/commands/test_docs.py",
-    "docs/simulate.md": "packages/forbear-simulate/tests/cli/test_simulate.py",
+    "docs/simulate.md": "packages/forbear-simulate/tests/cli/test_run.py",
     "docs/tools.md": "tests/docs/test_tools.py",
     "docs/transfer.md": "packages/forbear-transfer/tests/cli/test_cp_docs.py",
     "examples/shop/README.md": "tests/examples/test_shop.py",
@@ -83,7 +83,7 @@ INDENTED = [
 BY_HAND = {
     ("docs/audit.md", "response ="): "packages/forbear-audit/tests",
     ("docs/audit.md", "[tool.forbear.audit"): "below",
-    ("docs/audit.md", "repos:"): "packages/forbear-audit/tests/test_hook.py",
+    ("docs/audit.md", "repos:"): "packages/forbear-audit/tests/cli/test_hook.py",
     ("docs/cli.md", "eval "): "tests/commands/test_completion.py",
     ("docs/observe.md", "WARNING:forbear:"): "below",
     ("docs/shared-budget.md", "deposit"): "a formula",

@@ -1,6 +1,6 @@
 """Hostile surroundings: disks, permissions and sources. Clear errors, nothing lost, and nothing half done.
 
-What others do meanwhile is in `test_surroundings_shared.py`, what names may do in `test_surroundings_names.py`.
+What others do meanwhile is in `test_shared_state.py`, what names may do in `test_hostile_names.py`.
 """
 
 import gzip

@@ -41,7 +41,7 @@ def sent(invoke: Invoke, *words: str, attempts: int = 1) -> Seen:
         (("--path-as-is", "URL/a/../b"), "GET /a/../b HTTP/1.1"),
         (("URL/a%2Fb/%41'(c)|d",), "GET /a%2Fb/%41'(c)|d HTTP/1.1"),
         (("-g", "URL/a[1-3]{b}"), "GET /a[1-3]{b} HTTP/1.1"),
-        (("-T", __file__, "URL/dir/"), "PUT /dir/test_requests.py HTTP/1.1"),
+        (("-T", __file__, "URL/dir/"), "PUT /dir/test_send.py HTTP/1.1"),
     ],
 )
 def test_request_lines(invoke: Invoke, words: tuple[str, ...], line: str) -> None:
