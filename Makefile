@@ -138,7 +138,7 @@ site-look: site ## look at the site in a real browser: CHROMIUM=, one on PATH or
 	@$(PY) -m docs.site.look build/site build/site-look
 
 .PHONY: unasync
-unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
+unasync: $(DEV) ## make the sync modules from the async ones
 	@$(PY) tools/unasync.py
 
 .PHONY: soak

@@ -1,8 +1,18 @@
-"""The sync loops are those that the async ones give."""
+"""The sync modules are those that the async ones give."""
 
-from tools.unasync import ASYNC, SYNC, translated
+import pytest
+
+from tools.unasync import PAIRS, Pair
 
 
-def test_the_sync_loops_are_up_to_date() -> None:
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.path)
+def test_a_sync_module_is_up_to_date(pair: Pair) -> None:
     """`make unasync` cures a failure."""
-    assert SYNC.read_text(encoding="utf-8") == translated(ASYNC.read_text(encoding="utf-8"))
+    assert pair.target.read_text(encoding="utf-8") == pair.translate()
+
+
+def test_a_passage_that_is_gone_is_an_error() -> None:
+    """Otherwise a change of the async module would go into the sync one untranslated."""
+    pair = PAIRS[0]._replace(passages={"no such passage": ""})
+    with pytest.raises(ValueError, match="lacks this passage"):
+        pair.translate()

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from forbear.exchange.http.send import Seekable as SeekableBody
     from forbear.exchange.http.send import Send
     from forbear.exchange.http.send import streamed as streamed_body
-    from forbear.exchange.redis.work import single as describe_command
+    from forbear.exchange.redis.descriptions import describe_command
     from forbear.grpc.call import GrpcCall
     from forbear.http.patterns import suggested as suggested_patterns
     from forbear.http.ranges import number as parse_size
@@ -248,7 +248,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "conceal": "text.redact",
             "count_success": "run.spending:succeeded",
             "current_runtime": "run.runtime",
-            "describe_command": "exchange.redis.work:single",
+            "describe_command": "exchange.redis.descriptions",
             "drive": "exchange.http.drive",
             "error_chain": "core.chain:chain",
             "error_text": "core.report:text_of",

@@ -20,9 +20,9 @@ from forbear.clients.google import retry_for
 from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.clients.requests import RetryAdapter
 from forbear.clients.urllib3 import Retry
+from forbear.exchange.redis.descriptions import describe_command
 from forbear.exchange.redis.loops import send
 from forbear.exchange.redis.settings import RedisSettings
-from forbear.exchange.redis.work import single
 from forbear.services import redis, rfc9110
 from forbear.testing import virtual_time
 from forbear_testkit.clients.downloads import LEFT_BEFORE_ITS_END
@@ -289,7 +289,7 @@ def test_without_a_budget_nothing_of_budgets_is_executed() -> None:
         try:
             client.get("http://api.example.com/")
             client.post("http://api.example.com/", content=b"x")
-            send(settings, single, ("GET", "k"), lambda: b"v")
+            send(settings, describe_command, ("GET", "k"), lambda: b"v")
             rpc("a")
         finally:
             sys.setprofile(None)

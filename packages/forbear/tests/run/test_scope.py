@@ -10,7 +10,7 @@ from typing import NamedTuple
 import anyio.lowlevel
 import pytest
 
-from forbear.exchange.redis.work import promised, single
+from forbear.exchange.redis.descriptions import describe_command, promised
 from forbear.http.request import Request
 from forbear.run.scope import Scope
 from forbear.run.vouching import is_vouched, safe_to_repeat
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "safe_to_repeat": Kind(lambda: safe_to_repeat("POST https://a.example/search"), lambda: is_vouched(REQUEST)),
-    "promised": Kind(lambda: promised("idempotent"), lambda: single(["EVALSHA", "abc", "0"]).repeatable),
+    "promised": Kind(lambda: promised("idempotent"), lambda: describe_command(["EVALSHA", "abc", "0"]).repeatable),
 }
 
 

@@ -24,13 +24,13 @@ from valkey.backoff import NoBackoff
 from valkey.exceptions import ConnectionError, TimeoutError, WatchError
 from valkey.retry import Retry
 
-from forbear.clients._redis.aio import AsyncClientMixin, AsyncPipelineMixin, AsyncPubSubMixin
-from forbear.clients._redis.client import ClientMixin, PipelineMixin, PubSubMixin
-from forbear.clients._redis.cluster import AsyncClusterMixin, ClusterMixin
-from forbear.clients._redis.patience import Node
-from forbear.exchange.redis import cluster
+from forbear.clients._redis.aio import AsyncClientMixin, AsyncClusterMixin, AsyncPipelineMixin, AsyncPubSubMixin
+from forbear.clients._redis.blocking_timeouts import Node, guard_node
+from forbear.clients._redis.client import ClientMixin, ClusterMixin, PipelineMixin, PubSubMixin
+from forbear.clients._redis.cluster import asend_pipeline, send_pipeline
+from forbear.exchange.redis.cluster import current_command
+from forbear.exchange.redis.descriptions import promised
 from forbear.exchange.redis.settings import ONCE, RedisSettings
-from forbear.exchange.redis.work import promised
 
 __all__ = [
     "AsyncPipeline",
@@ -112,7 +112,7 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
     def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
         """Return the client of a node."""
         find: Callable[..., Any] = super().get_valkey_connection
-        return Node(find(node), cluster.command_sent())
+        return Node(find(node), current_command())
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
@@ -124,7 +124,7 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
         """
         send_all: Callable[..., Any] = super()._send_cluster_commands
         send_one: Callable[..., Any] = partial(_sync_cluster.ValkeyCluster.execute_command, self)
-        return cluster.execute(self.settings, stack, send_all, send_one, raise_on_error=raise_on_error)
+        return send_pipeline(self.settings, stack, send_all, send_one, raise_on_error=raise_on_error)
 
 
 class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
@@ -143,7 +143,7 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
     def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
         """Return the client of a node."""
         find: Callable[..., Any] = super().get_valkey_connection
-        return self._guarded(find(node))
+        return guard_node(find(node))
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> ClusterPipeline:
         """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
@@ -181,7 +181,7 @@ class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
         """
         queue, self._command_stack = self._command_stack, []
         client: Any = self._client  # an AsyncValkeyCluster
-        return await cluster.aexecute(client.settings, queue, client, self._execute, raise_on_error=raise_on_error)
+        return await asend_pipeline(client, queue, self._execute, raise_on_error=raise_on_error)
 
 
 class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # type: ignore[misc]

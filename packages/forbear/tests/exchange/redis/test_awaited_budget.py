@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from forbear.exchange.redis.loops import alisten, asend
+from forbear.exchange.redis.aloops import listen, send
+from forbear.exchange.redis.descriptions import describe_command
 from forbear.exchange.redis.settings import RedisSettings
-from forbear.exchange.redis.work import single
 from forbear.services import redis
 from forbear.testing import virtual_time
 from forbear_testkit.run.remote_budget import Remote
@@ -15,10 +15,10 @@ Loop = Callable[[RedisSettings, Callable[[], Awaitable[str]]], Awaitable[str]]
 
 
 def _send(settings: RedisSettings, attempt: Callable[[], Awaitable[str]]) -> Awaitable[str]:
-    return asend(settings, single, ("GET", "key"), attempt)
+    return send(settings, describe_command, ("GET", "key"), attempt)
 
 
-@pytest.mark.parametrize("loop", [_send, alisten], ids=["command", "subscription"])
+@pytest.mark.parametrize("loop", [_send, listen], ids=["command", "subscription"])
 async def test_async_loops_await_the_budget(loop: Loop) -> None:
     """It is awaited before each wait, and its refusal ends the run with the error."""
     budget = Remote(True, False)

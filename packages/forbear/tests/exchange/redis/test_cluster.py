@@ -8,8 +8,8 @@ import pytest
 import redis
 
 import forbear
-from forbear.exchange.redis import cluster
-from forbear.exchange.redis.cluster import arepair, raise_first, repair
+from forbear.exchange.redis import aloops, loops
+from forbear.exchange.redis.cluster import QueuedCommand, raise_first
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.services import redis as service
 from forbear.testing import virtual_time
@@ -33,19 +33,19 @@ def repaired(stack: list[Queued], *, is_async: bool) -> list[Queued]:
     """Return the commands that are sent again, all with success."""
     again: list[Queued] = []
 
-    def send(queued: cluster.Queued) -> str:
+    def send(queued: QueuedCommand) -> str:
         again.append(stack[queued.position])
         return "done"
 
-    async def asend(queued: cluster.Queued) -> str:
+    async def asend(queued: QueuedCommand) -> str:
         return send(queued)
 
     settings = RedisSettings(service.policy)
     with virtual_time(seed=1):
         if is_async:
-            asyncio.run(arepair(settings, stack, asend))
+            asyncio.run(aloops.repair(settings, stack, asend))
         else:
-            repair(settings, stack, send)
+            loops.repair(settings, stack, send)
     return again
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from forbear.exchange.redis.command_run import CommandRun, without_arguments
+from forbear.exchange.redis.descriptions import describe_command
 from forbear.exchange.redis.settings import RedisSettings
-from forbear.exchange.redis.work import single
 from forbear.services import redis as service
 from forbear.testing import virtual_time
 from forbear_testkit.growth import grows_linearly
@@ -46,7 +46,7 @@ def test_in_linear_time(unit: str, before: str, after: str) -> None:
 def test_a_huge_error_is_cut() -> None:
     """The run keeps only the beginning of an error response of a megabyte."""
     with virtual_time(seed=1):
-        run = CommandRun(RedisSettings(service.policy), service.policy, single(("GET", "k")))
+        run = CommandRun(RedisSettings(service.policy), service.policy, describe_command(("GET", "k")))
         while run.failed(ConnectionError("x" * 1_000_000)) is not None:
             pass
     assert run.report is not None

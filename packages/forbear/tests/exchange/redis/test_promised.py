@@ -1,11 +1,11 @@
 """`promised`: which commands its block covers."""
 
-from forbear.exchange.redis.work import promised, single
+from forbear.exchange.redis.descriptions import describe_command, promised
 
 
 def seen(command: str = "EVALSHA abc 0") -> bool:
     """Return whether a command may be repeated where this is called."""
-    return single(command.split()).repeatable
+    return describe_command(command.split()).repeatable
 
 
 def test_the_block() -> None:

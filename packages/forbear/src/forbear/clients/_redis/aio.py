@@ -1,15 +1,19 @@
-"""The asyncio clients of both libraries, their pipelines and subscriptions, as mixins."""
+"""The asyncio clients of both libraries, their pipelines and subscriptions, as mixins; also those for clusters.
+
+`client.py` has the sync ones. It is generated from this file: change this one, then run `make unasync`.
+"""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Generic, cast
 
 from forbear.clients._redis.base import ClientBase, LibraryClient, P, PipelineBase, PubSubBase, S, TransactionsBase
-from forbear.exchange.redis import blocking, loops, pipelines
+from forbear.clients._redis.cluster import ClusterBase
+from forbear.exchange.redis import aloops, blocking, cluster
+from forbear.exchange.redis.descriptions import describe_command
+from forbear.exchange.redis.pipelines import Queue
 from forbear.exchange.redis.settings import ONCE, RedisSettings, refuse_later_retries
-from forbear.exchange.redis.transactions import atransact
 from forbear.exchange.redis.verdicts import needs_new_connection
-from forbear.exchange.redis.work import single
 from forbear.policy import Policy
 from forbear.services.redis.errors import BEGIN_AGAIN
 
@@ -19,7 +23,7 @@ class AsyncTransactionsMixin(TransactionsBase):
 
     async def _transact(self, policy: Policy, func: Any, watches: Any, shard_hint: Any, options: dict[str, Any]) -> Any:
         async with self._pipeline(ONCE, True, shard_hint) as pipe:
-            return await atransact(self.settings, policy, pipe, func, watches, **options)
+            return await aloops.transact(self.settings, policy, pipe, func, watches, **options)
 
 
 class AsyncCommandsMixin(LibraryClient):
@@ -37,7 +41,7 @@ class AsyncCommandsMixin(LibraryClient):
         An attempt may take the policy's attempt timeout plus the time for which a blocking command may block.
         """
         send = super().execute_command
-        return loops.asend(self.settings, single, args, send, args, options, blocked_for=blocking.blocked_for)
+        return aloops.send(self.settings, describe_command, args, send, args, options, blocked_for=blocking.blocked_for)
 
     async def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
         try:
@@ -67,24 +71,25 @@ class AsyncPipelineMixin(PipelineBase):
         They are sent again if all may be repeated or none was executed, but under WATCH never. With `raise_on_error`
         the first error response is raised, otherwise errors stay among the responses.
         """
-        request = pipelines.queued(
-            self, partial(super().execute, raise_on_error), atomic=cast(Any, self).is_transaction
-        )
-        return cast(list[Any], await request.asend())
+        atomic = cast(Any, self).is_transaction or self.explicit_transaction
+        request = self.state.request_for_queue(self.command_stack, atomic=atomic, watched=self.watching)
+        responses = await aloops.send_request(request, Queue(self).send, super().execute, raise_on_error)
+        return cast(list[Any], responses)
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once and return the response: WATCH, a command under WATCH, or the loading of scripts.
 
         Under WATCH it is sent once. Otherwise, as for the WATCH itself, the policy decides.
         """
-        attempt = partial(super().immediate_execute_command, *args, **options)
-        return await pipelines.at_once(self, attempt, args).asend()
+        request = self.state.request_at_once(args, watched=self.watching)
+        send = super().immediate_execute_command
+        return await aloops.send_request(request, Queue(self).send, send, *args, **options)
 
     async def reset(self) -> Any:  # the name of a command, too
         """Drop the queue, lift the WATCH, and give the connection back to the pool, even if UNWATCH fails."""
         try:
             if self.watching:
-                await pipelines.aunwatch(self.connection)
+                await aloops.unwatch(self.connection)
         finally:
             self.watching = False
             await super().reset()
@@ -132,7 +137,7 @@ class AsyncPubSubMixin(PubSubBase):
         While a new connection is subscribed again (`on_connect`), the command is sent once.
         """
         attempt = partial(super().execute_command, *args)
-        return await attempt() if self._resubscribing else await loops.alisten(self.settings, attempt)
+        return await attempt() if self._resubscribing else await aloops.listen(self.settings, attempt)
 
     async def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
         """Return the next message or response as the library parses it; after a failure, retry as the policy allows.
@@ -140,7 +145,7 @@ class AsyncPubSubMixin(PubSubBase):
         With `block` it waits for one, whatever the `timeout`. Otherwise it waits `timeout` seconds and returns None if
         nothing arrives.
         """
-        return await loops.alisten(self.settings, partial(super().parse_response, block, timeout))
+        return await aloops.listen(self.settings, partial(super().parse_response, block, timeout))
 
     async def on_connect(self, connection: Any) -> None:
         """Subscribe again to the same channels, as a part of opening `connection`; these commands are not retried."""
@@ -149,3 +154,30 @@ class AsyncPubSubMixin(PubSubBase):
             await super().on_connect(connection)
         finally:
             self._resubscribing = False
+
+
+class AsyncClusterMixin(ClusterBase):
+    """An asyncio client for a cluster."""
+
+    _interrupts = True
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
+
+        After each lost connection another node becomes the default node, because the old one may be down.
+        """
+        send = super().execute_command
+
+        async def attempt() -> Any:
+            self._refuse_later_retries()
+            try:
+                return await send(*args, **kwargs)
+            except self._lost:
+                self.replace_default_node()  # this very node may be down
+                raise
+
+        return await aloops.send_to_nodes(self.settings, attempt, args)
+
+    async def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
+        cluster.record_node(target_node)
+        return await super()._execute_command(target_node, *args, **kwargs)

@@ -1,15 +1,19 @@
-"""The sync clients of both libraries, their pipelines and subscriptions, as mixins."""
+"""The sync clients of both libraries, their pipelines and subscriptions, as mixins; also those for clusters.
+
+Generated from aio.py: change that file, then run `make unasync`.
+"""
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, cast
 
 from forbear.clients._redis.base import ClientBase, LibraryClient, P, PipelineBase, PubSubBase, S, TransactionsBase
-from forbear.exchange.redis import blocking, loops, pipelines
+from forbear.clients._redis.cluster import ClusterBase
+from forbear.exchange.redis import blocking, cluster, loops
+from forbear.exchange.redis.descriptions import describe_command
+from forbear.exchange.redis.pipelines import Queue
 from forbear.exchange.redis.settings import ONCE, RedisSettings, refuse_later_retries
-from forbear.exchange.redis.transactions import transact
 from forbear.exchange.redis.verdicts import needs_new_connection
-from forbear.exchange.redis.work import single
 from forbear.policy import Policy
 from forbear.services.redis.errors import BEGIN_AGAIN
 
@@ -19,7 +23,7 @@ class TransactionsMixin(TransactionsBase):
 
     def _transact(self, policy: Policy, func: Any, watches: Any, shard_hint: Any, options: dict[str, Any]) -> Any:
         with self._pipeline(ONCE, True, shard_hint) as pipe:
-            return transact(self.settings, policy, pipe, func, watches, **options)
+            return loops.transact(self.settings, policy, pipe, func, watches, **options)
 
 
 class CommandsMixin(LibraryClient):
@@ -32,7 +36,7 @@ class CommandsMixin(LibraryClient):
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send the command `args` as often as the policy allows and return the response."""
-        return loops.send(self.settings, single, args, super().execute_command, args, options)
+        return loops.send(self.settings, describe_command, args, super().execute_command, args, options)
 
     def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
         try:
@@ -63,22 +67,25 @@ class PipelineMixin(PipelineBase):
         They are sent again if all may be repeated or none was executed, but under WATCH never. With `raise_on_error`
         the first error response is raised, otherwise errors stay among the responses.
         """
-        # To type checkers `transaction` is a method of clients.
-        request = pipelines.queued(self, partial(super().execute, raise_on_error), atomic=cast(Any, self).transaction)
-        return cast(list[Any], request.send())
+        atomic = cast(Any, self).transaction or self.explicit_transaction
+        request = self.state.request_for_queue(self.command_stack, atomic=atomic, watched=self.watching)
+        responses = loops.send_request(request, Queue(self).send, super().execute, raise_on_error)
+        return cast(list[Any], responses)
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once and return the response: WATCH, a command under WATCH, or the loading of scripts.
 
         Under WATCH it is sent once. Otherwise, as for the WATCH itself, the policy decides.
         """
-        return pipelines.at_once(self, partial(super().immediate_execute_command, *args, **options), args).send()
+        request = self.state.request_at_once(args, watched=self.watching)
+        send = super().immediate_execute_command
+        return loops.send_request(request, Queue(self).send, send, *args, **options)
 
     def reset(self) -> Any:  # the name of a command, too
         """Drop the queue, lift the WATCH, and give the connection back to the pool, even if UNWATCH fails."""
         try:
             if self.watching:
-                pipelines.unwatch(self.connection)
+                loops.unwatch(self.connection)
         finally:
             self.watching = False
             super().reset()
@@ -143,3 +150,30 @@ class PubSubMixin(PubSubBase):
             super().on_connect(connection)
         finally:
             self._resubscribing = False
+
+
+class ClusterMixin(ClusterBase):
+    """A sync client for a cluster."""
+
+    _interrupts = False
+
+    def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
+
+        After each lost connection another node becomes the default node, because the old one may be down.
+        """
+        send = super().execute_command
+
+        def attempt() -> Any:
+            self._refuse_later_retries()
+            try:
+                return send(*args, **kwargs)
+            except self._lost:
+                self.replace_default_node()  # this very node may be down
+                raise
+
+        return loops.send_to_nodes(self.settings, attempt, args)
+
+    def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
+        cluster.record_node(target_node)
+        return super()._execute_command(target_node, *args, **kwargs)

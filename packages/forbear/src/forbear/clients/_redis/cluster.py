@@ -1,19 +1,26 @@
-"""The cluster clients of both libraries, sync and asyncio, as mixins."""
+"""The shared parts of cluster clients: their setup, and how the libraries send the commands of a pipeline."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar, cast
 
 from forbear.clients._redis.base import LibraryCluster, Setup
-from forbear.clients._redis.patience import Node, patient
-from forbear.exchange.redis import cluster
-from forbear.exchange.redis.settings import RECOMMENDED, address_of, refuse_later_retries
+from forbear.clients._redis.blocking_timeouts import with_longer_timeout
+from forbear.exchange.redis import aloops, loops
+from forbear.exchange.redis.cluster import QueuedCommand
+from forbear.exchange.redis.descriptions import describe_pipeline, describe_scattered_pipeline
+from forbear.exchange.redis.settings import RECOMMENDED, RedisSettings, address_of, refuse_later_retries
 from forbear.policy import Policy
 
 
 class ClusterBase(Setup, LibraryCluster):
-    """The base of clients for a cluster; `_lost` are the library's classes of errors for a connection that failed."""
+    """The base of clients for a cluster; `_lost` are the library's classes of errors for a connection that failed.
+
+    `_connection` is an asyncio library's class of connections, None for a sync one.
+    """
 
     _lost: ClassVar[tuple[type[Exception], ...]]
+    _connection: ClassVar[type[Any] | None] = None
 
     def __init__(
         self, *args: Any, policy: Policy | None = RECOMMENDED, safe: str | Iterable[str] = (), **kwargs: Any
@@ -22,6 +29,12 @@ class ClusterBase(Setup, LibraryCluster):
         positional = dict(zip(("host", "port", "startup_nodes"), args, strict=False))
         self.settings = self.settings.at(address_of({**positional, **kwargs}))
         super().__init__(*args, **kwargs)
+        if self._connection is not None:
+            own = cast(Any, self)
+            waiting = with_longer_timeout(own.connection_kwargs.get("connection_class", self._connection))
+            own.connection_kwargs["connection_class"] = waiting  # for the nodes that the client learns of
+            for node in own.nodes_manager.startup_nodes.values():
+                node.connection_class = waiting
 
     def _refuse_later_retries(self) -> None:
         """Raise ValueError if the library's own retries were turned on after the client was made."""
@@ -34,73 +47,51 @@ class ClusterBase(Setup, LibraryCluster):
             )
 
 
-class ClusterMixin(ClusterBase):
-    """A sync client for a cluster.
+def send_pipeline(
+    settings: RedisSettings,
+    stack: Sequence[Any],
+    send_all: Callable[..., object],
+    send_one: Callable[..., object],
+    *,
+    raise_on_error: bool,
+) -> list[Any]:
+    """Send the commands of a pipeline to their nodes as `send_scattered` says.
 
-    Subclasses pass what the library returns as the client of a node through `_guarded`.
+    `send_all(stack, ...)` is the library's own sending, without redirections; `send_one(*args, **options)` sends one
+    command through the cluster.
     """
+    options = [dict(queued.options) for queued in stack]  # an attempt takes the targets away
 
-    _interrupts = False
+    def attempt() -> Any:
+        for queued, own in zip(stack, options, strict=True):
+            queued.options = dict(own)
+        send_all(stack, raise_on_error=False, allow_redirections=False)
 
-    def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
+    def send_again(queued: QueuedCommand) -> object:
+        return loops.send_to_nodes(settings, partial(send_one, *queued.args, **options[queued.position]), queued.args)
 
-        After each lost connection another node becomes the default node, because the old one may be down.
-        """
-        send = super().execute_command
-
-        def attempt() -> Any:
-            self._refuse_later_retries()
-            try:
-                return send(*args, **kwargs)
-            except self._lost:
-                self.replace_default_node()  # this very node may be down
-                raise
-
-        return cluster.send(self.settings, attempt, args)
-
-    def _guarded(self, node: Any) -> Any:
-        """Return the client of a node, for the command of the current attempt; outside of one, `node` itself."""
-        command = cluster.command_sent()
-        return node if command is None else Node(node, command)
-
-    def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
-        cluster.visited(target_node)
-        return super()._execute_command(target_node, *args, **kwargs)
+    return loops.send_scattered(settings, describe_pipeline, stack, attempt, send_again, raise_on_error=raise_on_error)
 
 
-class AsyncClusterMixin(ClusterBase):
-    """An asyncio client for a cluster; `_connection` is the library's class of connections."""
+async def asend_pipeline(
+    client: Any, queue: Sequence[Any], send_all: Callable[..., Awaitable[object]], *, raise_on_error: bool
+) -> list[Any]:
+    """The asyncio form of `send_pipeline` for the commands in `queue`; `client` is forbear's cluster client.
 
-    _interrupts = True
-    _connection: ClassVar[type[Any]]
+    Its `execute_command` sends the failed commands again, one by one, if they may be repeated. `send_all(client, stack,
+    ...)` is the library's own sending.
+    """
+    stack: list[Any] = list(queue)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        own = cast(Any, self)
-        made = patient(own.connection_kwargs.get("connection_class", self._connection))
-        own.connection_kwargs["connection_class"] = made  # for the nodes that the client learns of
-        for node in own.nodes_manager.startup_nodes.values():
-            node.connection_class = made
+    async def attempt() -> Any:
+        # New ones each time: a node that was not waited for may still write into the old ones.
+        stack[:] = [type(queued)(queued.position, *queued.args, **queued.kwargs) for queued in queue]
+        await client.initialize()
+        await send_all(client, list(stack), raise_on_error=False, allow_redirections=False)
 
-    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
+    async def send_again(queued: QueuedCommand) -> object:
+        return await client.execute_command(*queued.args, **queue[queued.position].kwargs)
 
-        An attempt may take the policy's attempt timeout plus the time for which a blocking command may block. After
-        each lost connection another node becomes the default node, because the old one may be down.
-        """
-        send = super().execute_command
-
-        async def attempt() -> Any:
-            self._refuse_later_retries()
-            try:
-                return await send(*args, **kwargs)
-            except self._lost:
-                self.replace_default_node()  # this very node may be down
-                raise
-
-        return await cluster.asend(self.settings, attempt, args)
-
-    async def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
-        cluster.visited(target_node)
-        return await super()._execute_command(target_node, *args, **kwargs)
+    return await aloops.send_scattered(
+        client.settings, describe_scattered_pipeline, stack, attempt, send_again, raise_on_error=raise_on_error
+    )

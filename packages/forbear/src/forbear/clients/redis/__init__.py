@@ -1,6 +1,6 @@
 """Retries inside redis-py, as subclasses of its clients: sync and asyncio, standalone, Sentinel and cluster."""
 
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # redis-py declares only some of its types.
 
 try:
@@ -8,13 +8,33 @@ try:
 except ImportError as error:
     raise ImportError('forbear.clients.redis needs redis-py; install it with: pip install "forbear[redis]"') from error
 
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import redis.asyncio.cluster
+import redis.cluster
 from redis import client as _sync
 from redis.asyncio import client as _async
+from redis.asyncio.connection import Connection as AsyncConnection
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
-from forbear.clients._redis.aio import AsyncClientMixin, AsyncPipelineMixin, AsyncPubSubMixin
-from forbear.clients._redis.client import ClientMixin, PipelineMixin, PubSubMixin
-from forbear.clients.redis.cluster import AsyncRedisCluster, RedisCluster, async_once, once
-from forbear.exchange.redis.work import promised
+from forbear.clients._redis.aio import (
+    AsyncClientMixin,
+    AsyncClusterMixin,
+    AsyncPipelineMixin,
+    AsyncPubSubMixin,
+    AsyncTransactionsMixin,
+)
+from forbear.clients._redis.blocking_timeouts import guard_node
+from forbear.clients._redis.client import ClientMixin, ClusterMixin, PipelineMixin, PubSubMixin, TransactionsMixin
+from forbear.clients._redis.cluster import asend_pipeline, send_pipeline
+from forbear.clients.redis.atransactions import AsyncTransaction
+from forbear.clients.redis.transactions import Transaction
+from forbear.exchange.redis.descriptions import promised
+from forbear.exchange.redis.pipelines import PipelineState
+from forbear.exchange.redis.settings import RedisSettings
 
 __all__ = [
     "AsyncPipeline",
@@ -27,6 +47,17 @@ __all__ = [
     "RedisCluster",
     "promised",
 ]
+
+
+P = TypeVar("P")
+
+
+def _once() -> dict[str, Any]:
+    return {"retry": Retry(NoBackoff(), 0)}
+
+
+def _async_once() -> dict[str, Any]:
+    return {"retry": AsyncRetry(NoBackoff(), 0)}
 
 
 class Pipeline(PipelineMixin, _sync.Pipeline):
@@ -60,7 +91,7 @@ class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[repo
 
     _pipeline_class = Pipeline
     _pubsub_class = PubSub
-    _once = staticmethod(once)
+    _once = staticmethod(_once)
 
 
 class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
@@ -86,4 +117,82 @@ class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMet
 
     _pipeline_class = AsyncPipeline
     _pubsub_class = AsyncPubSub
-    _once = staticmethod(async_once)
+    _once = staticmethod(_async_once)
+
+
+class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
+    """A `redis.RedisCluster` that retries as `Redis` does and takes all the same arguments.
+
+    The library follows redirections and learns the nodes again. The table decides whether a command is sent again.
+    A command for several nodes counts as executed once one of them has it.
+    """
+
+    _once = staticmethod(_once)
+    _lost = (redis.ConnectionError, redis.TimeoutError)
+
+    def get_redis_connection(self, node: redis.cluster.ClusterNode) -> Any:
+        """Return the client of a node."""
+        return guard_node(super().get_redis_connection(node))
+
+    def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.cluster.ClusterPipeline:
+        """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
+
+        If `transaction` is true, it sends its commands between MULTI and EXEC on one node.
+        """
+        return self._pipeline(self.settings, transaction, shard_hint)
+
+    def _pipeline(self, settings: RedisSettings, transaction: Any, shard_hint: Any) -> redis.cluster.ClusterPipeline:
+        self._refuse_later_retries()
+        make: Callable[..., redis.cluster.ClusterPipeline] = super().pipeline
+        return _with_strategy(make(transaction, shard_hint), settings, Transaction if transaction else _Pipeline)
+
+
+class AsyncRedisCluster(  # type: ignore[misc]
+    AsyncClusterMixin, AsyncTransactionsMixin, redis.asyncio.cluster.RedisCluster
+):
+    """A `redis.asyncio.RedisCluster` that retries as `RedisCluster` does and takes all the same arguments."""
+
+    _once = staticmethod(_async_once)
+    _lost = (redis.ConnectionError, redis.TimeoutError)
+    _connection = AsyncConnection
+
+    def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.asyncio.cluster.ClusterPipeline:
+        """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
+
+        If `transaction` is true, it sends its commands between MULTI and EXEC on one node.
+        """
+        return self._pipeline(self.settings, transaction, shard_hint)
+
+    def _pipeline(
+        self, settings: RedisSettings, transaction: Any, shard_hint: Any
+    ) -> redis.asyncio.cluster.ClusterPipeline:
+        self._refuse_later_retries()
+        pipe = super().pipeline(transaction, shard_hint)
+        return _with_strategy(pipe, settings, AsyncTransaction if transaction else _AsyncPipeline)
+
+
+def _with_strategy(pipe: P, settings: RedisSettings, strategy: Callable[[Any], object]) -> P:
+    """Give the pipeline a new state, and make `strategy(pipe)` the object by which it executes; return the pipeline."""
+    changed: Any = pipe
+    changed.state = PipelineState(settings, redis.WatchError)
+    changed._execution_strategy = strategy(pipe)
+    return pipe
+
+
+class _Pipeline(redis.cluster.PipelineStrategy):
+    """Sends commands of a pipeline to their nodes together, then failed ones that may be repeated each by itself."""
+
+    def send_cluster_commands(
+        self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
+    ) -> list[Any]:
+        pipe: Any = self._pipe
+        send_all, send_one = self._send_cluster_commands, pipe.parent_execute_command
+        return send_pipeline(pipe.state.settings, stack, send_all, send_one, raise_on_error=raise_on_error)
+
+
+class _AsyncPipeline(redis.asyncio.cluster.PipelineStrategy):
+    """The asyncio form of `_Pipeline`: commands go to their nodes together, then failed ones each by itself."""
+
+    async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
+        queue, self._command_queue = self._command_queue, []
+        return await asend_pipeline(self._pipe.cluster_client, queue, self._execute, raise_on_error=raise_on_error)

@@ -1,4 +1,7 @@
-"""The sync loops of all HTTP adapters, generated from adrive.py: change that file, then run `make unasync`."""
+"""The sync loops of all HTTP adapters.
+
+Generated from adrive.py: change that file, then run `make unasync`.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -37,7 +40,7 @@ def drive(port: Sender[R]) -> R:
                 grant = port.exchange.failed(error, port.verdict(error), done, headers)
                 if grant is None or not grant.ask():
                     raise
-            except BaseException as interrupt:  # a cancellation, too
+            except BaseException as interrupt:
                 port.exchange.cut_off(interrupt)
                 raise
             else:
@@ -53,7 +56,7 @@ def drive(port: Sender[R]) -> R:
                 port.close(response)
             plain = False
             grant.sleep()
-    except BaseException:  # a cancellation, too
+    except BaseException:
         port.end()
         raise
 
@@ -106,7 +109,7 @@ class Reader(Iterator[bytes], Generic[R]):
                 chunk = self._resume(error)
                 if chunk is None:
                     raise
-            except BaseException as interrupt:  # a cancellation, too
+            except BaseException as interrupt:
                 self._port.exchange.cut_off(interrupt)
                 raise
             else:

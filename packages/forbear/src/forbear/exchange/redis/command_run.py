@@ -7,10 +7,10 @@ from forbear.core.report import text_of
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import FORBIDDEN, is_only_of_user, with_proof
 from forbear.exchange.interrupt import is_interrupt
+from forbear.exchange.redis.descriptions import SentCommands
 from forbear.exchange.redis.phase import Phase, phase_of
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
-from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
 from forbear.run.doubt import leave_in_doubt
 from forbear.run.endings import refusal_of
@@ -41,7 +41,7 @@ class CommandRun(Run):
         self,
         settings: RedisSettings,
         policy: Policy,
-        work: Work,
+        work: SentCommands,
         runtime: Runtime | None = None,
         started: float | None = None,
         reports: int | None = None,
@@ -81,7 +81,7 @@ class CommandRun(Run):
             raise
 
     def failed_as(
-        self, verdict: Verdict, error: Exception, work: Work | None = None, *, by_word: bool = False
+        self, verdict: Verdict, error: Exception, work: SentCommands | None = None, *, by_word: bool = False
     ) -> Grant | None:
         """Return the retry that follows `error` with its `verdict`, None to give up.
 
@@ -109,7 +109,7 @@ class CommandRun(Run):
             self._leave_in_doubt(broken, verdict_of(error, work), work)
             raise
 
-    def cut_off(self, error: BaseException, work: Work | None = None) -> None:
+    def cut_off(self, error: BaseException, work: SentCommands | None = None) -> None:
         """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the work is harmless.
 
         `work` is as for `failed_as`. The work may have been executed, unless the error arose before it was sent.
@@ -141,7 +141,7 @@ class CommandRun(Run):
             DetailedFailure(verdict, name=name, text=text, unsafe=self._unsafe(self._work), vouched=vouched)
         )
 
-    def _leave_in_doubt(self, error: BaseException, verdict: Verdict, work: Work) -> None:
+    def _leave_in_doubt(self, error: BaseException, verdict: Verdict, work: SentCommands) -> None:
         """Attach a report to `error`, which the user's own code raised, unless repeating the work is harmless.
 
         `verdict` is the one by what was sent.
@@ -150,7 +150,7 @@ class CommandRun(Run):
         if verdict.kind is not Kind.NOT_EXECUTED and unsafe is not None:
             leave_in_doubt(error, self.operation, unsafe, self.runtime, self.started, number=self.attempt)
 
-    def _unsafe(self, work: Work) -> str | None:
+    def _unsafe(self, work: SentCommands) -> str | None:
         """Return why the work is not repeated, with the cure if the policy lets it work; None if it may be repeated."""
         if work.repeatable:
             return None if self._settings.may_repeat else f"{work.operation} {FORBIDDEN}"

@@ -1,20 +1,53 @@
-"""Pipelines, sync and asyncio: send the queued commands, or one command at once, as often as the policy allows.
-
-Under WATCH they are sent only once.
-"""
+"""The requests that a pipeline sends, for sync and asyncio: its queue, or one command at once; `loops` sends them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
-from forbear.exchange.redis import loops
+from forbear.exchange.redis.command_run import CommandRun
+from forbear.exchange.redis.descriptions import (
+    SentCommands,
+    describe_command,
+    describe_pipeline,
+    describe_transaction,
+)
 from forbear.exchange.redis.settings import RedisSettings
-from forbear.exchange.redis.transactions import TransactionCycle, recording_failure
-from forbear.exchange.redis.watch import WatchLoop, WatchStep
-from forbear.exchange.redis.work import Work, pipeline, single, transaction
+from forbear.services.redis.errors import BEGIN_AGAIN
 from forbear.services.redis.vouch import Safe
 from forbear.services.redis.words import Command
+
+
+class WatchLoop:
+    """A caller's loop under WATCH; `conflict` is the library's WatchError class.
+
+    `run` is the run of the last cycles in a row that failed and may begin again without harm, None after any other.
+    """
+
+    __slots__ = ("conflict", "run")
+
+    def __init__(self, conflict: type[Exception]) -> None:
+        self.conflict = conflict
+        self.run: CommandRun | None = None
+
+    def begin_again(self, run: CommandRun | None) -> Exception:
+        """Return the library's WatchError, which makes the caller's loop begin again; keep `run` for the next cycle."""
+        self.run = run
+        return self.conflict(BEGIN_AGAIN)
+
+
+class TransactionCycle:
+    """One cycle of a transaction that forbear repeats, and what it has sent so far.
+
+    `at_once` lists the commands that were not queued: WATCH, and those under it. `queued` is the request that sends the
+    queue and EXEC, None before that. `failed` is true once something that was sent has failed; otherwise an error comes
+    from the caller's function.
+    """
+
+    __slots__ = ("at_once", "failed", "queued")
+
+    def __init__(self) -> None:
+        self.at_once: list[Command] = []
+        self.queued: PipelineRequest | None = None
+        self.failed = False
 
 
 class PipelineState:
@@ -31,65 +64,66 @@ class PipelineState:
         self.loop = WatchLoop(conflict)
         self.cycle: TransactionCycle | None = None
 
-    def queued(
-        self, describe: Callable[[Safe], Work], attempt: Callable[[], Any], *, watched: bool
+    def request_for_queue(
+        self, stack: Sequence[Any], *, atomic: bool, watched: bool, redirected: bool = False
     ) -> "PipelineRequest":
-        """Return the request that sends the commands queued in the pipeline, under WATCH if `watched`.
-
-        `attempt` sends them and `describe` returns their description, which the current cycle keeps, if there is one.
-        """
+        """Return the request that sends the queued commands, a transaction if `atomic`; the current cycle keeps it."""
+        request = PipelineRequest(self, stack, watched=watched, atomic=atomic, redirected=redirected)
         if self.cycle is not None:
-            self.cycle.queued = describe
-        return PipelineRequest(self, describe, attempt, watched, ends=True)
+            self.cycle.queued = request
+        return request
 
-    def at_once(self, command: Command, attempt: Callable[[], Any], *, watched: bool) -> "PipelineRequest":
-        """Return the request that sends `command` by `attempt` without queueing it: WATCH, or a command under WATCH.
+    def request_at_once(self, command: Command, *, watched: bool) -> "PipelineRequest":
+        """Return the request that sends `command` without queueing it: WATCH, or a command under WATCH.
 
         The current cycle lists the command, if there is one.
         """
         if self.cycle is not None:
             self.cycle.at_once.append(command)
-        return PipelineRequest(self, partial(single, command, at_once=True), attempt, watched, ends=False)
+        return PipelineRequest(self, (), watched=watched, command=command)
 
 
-@dataclass(frozen=True, slots=True)
 class PipelineRequest:
-    """One request of a pipeline: `attempt` sends it, `describe` returns its description.
+    """One request of a pipeline: the commands in `stack`, or one `command` at once.
 
-    Under WATCH (`watched`) it is sent once. `ends` is true if it sends the queue, which ends a cycle under WATCH. For
-    asyncio `attempt` returns an awaitable.
+    Under WATCH (`watched`) it is sent once. `redirected` is true if the next attempt follows a redirection.
     """
 
-    state: PipelineState
-    describe: Callable[[Safe], Work]
-    attempt: Callable[[], Any]
-    watched: bool
-    ends: bool
+    __slots__ = ("state", "watched", "_atomic", "_command", "_redirected", "_stack")
 
-    def send(self) -> Any:
-        """Send the request and return what its attempt returns; under WATCH once, else as often as the policy allows.
+    def __init__(
+        self,
+        state: PipelineState,
+        stack: Sequence[Any],
+        *,
+        watched: bool,
+        atomic: bool = True,
+        redirected: bool = False,
+        command: Command | None = None,
+    ) -> None:
+        self.state = state
+        self.watched = watched
+        self._stack = stack
+        self._atomic = atomic
+        self._redirected = redirected
+        self._command = command
 
-        A failure is recorded in the current cycle, if there is one.
-        """
-        with recording_failure(self.state.cycle):
-            if self.watched:
-                return self._step().send(self.attempt)
-            return loops.send(self.state.settings, _described, self.describe, self.attempt)
+    @property
+    def ends_cycle(self) -> bool:
+        """True if it sends the queue, which ends a cycle under WATCH."""
+        return self._command is None
 
-    async def asend(self) -> Any:
-        """The asyncio form of `send`."""
-        with recording_failure(self.state.cycle):
-            if self.watched:
-                return await self._step().asend(self.attempt)
-            return await loops.asend(self.state.settings, _described, self.describe, self.attempt)
-
-    def _step(self) -> WatchStep:
-        loop = self.state.loop if self.state.cycle is None else None
-        return WatchStep(self.state.settings, loop, self.describe, ends=self.ends)
-
-
-def _described(describe: Callable[[Safe], Work], safe: Safe) -> Work:
-    return describe(safe)
+    def describe(self, safe: Safe) -> SentCommands:
+        """Return the description of what is sent; the user vouches for the commands in `safe`."""
+        if self._command is not None:
+            return describe_command(self._command, safe, at_once=True)
+        commands: list[Command] = [
+            queued.args if hasattr(queued, "args") else queued[0]  # on a cluster, and for one server
+            for queued in self._stack
+        ]
+        if not self._atomic:
+            return describe_pipeline(commands, safe)
+        return describe_transaction(commands, safe, watched=self.watched, redirected=self._redirected)
 
 
 class Pipe(Protocol):
@@ -98,85 +132,26 @@ class Pipe(Protocol):
     command_stack: Any  # a list of commands, each with its options
     scripts: set[Any]
     explicit_transaction: bool
-    watching: bool
-    state: PipelineState
 
 
-def queued(pipe: Pipe, attempt: Callable[[], Any], *, atomic: bool) -> PipelineRequest:
-    """Return the request that sends the commands queued in `pipe`; `attempt` is the library's own sending.
+class Queue:
+    """The queued commands of a pipeline for one server, put back before each attempt, since an attempt removes them."""
 
-    They are a transaction if `atomic`, or if the caller began one by `pipe.multi()`; otherwise a plain pipeline.
-    """
-    queue = _Queue(pipe, atomic=atomic)
-    return pipe.state.queued(queue.describe, partial(queue.send, pipe, attempt), watched=pipe.watching)
+    __slots__ = ("_explicit", "_pipe", "_scripts", "_stack")
 
-
-def at_once(pipe: Pipe, attempt: Callable[[], Any], command: Command) -> PipelineRequest:
-    """Return the request for a command that `pipe` does not queue: WATCH, or a command under WATCH.
-
-    `attempt` is the library's own sending of the command.
-    """
-    queue = _Queue(pipe, atomic=True)
-    return pipe.state.at_once(command, partial(queue.send, pipe, attempt), watched=pipe.watching)
-
-
-class _Queue:
-    """The commands queued in a pipeline, kept here and put back before each attempt, because an attempt removes them.
-
-    They are a transaction if `atomic`, or if the caller began one explicitly.
-    """
-
-    def __init__(self, pipe: Pipe, *, atomic: bool) -> None:
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
         self._stack = pipe.command_stack
         self._scripts = pipe.scripts
         self._explicit = pipe.explicit_transaction
-        self._watched = pipe.watching
-        self._atomic = atomic or pipe.explicit_transaction
 
-    def send(self, pipe: Pipe, attempt: Callable[[], Any]) -> Any:
-        """Put the commands back into `pipe`, call `attempt`, and return its result."""
+    def send(self, send: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """Put the commands back and call the library's `send`; return its result, for asyncio an awaitable of it."""
+        pipe = self._pipe
         pipe.command_stack = self._stack
         pipe.scripts = self._scripts
         pipe.explicit_transaction = self._explicit
-        return attempt()
-
-    def describe(self, safe: Safe) -> Work:
-        """Return the description of the queued commands together, as a transaction or as a plain pipeline.
-
-        The user vouches for the commands in `safe`.
-        """
-        commands: Sequence[Command] = [command for command, _ in self._stack]
-        return transaction(commands, safe, watched=self._watched) if self._atomic else pipeline(commands, safe)
-
-
-def unwatch(connection: Any) -> None:
-    """Lift a connection's WATCH by UNWATCH; if that fails, close the connection, which lifts it, too.
-
-    Does nothing for None and for a closed connection. An Exception on the way is not raised; a KeyboardInterrupt or a
-    cancellation is.
-    """
-    if not is_open(connection):
-        return  # it would be opened again only for this
-    try:
-        connection.send_command("UNWATCH")
-        connection.read_response()
-    except BaseException as error:
-        connection.disconnect()
-        if not isinstance(error, Exception):
-            raise
-
-
-async def aunwatch(connection: Any) -> None:
-    """The asyncio form of `unwatch`."""
-    if not is_open(connection):
-        return
-    try:
-        await connection.send_command("UNWATCH")
-        await connection.read_response()
-    except BaseException as error:
-        await connection.disconnect()
-        if not isinstance(error, Exception):
-            raise
+        return send(*args, **options)
 
 
 def is_open(connection: Any) -> bool:

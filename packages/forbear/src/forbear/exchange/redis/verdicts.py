@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.interrupt import is_interrupt
+from forbear.exchange.redis.descriptions import SentCommands
 from forbear.exchange.redis.phase import (
     Phase,
     behind,
@@ -17,7 +18,6 @@ from forbear.exchange.redis.phase import (
     is_unreadable,
     phase_of,
 )
-from forbear.exchange.redis.work import Work
 from forbear.services.redis.errors import (
     is_conflict,
     needs_reconnect,
@@ -34,7 +34,7 @@ _DEMOTED = "The previous master is now a slave"
 _RAISED_AT_ONCE = ("BusyLoadingError", "ClusterDownError", "MasterDownError")
 
 
-def verdict_of(error: BaseException, work: Work) -> Verdict:
+def verdict_of(error: BaseException, work: SentCommands) -> Verdict:
     """Return the verdict on `work`, the description of what an attempt sent, after the attempt ended with `error`.
 
     Where the client failed again while it cleaned up, the first failure counts, unless the later error is permanent and
@@ -96,7 +96,7 @@ def _first(error: BaseException) -> BaseException:
     return first
 
 
-def _verdict_of_one(error: BaseException, work: Work) -> Verdict:
+def _verdict_of_one(error: BaseException, work: SentCommands) -> Verdict:
     """Return the verdict on `work` after one error, without regard to the errors that it hides.
 
     A WatchError is a CONFLICT. An error before anything was sent is NOT_EXECUTED, but PERMANENT for a refused
@@ -125,7 +125,7 @@ def _verdict_of_one(error: BaseException, work: Work) -> Verdict:
     return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and phase is Phase.AFTER else verdict
 
 
-def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, work: Work) -> Verdict:
+def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, work: SentCommands) -> Verdict:
     """Return the verdict on `work` after an error `response`; `verdict` is the service's on the error.
 
     If EXEC was refused, the service's verdict on the response alone counts instead. Otherwise NOT_EXECUTED becomes

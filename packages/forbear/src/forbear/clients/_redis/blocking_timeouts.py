@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from forbear.exchange.redis import blocking
+from forbear.exchange.redis.cluster import current_command
 from forbear.exchange.redis.verdicts import needs_new_connection
 from forbear.services.redis.words import Command
 
@@ -24,6 +25,12 @@ if TYPE_CHECKING:
 
 else:
     LibraryConnection = object
+
+
+def guard_node(node: Any) -> Any:
+    """Return the client of a node, for the command of the current attempt; outside of one, `node` itself."""
+    command = current_command()
+    return node if command is None else Node(node, command)
 
 
 class Node:
@@ -70,7 +77,7 @@ class Node:
         self._node.connection_pool.release(connection)
 
 
-class PatientConnection(LibraryConnection):
+class WaitingConnection(LibraryConnection):
     """A connection of an asyncio library that waits longer for the response to a blocking command.
 
     It remembers the command that it packs until it is sent, because the library may connect in between, and the
@@ -138,6 +145,6 @@ class PatientConnection(LibraryConnection):
 
 
 @cache
-def patient(connection: type[Any]) -> type[Any]:
-    """Return a subclass of an asyncio connection's class that is also a `PatientConnection`."""
-    return type(f"Patient{connection.__name__}", (PatientConnection, connection), {})
+def with_longer_timeout(connection: type[Any]) -> type[Any]:
+    """Return a subclass of an asyncio connection's class that is also a `WaitingConnection`."""
+    return type(f"Waiting{connection.__name__}", (WaitingConnection, connection), {})

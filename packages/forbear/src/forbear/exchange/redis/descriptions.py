@@ -47,14 +47,14 @@ def _open_promises() -> frozenset[Promise]:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SentCommands:
     """The description of what every attempt of one run sends.
 
     `operation` names it in reports and events, `repeatable` says whether it may be executed twice and `unsafe` why not.
     `cure` has words that say how the user may vouch for it, "" where that does not help.
     `texts` are parts of error responses (in lower case) by which a later attempt shows that an earlier attempt worked.
-    If the work is `atomic`, an error response to a part of it holds for all of it. `redirected` is true if the next
-    attempt follows a redirection. `watched` work must not be sent again without the WATCH before it. `nodes` are the
+    If they are `atomic`, an error response to a part of it holds for all of it. `redirected` is true if the next
+    attempt follows a redirection. `watched` ones must not be sent again without the WATCH before it. `nodes` are the
     nodes of a cluster that it was sent to so far; if there are several, an error of one says nothing about the others.
     `scripted` work contains a script, whose error responses prove nothing. `vouched` is true if only the user's word
     makes it repeatable.
@@ -81,11 +81,13 @@ class Work:
         return any(part in lowered for part in self.texts)
 
 
-SUBSCRIPTION = Work("SUBSCRIBE", repeatable=True, unsafe="")
+SUBSCRIPTION = SentCommands("SUBSCRIBE", repeatable=True, unsafe="")
 """Subscribing and waiting for messages. It executes nothing, so it may be repeated."""
 
 
-def single(command: Command, safe: Safe = UNVOUCHED, *, at_once: bool = False, nodes: Sized = ()) -> Work:
+def describe_command(
+    command: Command, safe: Safe = UNVOUCHED, *, at_once: bool = False, nodes: Sized = ()
+) -> SentCommands:
     """Return the description of one command; `nodes` are the nodes of a cluster that it is sent to.
 
     The user vouches for the commands in `safe`. `at_once` is true if a pipeline sends it without queueing it: WATCH, or
@@ -93,7 +95,7 @@ def single(command: Command, safe: Safe = UNVOUCHED, *, at_once: bool = False, n
     """
     judgement, words = examine(command, _promises(at_once=at_once))
     judgement = vouched(judgement, words, safe)
-    return Work(
+    return SentCommands(
         judgement.operation or "unknown command",
         judgement.repeatable,
         why_not_again(judgement),
@@ -105,7 +107,7 @@ def single(command: Command, safe: Safe = UNVOUCHED, *, at_once: bool = False, n
     )
 
 
-def pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> Work:
+def describe_pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> SentCommands:
     """Return the description of commands that are sent together and executed one by one.
 
     They are repeatable if all of them are, and atomic only if there is just one. The user vouches for the commands in
@@ -113,7 +115,7 @@ def pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> Work:
     """
     judgements = judge_together(commands, safe)
     unsafe, cure = _first_unsafe("the pipeline", commands, judgements)
-    return Work(
+    return SentCommands(
         "pipeline",
         not unsafe,
         unsafe,
@@ -124,18 +126,18 @@ def pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> Work:
     )
 
 
-def scattered_pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> Work:
+def describe_scattered_pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> SentCommands:
     """Return the description of a cluster's pipeline, where one node may execute its part while another is not reached.
 
     The library does not say which, so a failure of several commands never proves that none was executed.
     """
-    work = pipeline(commands, safe)
-    return work if len(commands) == 1 else replace(work, nodes=commands)
+    together = describe_pipeline(commands, safe)
+    return together if len(commands) == 1 else replace(together, nodes=commands)
 
 
-def transaction(
+def describe_transaction(
     commands: Sequence[Command], safe: Safe = UNVOUCHED, *, watched: bool, redirected: bool = False
-) -> Work:
+) -> SentCommands:
     """Return the description of commands between MULTI and EXEC.
 
     After a WATCH (`watched`) they are not sent again without that WATCH. `redirected` is true if the next attempt
@@ -147,7 +149,7 @@ def transaction(
     first, cure = _first_unsafe("the transaction", commands, judgements)
     if watched:
         first = cure = ""
-    return Work(
+    return SentCommands(
         "transaction",
         judgement.repeatable,
         first or unsafe,
