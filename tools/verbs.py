@@ -19,7 +19,7 @@ LIST = Path(__file__).with_name("verbs.txt")
 _VERBS_IN_ED = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "succeed"})
 _IRREGULAR = frozenset({
     "begun", "bought", "broke", "broken", "brought", "built", "caught", "chosen", "done", "drawn", "driven", "fed",
-    "fit", "forgotten", "found", "gave", "given", "gone", "grown", "had", "heard", "held", "hidden", "kept",
+    "forgotten", "found", "gave", "given", "gone", "grown", "had", "heard", "held", "hidden", "kept",
     "known", "led", "left", "lent", "lost", "made", "meant", "met", "overridden", "paid", "rose", "said", "seen",
     "sent", "shown", "sold", "spelt", "spent", "spoken", "stood", "stuck", "taken", "thrown", "told", "took",
     "understood", "won", "worn", "written",

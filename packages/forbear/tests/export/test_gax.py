@@ -55,13 +55,20 @@ def test_methods_that_are_always_safe_are_retried(policy: Policy, interface: str
 
 def test_the_codes_are_those_of_the_profile() -> None:
     """The page of IAM names the statuses 500, 502, 503 and 504, so RESOURCE_EXHAUSTED (429) is not repeated."""
-    codes = config(iam.documented)["google.iam.admin.v1.IAM"]["retry_codes"]["safe"]
+    codes = config(iam.documented)["google.iam.admin.v1.IAM"]["retry_codes"]["forbear"]
     assert "UNAVAILABLE" in codes
     assert "RESOURCE_EXHAUSTED" not in codes
     assert "StatusCode.Code.RESOURCE_EXHAUSTED" not in export.gax_java(iam.documented).value
     assert "codes.ResourceExhausted" not in export.gax_go(iam.documented).value
-    assert "RESOURCE_EXHAUSTED" in config(memorystore.documented)[REDIS]["retry_codes"]["safe"]
+    assert "RESOURCE_EXHAUSTED" in config(memorystore.documented)[REDIS]["retry_codes"]["forbear"]
     assert "codes.ResourceExhausted" in export.gax_go(memorystore.documented).value
+
+
+def milliseconds(line: str) -> float:
+    """Return the number in a line, in milliseconds if it has another unit."""
+    units = {"ofSeconds": 1000, "time.Second": 1000, "time.Microsecond": 0.001}
+    factor = next((factor for unit, factor in units.items() if unit in line), 1)
+    return float(re.findall(r"[0-9.]*[0-9]", line)[-1]) * factor
 
 
 @pytest.mark.parametrize("policy", [iam.documented, iam.policy, memorystore.documented, memorystore.policy])
@@ -71,7 +78,7 @@ def test_mean_waits_are_those_of_the_policy(target: str, policy: Policy) -> None
     text = export.source(target, policy).value
     name = {"gax_nodejs": "retry_delay", "gax_java": "RetryDelay", "gax_go": "Initial:|Max:|Multiplier:"}[target]
     lines = [line for line in text.splitlines() if re.search(name, line)][:3]
-    initial, first, second = (float(re.findall(r"[0-9.]*[0-9]", line)[-1]) for line in lines)
+    initial, first, second = map(milliseconds, lines)
     multiplier, maximum = sorted((first, second))
     theirs = [min(initial * multiplier**n, maximum) / 2000 for n in range(5)]
     for mean, ours in zip(theirs, mean_delays(policy.backoff, 5), strict=True):
@@ -82,7 +89,7 @@ def test_mean_waits_are_those_of_the_policy(target: str, policy: Policy) -> None
 def test_limits() -> None:
     """Java counts attempts; Node.js has the time that they would take at most; Go takes neither, which is a loss."""
     policy = memorystore.policy.with_limits(Limits(attempts=4, timeout=None)).replace(attempt_timeout=5)
-    parameters = config(policy)[REDIS]["retry_params"]["policy"]
+    parameters = config(policy)[REDIS]["retry_params"]["forbear"]
     assert parameters["total_timeout_millis"] == 14_000
     assert (parameters["initial_rpc_timeout_millis"], parameters["max_rpc_timeout_millis"]) == (5000, 5000)
     assert config(policy)[REDIS]["methods"]["GetInstance"]["timeout_millis"] == 5000
@@ -91,7 +98,7 @@ def test_limits() -> None:
     assert not [loss for loss in losses if loss.startswith("attempts")]
     assert [loss for loss in export.gax_go(policy).losses if loss.startswith("attempts=4: no limit")]
     (loss,) = [loss for loss in export.gax_go(iam.documented).losses if loss.startswith("timeout")]
-    assert "context.WithTimeout(ctx, 300000 * time.Millisecond)" in loss
+    assert "context.WithTimeout(ctx, 300 * time.Second)" in loss
 
 
 def test_memorystores_library_for_nodejs_repeats_nothing_by_itself() -> None:

@@ -1,8 +1,9 @@
 """Export: a policy as an object, configuration or source text for another system, with a list of what is lost.
 
 `forbear.export.tenacity(policy)` and the other functions return an `Exported`: the object, keywords or text for the
-target, and the losses. `source(target, policy)` returns text for any target. The library of a target is imported only
-when its function is called.
+target, and the losses. `source(target, policy)` returns text for any target. They raise TypeError for what is no
+policy, ValueError for one that the target is not for, such as that of another service, and ImportError where the
+target's library is needed and missing.
 
 To add a target, write its function in a module of `forbear.export.targets`, and name it here: in the imports, in
 `__all__` and in `_REGISTRY`.
@@ -13,18 +14,16 @@ from typing import TYPE_CHECKING
 
 from forbear.export.outline import Exported
 from forbear.export.targets.configs import boto, envoy, gcloud
-from forbear.export.targets.gax import gax_go, gax_java, gax_nodejs
-from forbear.export.targets.gax_others import gax_cpp, gax_csharp, gax_php, gax_ruby
+from forbear.export.targets.cpp import cpp, gax_cpp
+from forbear.export.targets.csharp import csharp, gax_csharp
+from forbear.export.targets.go import gax_go, go
 from forbear.export.targets.grpc import grpc
 from forbear.export.targets.http_clients import botocore, botocore_source, urllib3, urllib3_source
-from forbear.export.targets.retry_libraries import (
-    google_api_core,
-    google_api_core_source,
-    tenacity,
-    tenacity_source,
-)
-from forbear.export.targets.storage_dynamic import nodejs, php, ruby
-from forbear.export.targets.storage_static import cpp, csharp, go, java
+from forbear.export.targets.java import gax_java, java
+from forbear.export.targets.nodejs import gax_nodejs, nodejs
+from forbear.export.targets.php import gax_php, php
+from forbear.export.targets.retry_libraries import google_api_core, google_api_core_source, tenacity, tenacity_source
+from forbear.export.targets.ruby import gax_ruby, ruby
 from forbear.export.targets.tasks import celery, celery_source, temporal, temporal_source
 
 if TYPE_CHECKING:

@@ -4,18 +4,15 @@ Every feature of the policy begins as a loss. A target calls `says` for each fea
 `differs` for each that it expresses in another way. So a feature that a target forgets is listed, never dropped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from forbear.core.backoff import Constant, Exponential, Sequence
+from forbear.export.features import features
 from forbear.export.waits import Waits, difference, full_waits, mean_delays, mean_waits
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
-from forbear.run.endings import RAISE
-from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
-from forbear.text.duration import show
 
 MANY = 1_000_000
 """The number of retries for targets that require one, if the policy has no limit."""
@@ -55,37 +52,9 @@ class Outline:
         self.timeout = policy.limits.timeout
         self.attempt_timeout = policy.attempt_timeout
         self.waits = Waits.of(policy.backoff)
-        self._losses = _features(policy, self.waits)
-
-    @classmethod
-    def for_storage(cls, policy: Policy) -> "Outline":
-        """Return the outline of a policy for a client of Cloud Storage.
-
-        The policy must have the service Cloud Storage or none, and must not judge errors of Redis. Raises ValueError
-        for another.
-        """
-        outline = cls.for_requests(policy)
-        if outline.service not in (None, "cloud_storage"):
-            raise ValueError(
-                f"`policy` must be for Cloud Storage or for no service in particular, got one for {outline.service}; "
-                "take another target, or derive one with `policy.replace(service=None)`"
-            )
-        return outline
-
-    @classmethod
-    def for_requests(cls, policy: Policy) -> "Outline":
-        """Return the outline of a policy for a target that sends HTTP requests or RPCs.
-
-        Raises ValueError for a policy that judges errors of Redis, whose waits are for commands on a connection.
-        """
-        outline = cls(policy)
-        if policy.on is verdict_of_exception:
-            raise ValueError(
-                "`policy` must be for HTTP requests or RPCs, got one for the commands of Redis, with waits of "
-                f"{outline.waits}; export the policy of the service that you call (--profile cloud_storage), or name "
-                "the errors with `policy.with_on(...)` if these waits are meant"
-            )
-        return outline
+        self._topics, self._losses = dict[str, str](), dict[str, str]()
+        for feature, topic, loss in features(policy, self.waits):
+            self._topics[feature], self._losses[feature] = topic, f"{topic}: {loss}"
 
     def says(self, *features: str) -> None:
         """Record that the target expresses these features exactly: remove them from the losses."""
@@ -93,12 +62,12 @@ class Outline:
             self._losses.pop(feature, None)
 
     def differs(self, feature: str, how: str) -> None:
-        """Record that the target expresses a feature in another way: `how` becomes the sentence in the losses.
+        """Record that the target expresses a feature in another way: `how` says which.
 
         Ignored if the policy does not have the feature, or `says` has recorded it as exact.
         """
         if feature in self._losses:
-            self._losses[feature] = how
+            self._losses[feature] = f"{self._topics[feature]}: {how}"
 
     def warns(self, topic: str, text: str) -> None:
         """Add the warning "topic: text" to the losses, even if the policy has no such feature.
@@ -136,10 +105,7 @@ class Outline:
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """The HTTP statuses that are transient for the policy's service, sorted.
-
-        For a service that names none, and without a service, these are 408, 429, 500, 502, 503 and 504.
-        """
+        """The HTTP statuses that are transient for the policy's service, sorted; the usual ones if it names none."""
         return tuple(sorted(getattr(self.policy.service, "statuses", TRANSIENT_STATUSES)))
 
     @property
@@ -150,22 +116,13 @@ class Outline:
         """
         counts = [] if self.attempts is None else [self.attempts - 1]
         if self.timeout is not None:
-            counts.append(self._retries_within(self.timeout))
+            counts.append(self._count_within(self.timeout))
         return min(counts) if counts else None
 
     @property
     def longest(self) -> float | None:
-        """The sum in seconds of the waits between all attempts, each as long as can be.
-
-        None without a limit on attempts.
-        """
-        if self.attempts is None:
-            return None
-        total, previous = 0.0, None
-        for n in range(self.attempts - 1):
-            previous = self.policy.backoff.delay(n, 1.0, previous)
-            total += previous
-        return total
+        """The sum in seconds of the waits between all attempts, each as long as can be; None without such a limit."""
+        return None if self.attempts is None else sum(self._delays(self.attempts - 1, 1.0))
 
     def count_retries(self) -> int:
         """Return `retries`, or `MANY` without a limit, for a target that limits the number of retries and not the time.
@@ -173,8 +130,7 @@ class Outline:
         Records the limit on attempts as exact, and a timeout as the loss that only this number replaces it.
         """
         retries = MANY if self.retries is None else self.retries
-        if self.timeout is not None:
-            self.differs("timeout", f"timeout of {show(self.timeout)}: no limit in time, but {retries} retries")
+        self.differs("timeout", f"no limit in time, but {retries} retries")
         self.says("attempts")
         return retries
 
@@ -193,8 +149,9 @@ class Outline:
         """The number of waits that a loss lists, and that approximations are measured by: at most 7."""
         return _SHOWN if self.retries is None else max(min(self.retries, _SHOWN), 1)
 
+    @property
     def means(self) -> list[float]:
-        """Return the mean waits of the policy in seconds, for as many retries as a loss lists."""
+        """The mean waits of the policy in seconds, for as many retries as a loss lists."""
         return mean_delays(self.policy.backoff, self.shown_waits)
 
     def waits_become(self, theirs: Iterable[float], source: str) -> None:
@@ -207,64 +164,95 @@ class Outline:
         ours = mean_delays(self.policy.backoff, len(listed))
         if all(difference(one, other) < _SAME for one, other in zip(listed, ours, strict=True)):
             self.says("backoff", "shape")
-        self.differs(
-            "backoff", f"waits of {self.waits}: on average {_seconds(listed)} instead of {_seconds(ours)} ({source})"
-        )
+        self.differs("backoff", f"on average {_seconds(listed)} instead of {_seconds(ours)} ({source})")
+
+    def takes_full_waits(self, source: str) -> Waits:
+        """Return `full_waits`, and record that the target draws each wait from zero to the step, as `source` says."""
+        waits = self.full_waits
+        self.waits_become([step / 2 for step in waits.steps(self.shown_waits)], source)
+        self.has_full_jitter(source)
+        return waits
+
+    def takes_mean_waits(self, source: str) -> Waits:
+        """Return `mean_waits`, and record that the target always waits for the step, as `source` says."""
+        waits = self.mean_waits
+        self.waits_become(waits.steps(self.shown_waits), source)
+        self.differs("jitter", f"none, so each wait is near the policy's mean ({source})")
+        return waits
 
     def has_full_jitter(self, source: str) -> None:
-        """Record that the target draws each wait from zero to the whole step: exact for "full", else a difference.
-
-        `source` is the line of the target's code that is the reason.
-        """
+        """Record that the target draws each wait from zero to the whole step: exact for "full", else a difference."""
         if self.waits.jitter == "full":
             self.says("jitter")
-        self.differs("jitter", f"jitter={self.waits.jitter}: full, so waits may also be much shorter ({source})")
-
-    def has_no_jitter(self, source: str) -> None:
-        """Record, for a policy with jitter, the difference that the target always waits for the mean wait.
-
-        `source` is the line of the target's code that is the reason.
-        """
-        self.differs("jitter", f"jitter={self.waits.jitter}: none, so each wait is near the policy's mean ({source})")
+        self.differs("jitter", f"full, so waits may also be much shorter ({source})")
 
     def has_usual_statuses(self) -> None:
-        """Record that the target repeats the usual statuses, and classifies errors without a status by itself.
+        """Record that the target repeats the usual statuses, and classifies errors without a status by itself."""
+        usual = "" if self.knows_statuses(TRANSIENT_STATUSES) else _USUAL
+        self.differs("errors", f"{usual}the target classifies errors without a status")
 
-        The usual statuses are 408, 429, 500, 502, 503 and 504.
-        """
-        if self.policy.service is not None and frozenset(self.statuses) == TRANSIENT_STATUSES:
-            self.differs("errors", "errors: the target classifies errors without a status")
-        else:
-            usual = ", ".join(map(str, sorted(TRANSIENT_STATUSES)))
-            self.differs("errors", f"errors: statuses {usual}; the target classifies errors without a status")
+    def knows_statuses(self, statuses: Iterable[int]) -> bool:
+        """Return whether the policy's service has just these transient statuses; False without a service."""
+        return self.policy.service is not None and frozenset(self.statuses) == frozenset(statuses)
 
     def knows_idempotent_calls(self) -> None:
         """Record the difference that the target decides by a list of its own which calls are safe to repeat."""
-        self.differs("safety", "safety: by the client's own list of idempotent calls")
+        self.differs("safety", "by the client's own list of idempotent calls")
 
     def sees_methods_only(self) -> None:
-        """Record that the target decides by the HTTP method alone which requests it repeats.
-
-        For a policy without a service that is exact, for any other a difference.
-        """
-        names = ", ".join(sorted(self.methods or ()))
+        """Record that the target decides by the HTTP method alone; exact for a policy without a service."""
         if self.policy.service is None:
             self.says("safety")
         self.says("chunks")  # no target repeats a PUT to this service
-        self.differs("safety", f"safety: by the method alone; {names} are repeated, and no other")
+        names = ", ".join(sorted(self.methods or ()))
+        self.differs("safety", f"by the method alone; {names} are repeated, and no other")
 
-    def _retries_within(self, timeout: float) -> int:
-        elapsed, previous = 0.0, None
-        for n in range(_MOST_RETRIES):
-            previous = self.policy.backoff.delay(n, 0.5, previous)
-            elapsed += previous
+    def _count_within(self, timeout: float) -> int:
+        elapsed = 0.0
+        for n, delay in enumerate(self._delays(_MOST_RETRIES, 0.5)):
+            elapsed += delay
             if elapsed > timeout:
                 return n
         return _MOST_RETRIES
 
+    def _delays(self, retries: int, u: float) -> Iterator[float]:
+        """Yield the waits before so many retries, where every random draw is `u`."""
+        previous = None
+        for n in range(retries):
+            previous = self.policy.backoff.delay(n, u, previous)
+            yield previous
 
-def _seconds(waits: Iterable[float]) -> str:
-    return f"{', '.join(f'{each:.3g}' for each in waits)} s"
+
+_USUAL = f"statuses {', '.join(map(str, sorted(TRANSIENT_STATUSES)))}; "
+
+
+def outline_requests(policy: Policy) -> Outline:
+    """Return the outline of a policy for a target that sends HTTP requests or RPCs.
+
+    Raises ValueError for a policy that judges errors of Redis, whose waits are for commands on a connection.
+    """
+    outline = Outline(policy)
+    if policy.on is verdict_of_exception:
+        raise ValueError(
+            "`policy` must be for HTTP requests or RPCs, got one for the commands of Redis, with waits of "
+            f"{outline.waits}; export the policy of the service that you call (--profile cloud_storage), or name "
+            "the errors with `policy.with_on(...)` if these waits are meant"
+        )
+    return outline
+
+
+def outline_storage(policy: Policy) -> Outline:
+    """Return the outline of a policy for a client of Cloud Storage.
+
+    Raises ValueError for a policy of another service, or of Redis.
+    """
+    outline = outline_requests(policy)
+    if outline.service not in (None, "cloud_storage"):
+        raise ValueError(
+            f"`policy` must be for Cloud Storage or for no service in particular, got one for {outline.service}; "
+            "take another target, or derive one with `policy.replace(service=None)`"
+        )
+    return outline
 
 
 def duration(seconds: float) -> str:
@@ -275,71 +263,10 @@ def duration(seconds: float) -> str:
     return f"{min(max(seconds, LEAST), _LONGEST):.9f}".rstrip("0").rstrip(".") + "s"
 
 
-def assignments(values: Iterable[tuple[str, object]]) -> list[str]:
-    """Return an indented line `name=value,` of Python for each pair of a name and a value."""
-    return [f"    {name}={value!r}," for name, value in values]
+def assignments(values: dict[str, object]) -> list[str]:
+    """Return an indented line `name=value,` of Python for each name and value."""
+    return [f"    {name}={value!r}," for name, value in values.items()]
 
 
-def _may_answer_delays(hook: object) -> bool:
-    """Return whether a hook of a policy (`on` or `on_result`) may return a delay: whether it is a user's function.
-
-    False for None, for exception types, and for the judges that forbear's services bring.
-    """
-    if isinstance(hook, type | tuple | ErrorVerdicts) or hook is verdict_of_exception:
-        return False
-    return hook is not None
-
-
-def _features(policy: Policy, waits: Waits) -> dict[str, str]:
-    """Return the features that the policy has: name, and the sentence of the loss if a target does not express it."""
-    limits, backoff = policy.limits, policy.backoff
-    losses: dict[str, str] = {}
-    if policy.service is not None:
-        losses["safety"] = "safety: the target does not see which operations are safe to execute twice"
-    elif not policy.repeats_calls:
-        losses["safety"] = "repeatable=False: calls that may have been executed are repeated"
-    losses["errors"] = "errors: the target decides which failures are transient"
-    service = policy.service
-    if service is not None and service.name == "cloud_storage" and getattr(service, "documented", False):
-        losses["chunks"] = "429 to data of a resumable upload: repeated, although the page on retries calls it final"
-    if limits.attempts is not None:
-        losses["attempts"] = f"attempts={limits.attempts}: no limit on attempts"
-    if limits.timeout is not None:
-        losses["timeout"] = f"timeout of {show(limits.timeout)}: no limit in time"
-    if limits.clamp:
-        losses["clamp"] = "clamp=True: no last attempt at the deadline"
-    if policy.attempt_timeout is not None:
-        losses["attempt_timeout"] = f"attempt_timeout of {show(policy.attempt_timeout)}: no limit on an attempt's time"
-    losses["backoff"] = f"waits of {waits}: the target's own"
-    if not isinstance(backoff, Exponential | Constant | Sequence):
-        losses["shape"] = f"backoff={backoff!r}: exponential waits instead"
-    elif isinstance(backoff, Sequence):
-        losses["shape"] = f"delays={list(backoff.delays)}: exponential waits instead"
-    if waits.jitter != "none":
-        losses["jitter"] = f"jitter={waits.jitter}: none, so clients that fail together retry together"
-    losses["retry_after"] = "Retry-After: not obeyed"
-    if limits.timeout is None:
-        losses["max_retry_after"] = f"max_retry_after of {show(limits.max_retry_after)}: no such limit"
-    if policy.budget is not None:
-        losses["budget"] = f"budget={policy.budget!r}: retries are not limited across calls"
-    if policy.on_result is not None:
-        losses["on_result"] = "on_result: returned values are not judged"
-    if any(_may_answer_delays(hook) for hook in (policy.on, policy.on_result)):
-        losses["delays"] = "delays: a delay that `on` or `on_result` returns is ignored"
-    if policy.on_event is not None:
-        losses["on_event"] = "on_event: the listener is not called"
-    if getattr(policy.service, "retry_not_found", False):
-        losses["retry_not_found"] = "retry_not_found: 404 is permanent"
-    for name, is_set, loss in (
-        ("others", bool(policy.others), "the errors of policies joined by | are not retried"),
-        ("stop", policy.stop is not None, "the function is not called"),
-        ("delay", policy.delay is not None, "the waits do not depend on the error"),
-        ("on_give_up", policy.on_give_up is not RAISE, "the last error is raised"),
-        ("raise_unsatisfied", policy.raise_unsatisfied, "values that are still refused are no errors"),
-        ("on_success", policy.on_success is not None, "the listener is not called"),
-    ):
-        if is_set:
-            losses[name] = f"{name}: {loss}"
-    if policy.retry_exhausted:
-        losses["retry_exhausted"] = "retry_exhausted=True: the target does not know reports of inner policies"
-    return losses
+def _seconds(waits: Iterable[float]) -> str:
+    return f"{', '.join(f'{each:.3g}' for each in waits)} s"

@@ -19,7 +19,7 @@ _REDIS_TRANSIENT = ("redis.exceptions.ConnectionError", "redis.exceptions.Timeou
 
 
 @contextmanager
-def needed(target: str, package: str) -> Generator[None]:
+def importing(target: str, package: str) -> Generator[None]:
     """A context in which an ImportError is raised again as one that says what to install.
 
     `target` is the name of the export, `package` the name on PyPI.
@@ -63,19 +63,19 @@ def source_errors(outline: Outline) -> Errors:
     """
     policy = outline.policy
     if policy.service is not None or policy.on is verdict_of_exception:
-        outline.differs("errors", "errors: by type and status alone; wrapped and rarer ones are not known")
+        outline.differs("errors", "by type and status alone; wrapped and rarer ones are not known")
     if isinstance(policy.on, ErrorVerdicts):
         return Errors(_TRANSIENT, outline.statuses) if policy.repeats_calls else Errors(())
     if policy.on is verdict_of_exception:
         return Errors(_REDIS_TRANSIENT if policy.repeats_calls else _REDIS_NOT_EXECUTED)
-    types = _listed(policy)
+    types = _types_in(policy)
     if types is None:
         raise TypeError(
-            f"`policy.on` must be exception types or the judge of a service to be written as source text, got "
+            "`policy.on` must be exception types or the judge of a service to be written as source text, got "
             f"{policy.on!r}; name types with `with_on`, or use the function of forbear.export that makes the object"
         )
     outline.says("errors")
-    return Errors(tuple(_dotted(kind) for kind in types) if policy.repeats_calls else ())
+    return Errors(tuple(_name_of(kind) for kind in types) if policy.repeats_calls else ())
 
 
 def error_types(outline: Outline) -> tuple[type[Exception], ...]:
@@ -84,11 +84,11 @@ def error_types(outline: Outline) -> tuple[type[Exception], ...]:
     Types in `on` are returned as they are, or none if the policy is not repeatable. For the judge of a service these
     are the types of `source_errors`, imported. Raises TypeError for a user's function in `on`.
     """
-    types = _listed(outline.policy)
+    types = _types_in(outline.policy)
     if types is not None:
         outline.says("errors")
         return types if outline.policy.repeats_calls else ()
-    return tuple(_imported(name) for name in source_errors(outline).types)
+    return tuple(_import(name) for name in source_errors(outline).types)
 
 
 class Retryable:
@@ -130,7 +130,7 @@ def warn_about_safety(outline: Outline) -> None:
         )
 
 
-def _listed(policy: Policy) -> tuple[type[Exception], ...] | None:
+def _types_in(policy: Policy) -> tuple[type[Exception], ...] | None:
     """Return the exception types in a policy's `on` as a tuple, None if it is a function or a service's judge."""
     on: Any = policy.on
     if isinstance(on, type):
@@ -138,7 +138,7 @@ def _listed(policy: Policy) -> tuple[type[Exception], ...] | None:
     return on if isinstance(on, tuple) else None  # pyright: ignore[reportUnknownVariableType] - checked by Policy
 
 
-def _dotted(kind: type) -> str:
+def _name_of(kind: type) -> str:
     if "." in kind.__qualname__ or kind.__module__ == "__main__":
         raise ValueError(
             f"`policy.on` must list types from the top of a module to be written as source text, got {kind!r}; "
@@ -147,10 +147,10 @@ def _dotted(kind: type) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _imported(name: str) -> type[Exception]:
+def _import(name: str) -> type[Exception]:
     from importlib import import_module
 
     module, _, attribute = name.rpartition(".")
-    with needed("celery", module.partition(".")[0]):
+    with importing("celery", module.partition(".")[0]):
         kind: type[Exception] = getattr(import_module(module or "builtins"), attribute)
         return kind

@@ -1,13 +1,18 @@
 """The RPCs of a service that are safe to repeat, for targets that retry by method and see no conditions.
 
-Targets for generated clients start with `outlined`, and share the functions below it.
+Targets for generated clients start with `outline_clients`, and share the functions below it.
 """
 
-from collections.abc import Container
+import csv
+import re
+from functools import cache
 from itertools import chain, groupby
+from pathlib import Path
+from typing import NamedTuple
 
 from forbear.core.verdict import Safety
-from forbear.export.outline import Outline
+from forbear.export.outline import Outline, outline_requests
+from forbear.export.waits import Waits
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall, is_rpc_service
 from forbear.policy import Policy
@@ -23,7 +28,6 @@ LONGEST_CALL = 86_400.0
 _UNARY = "unary"
 _SERVICES = ("iam", "memorystore", "resource_manager")
 
-Methods = dict[str, list[str]]  # the methods of each interface
 Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
 
 
@@ -35,7 +39,7 @@ def safe_methods(outline: Outline, service: "RpcService", only: frozenset[str] |
     """
     safe: list[Method] = []
     conditional: list[str] = []
-    known = _known(service.name)
+    known = _list_rpcs(service.name)
     if only is not None:
         unknown = only - {part for name, _ in known for part in (name, name.partition("/")[0])}
         if unknown:
@@ -52,18 +56,31 @@ def safe_methods(outline: Outline, service: "RpcService", only: frozenset[str] |
         outline.says("safety")
     outline.differs(
         "safety",
-        f"safety: a config sees no conditions, so these are never retried: {', '.join(sorted(set(conditional)))}",
+        f"a config sees no conditions, so these are never retried: {', '.join(sorted(set(conditional)))}",
     )
     return safe
 
 
-def outlined(policy: Policy, clients: Container[str]) -> tuple[Outline, Methods]:
-    """Return the outline of a policy, and the methods to retry by interface, with the losses that all languages share.
+class Client(NamedTuple):
+    """The client of one interface in a language: its `home` there, and the `methods` to retry."""
 
-    `clients` are the interfaces that the language has clients for. Raises ValueError unless the policy is one of IAM,
-    Memorystore or Resource Manager.
+    interface: str
+    home: str
+    methods: list[str]
+
+    @property
+    def name(self) -> str:
+        """The last word of the interface."""
+        return self.interface.rpartition(".")[2]
+
+
+def outline_clients(policy: Policy, language: str) -> tuple[Outline, list[Client]]:
+    """Return the outline of a policy, and the clients with methods to retry, with the losses that all languages share.
+
+    `language` is a column of clients.csv: where it has a client for an interface, its home there. Raises ValueError
+    unless the policy is one of IAM, Memorystore or Resource Manager.
     """
-    outline = Outline.for_requests(policy)
+    outline = outline_requests(policy)
     judge: object = policy.service
     if outline.service not in _SERVICES or not is_rpc_service(judge):
         service = "none in particular" if outline.service is None else outline.service
@@ -74,12 +91,19 @@ def outlined(policy: Policy, clients: Container[str]) -> tuple[Outline, Methods]
     outline.says("errors")
     safe = sorted(name for name, unary in safe_methods(outline, judge, None) if unary)
     grouped = groupby(safe, key=lambda name: name.partition("/")[0])
-    methods = {interface: [name.partition("/")[2] for name in listed] for interface, listed in grouped}
-    others = sorted(each for each in methods if each not in clients)
+    methods = {interface: [name.partition("/")[2] for name in names] for interface, names in grouped}
+    homes = {row["interface"]: row[language] for row in _clients() if row[language]}
+    others = sorted(methods.keys() - homes.keys())
     if others:
         outline.warns("other clients", f"{', '.join(others)} keep the library's own settings")
     outline.warns("versions", "the methods are those of today; remove any that your version of the library lacks")
-    return outline, {interface: listed for interface, listed in methods.items() if interface in clients}
+    return outline, [Client(each, homes[each], methods[each]) for each in methods if each in homes]
+
+
+@cache
+def _clients() -> list[dict[str, str]]:
+    with Path(__file__).with_name("clients.csv").open(encoding="utf-8", newline="") as file:
+        return [*csv.DictReader(file)]
 
 
 def code_names(outline: Outline) -> list[str]:
@@ -99,13 +123,59 @@ def longest_call(outline: Outline) -> float:
     return LONGEST_CALL if outline.longest is None else outline.longest
 
 
-def camel(code: str) -> str:
-    """Return the name of a code as Go and C# write it: DeadlineExceeded."""
-    return "".join(part.capitalize() for part in code.split("_"))
-
-
-def _known(service: str) -> list[Method]:
+def _list_rpcs(service: str) -> list[Method]:
     """Return the RPCs in the tables of the service with this name, each with True if it is unary (has no stream)."""
     entries = chain.from_iterable(registry.service(service).tables().values())
     named = [(entry.rpc or (entry.id if "stream" in entry.columns else ""), entry) for entry in entries]
     return [(name, entry.columns.get("stream", _UNARY) == _UNARY) for name, entry in dict(named).items() if name]
+
+
+def client_config(
+    outline: Outline, clients: list[Client], waits: Waits, *, has_attempts: bool = False
+) -> tuple[dict[str, object], float]:
+    """Return a client config of gax (Node.js, PHP), and its limit in seconds for a whole call.
+
+    Records the timeouts as exact, and with `has_attempts` also the limit on attempts, which the config then has.
+    """
+    outline.says("timeout", "attempt_timeout")
+    timeout = longest_call(outline)
+    limit = milliseconds(timeout if outline.attempt_timeout is None else outline.attempt_timeout)
+    parameters: dict[str, float] = {
+        "initial_retry_delay_millis": milliseconds(waits.initial),
+        "retry_delay_multiplier": waits.multiplier,
+        "max_retry_delay_millis": milliseconds(waits.maximum),
+        "initial_rpc_timeout_millis": limit,
+        "rpc_timeout_multiplier": 1,
+        "max_rpc_timeout_millis": limit,
+        "total_timeout_millis": milliseconds(timeout),
+    }
+    names = code_names(outline)
+    if has_attempts:
+        outline.says("attempts")
+        parameters["max_retries"] = 0 if outline.attempts is None else outline.attempts - 1  # 0 is no limit
+        names = [] if outline.attempts == 1 else names
+    named = {"timeout_millis": limit, "retry_codes_name": "forbear", "retry_params_name": "forbear"}
+    interfaces = {
+        client.interface: {
+            "retry_codes": {"forbear": names},
+            "retry_params": {"forbear": parameters},
+            "methods": dict.fromkeys(client.methods, named),
+        }
+        for client in clients
+    }
+    return {"interfaces": interfaces}, timeout
+
+
+def as_variable(name: str) -> str:
+    """Return a class's name as a variable: redisSettings, iamSettings."""
+    return f"iam{name[3:]}" if name.startswith("IAM") else name[0].lower() + name[1:]
+
+
+def as_snake(name: str) -> str:
+    """Return a name in lower case with underscores: get_iam_policy."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def as_camel(code: str) -> str:
+    """Return the name of a code as Go and C# write it: DeadlineExceeded."""
+    return "".join(part.capitalize() for part in code.split("_"))

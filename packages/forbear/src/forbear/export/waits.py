@@ -60,7 +60,7 @@ class Waits:
         """The longest wait in seconds."""
         return self.maximum + (self.spread if self.jitter == "spread" else 0.0)
 
-    def capped(self, maximum: float) -> "Waits":
+    def cap(self, maximum: float) -> "Waits":
         """Return these waits with a maximum, in whole milliseconds, that is at most `maximum` seconds."""
         maximum = self.maximum if self.maximum <= maximum else floor(maximum * 1000) / 1000
         return Waits(min(self.initial, maximum), self.multiplier, maximum, self.jitter, self.spread)
@@ -91,6 +91,11 @@ def mean_delays(backoff: "Backoff", count: int) -> list[float]:
     return means
 
 
+def mean_of_draws(step: float, spread: float, maximum: float) -> float:
+    """Return the mean wait in seconds of a step to which up to `spread` is added, cut to the maximum."""
+    return sum(min(step + spread * (draw + 0.5) / 100, maximum) for draw in range(100)) / 100
+
+
 def mean_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
     """Return the mean waits of a backoff, with the jitter "none", for targets that have no jitter or one around a step.
 
@@ -102,7 +107,7 @@ def mean_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
         factor, added = _MEANS.get(waits.jitter, 1.0), waits.spread / 2
         return Waits(waits.initial * factor + added, waits.multiplier, waits.maximum * factor + added, "none")
     means = mean_delays(backoff, _COUNTED)
-    return _fitted(means[: _counted(retries)], max(means))
+    return _fit(means[: _count_compared(retries)], max(means))
 
 
 def full_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
@@ -115,8 +120,8 @@ def full_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
     if _is_geometric(backoff):
         mean = mean_waits(backoff)
         return Waits(min(2 * mean.initial, longest), mean.multiplier, longest, "full")
-    doubled = [2 * each for each in mean_delays(backoff, _counted(retries))]
-    return _fitted([each for each in doubled if each <= longest] or [longest], longest, "full")
+    doubled = [2 * each for each in mean_delays(backoff, _count_compared(retries))]
+    return _fit([each for each in doubled if each <= longest] or [longest], longest, "full")
 
 
 def _is_geometric(backoff: "Backoff") -> bool:
@@ -124,18 +129,18 @@ def _is_geometric(backoff: "Backoff") -> bool:
     return isinstance(backoff, Constant) or (isinstance(backoff, Exponential) and backoff.jitter in _MEANS)
 
 
-def _counted(retries: int | None) -> int:
+def _count_compared(retries: int | None) -> int:
     return _COUNTED if retries is None else max(min(retries, _COUNTED), 1)
 
 
-def _fitted(means: "Many[float]", maximum: float, jitter: Jitter = "none") -> Waits:
+def _fit(means: "Many[float]", maximum: float, jitter: Jitter = "none") -> Waits:
     """Return the steps up to `maximum` whose largest relative difference from the first five of `means` is least.
 
     Most calls need no more retries. Of several such steps, those are returned that follow the means furthest.
     """
     if means[0] <= 0:
         floor = [max(each, 0.001) for each in means]
-        return Waits(0.0, 1.0, 0.0, jitter) if max(means) <= 0 else _fitted(floor, maximum, jitter)
+        return Waits(0.0, 1.0, 0.0, jitter) if max(means) <= 0 else _fit(floor, maximum, jitter)
     growing = next((n for n, each in enumerate(means) if each >= maximum * (1 - 1e-9)), len(means))
     sizes = (min(growing + 1, len(means)), max(growing, 1), min(_COMPARED, len(means)))
     candidates = [_chord(means[:size], maximum, jitter) for size in sizes]
@@ -146,10 +151,10 @@ def _fitted(means: "Many[float]", maximum: float, jitter: Jitter = "none") -> Wa
 def _chord(means: "Many[float]", maximum: float, jitter: Jitter) -> Waits:
     """Return the steps that grow as `means` do from first to last, scaled so that they differ alike on both sides."""
     multiplier = (means[-1] / means[0]) ** (1 / max(len(means) - 1, 1))
-    multiplier = _rounded(min(max(multiplier, 1.0), _STEEPEST))
+    multiplier = _round(min(max(multiplier, 1.0), _STEEPEST))
     shares = [each / multiplier**n for n, each in enumerate(means)]
     initial = 2 / (1 / min(shares) + 1 / max(shares))
-    return Waits(min(_rounded(initial), maximum), multiplier, maximum, jitter)
+    return Waits(min(_round(initial), maximum), multiplier, maximum, jitter)
 
 
 def difference(one: float, other: float) -> float:
@@ -157,6 +162,6 @@ def difference(one: float, other: float) -> float:
     return abs(one - other) / max(other, 1e-9)
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     """Return a number with four significant digits."""
     return float(f"{value:.4g}")

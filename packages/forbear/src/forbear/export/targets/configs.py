@@ -7,8 +7,8 @@ from typing import Any
 
 from forbear.core.admission import ActiveShare
 from forbear.core.budget import Ratio
-from forbear.export.outline import LEAST, MANY, Exported, Outline, duration
-from forbear.export.waits import difference
+from forbear.export.outline import LEAST, MANY, Exported, Outline, duration, outline_requests, outline_storage
+from forbear.export.waits import difference, mean_of_draws
 from forbear.policy import Policy
 from forbear.text.duration import show
 
@@ -32,18 +32,18 @@ def envoy(policy: Policy) -> Exported[str]:
 
     A proxy sees methods and paths, but no operations. So for the policy of a service, only requests with methods that
     are always safe to repeat are repeated. A policy without a service repeats all methods; if it is not repeatable,
-    only requests that never reached the server. The result is an `Exported`, which also lists what is lost.
+    only requests that never reached the server.
     """
-    outline = Outline.for_requests(policy)
+    outline = outline_requests(policy)
     longest = outline.waits.longest
-    base = min(_doubled_from(outline), longest)
+    base = min(_choose_base(outline), longest)
     if base >= LEAST:
         means = [min(base * 2**n, longest) / 2 for n in range(outline.shown_waits)]
         outline.waits_become(means, f"always doubled; {_ENVOY_SOURCE}")
     else:
-        outline.differs("backoff", f"waits of {outline.waits}: doubled instead, and at least {LEAST:g} s")
+        outline.differs("backoff", f"doubled instead, and at least {LEAST:g} s")
     outline.has_full_jitter(_ENVOY_SOURCE)
-    outline.differs("errors", "errors: connection errors as Envoy classifies them")
+    outline.differs("errors", "connection errors as Envoy classifies them")
     retry: dict[str, Any] = {
         "retry_on": "connect-failure,refused-stream",
         "num_retries": MANY if outline.attempts is None else outline.attempts - 1,
@@ -63,49 +63,38 @@ def envoy(policy: Policy) -> Exported[str]:
         "reset_headers": [{"name": "Retry-After", "format": "SECONDS"}],
         "max_interval": duration(longest_told),
     }
-    outline.differs(
-        "retry_after", f"Retry-After: seconds only, no dates; a value above {show(longest_told)} is ignored, not final"
-    )
+    outline.differs("retry_after", f"seconds only, no dates; a value above {show(longest_told)} is ignored, not final")
     outline.says("max_retry_after")
     if outline.attempt_timeout is not None:
         retry["per_try_timeout"] = duration(outline.attempt_timeout)
         outline.says("attempt_timeout")
     outline.sees_methods_only()
     rule = None if policy.budget is None else policy.budget._rule
+    percent = "set retry_budget.budget_percent of the cluster to"
     if isinstance(rule, ActiveShare):
-        outline.differs(
-            "budget",
-            f"budget: set retry_budget.budget_percent of the cluster to {100 * rule.share:g}, and "
-            f"min_retry_concurrency to {rule.least}",
-        )
+        outline.warns("budget", f"{percent} {100 * rule.share:g}, and min_retry_concurrency to {rule.least}")
     if isinstance(rule, Ratio):
-        share = 100 * rule.ratio
-        outline.differs(
-            "budget", f"budget: set retry_budget.budget_percent of the cluster to {share:g} (of active requests)"
-        )
+        outline.warns("budget", f"{percent} {100 * rule.ratio:g} (of active requests)")
     # Without a timeout, Envoy's default of 15 s would apply.
     route: dict[str, Any] = {"retry_policy": retry, "timeout": "0s"}
     if outline.timeout is not None:
         route["timeout"] = duration(outline.timeout)
-        outline.differs("timeout", f"timeout of {show(outline.timeout)}: also ends a running attempt")
+    outline.differs("timeout", "also ends a running attempt")
     return Exported(json.dumps(route, indent=2), outline.losses)
 
 
 def boto(policy: Policy) -> Exported[str]:
     """Return the lines of section [Boto] for gsutil's .boto file: `num_retries` and `max_retry_delay` in whole seconds.
 
-    Both are at least 1. The result is an `Exported`, which also lists what is lost. Raises ValueError for a policy of a
-    service other than Cloud Storage.
+    Both are at least 1.
     """
-    outline = Outline.for_storage(policy)
+    outline = outline_storage(policy)
     retries = outline.count_retries()
     maximum = ceil(outline.waits.maximum)
     means = [max(min(2.0 ** (n + 1), maximum), 1) for n in range(outline.shown_waits)]
     outline.waits_become(means, f"the XML API from 0.5 s; {_APITOOLS_SOURCE}")
     outline.differs(
-        "jitter",
-        f"jitter={outline.waits.jitter}: plus or minus a quarter below the longest wait; XML API: full, then cut "
-        f"({_APITOOLS_JITTER})",
+        "jitter", f"plus or minus a quarter below the longest wait; XML API: full, then cut ({_APITOOLS_JITTER})"
     )
     _loses_statuses(outline, (408,), _APITOOLS_STATUSES)
     outline.warns(
@@ -120,15 +109,15 @@ def gcloud(policy: Policy) -> Exported[str]:
     """Return lines of a configuration for gcloud storage: its four properties of section [storage], in whole numbers.
 
     gcloud reads them for uploads and downloads only, and waits 1.5 to 2.5 s more (version 528, read and measured).
-    Other requests have waits and a number of attempts that cannot be set. The result is an `Exported`, which also lists
-    what is lost. Raises ValueError for a policy of a service other than Cloud Storage.
+    Other requests have waits and a number of attempts that cannot be set.
     """
-    outline = Outline.for_storage(policy)
-    retries, means = outline.count_retries(), outline.means()
+    outline = outline_storage(policy)
+    retries, means = outline.count_retries(), outline.means
     maximum = max(floor(min(outline.mean_waits.maximum - _GCLOUD_FIRST, outline.waits.longest - _GCLOUD_LONGEST)), 1)
 
     def waits(base: int, multiplier: int) -> list[float]:
-        return [_gcloud_mean(base * multiplier**n, maximum) for n in range(len(means))]
+        steps = (base * multiplier**n for n in range(len(means)))
+        return [_GCLOUD_FIRST + mean_of_draws(step, 1, maximum) for step in steps]
 
     def error(pair: tuple[int, int]) -> float:
         return sum(difference(one, other) for one, other in zip(waits(*pair), means, strict=True))
@@ -136,9 +125,7 @@ def gcloud(policy: Policy) -> Exported[str]:
     whole = product(range(1, ceil(means[0]) + 2), range(1, ceil(outline.mean_waits.multiplier) + 1))
     base, multiplier = min(whole, key=error)
     outline.waits_become(waits(base, multiplier), _GCLOUD_SOURCE)
-    outline.differs(
-        "jitter", f"jitter={outline.waits.jitter}: 1.5 to 3.5 s more, 1.5 to 2.5 s at the longest ({_GCLOUD_JITTER})"
-    )
+    outline.differs("jitter", f"1.5 to 3.5 s more, 1.5 to 2.5 s at the longest ({_GCLOUD_JITTER})")
     _loses_statuses(outline, (408, 429), _GCLOUD_STATUSES)
     outline.says("chunks")
     outline.warns(
@@ -155,7 +142,7 @@ def gcloud(policy: Policy) -> Exported[str]:
     )
 
 
-def _doubled_from(outline: Outline) -> float:
+def _choose_base(outline: Outline) -> float:
     """Return the first step in seconds that, doubled each time and drawn from zero, has the policy's mean waits.
 
     If the policy does not double, it is the one that differs least.
@@ -167,16 +154,8 @@ def _doubled_from(outline: Outline) -> float:
     return float(f"{(min(below) * max(below)) ** 0.5:.4g}") if below else waits.initial
 
 
-def _gcloud_mean(step: float, maximum: float) -> float:
-    """Return the mean wait in seconds of a step to which gcloud adds up to a second, cut to the maximum.
-
-    The wait of apitools comes on top, which begins anew each time.
-    """
-    return _GCLOUD_FIRST + sum(min(step + (draw + 0.5) / 100, maximum) for draw in range(100)) / 100
-
-
 def _loses_statuses(outline: Outline, lost: tuple[int, ...], source: str) -> None:
     """Record which of the policy's transient statuses the program does not repeat."""
     missing = " and ".join(str(status) for status in lost if status in outline.statuses)
     known = f"; {missing} {'is' if ' ' not in missing else 'are'} final" if missing else ""
-    outline.differs("errors", f"errors: every 5xx and the connection errors that the program knows{known} ({source})")
+    outline.differs("errors", f"every 5xx and the connection errors that the program knows{known} ({source})")

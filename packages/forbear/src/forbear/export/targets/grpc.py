@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from forbear.core.budget import Throttle
-from forbear.export.outline import LEAST, Exported, Outline, duration
+from forbear.export.outline import LEAST, Exported, Outline, duration, outline_requests
 from forbear.export.rpcs import Method, safe_methods
 from forbear.export.waits import mean_waits
 from forbear.grpc import codes
 from forbear.grpc.call import is_rpc_service
 from forbear.policy import Policy
-from forbear.text.duration import show
 
 _MOST_ATTEMPTS = 5  # every implementation cuts larger numbers to this
 _MOST_TOKENS = 1000
@@ -32,9 +31,9 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service. The result is an
     `Exported`, which also lists what is lost. Raises ValueError for a name that the policy's service does not have.
     """
-    outline = Outline.for_requests(policy)
+    outline = outline_requests(policy)
     outline.says("chunks")  # no call that sends data is repeated
-    names = None if methods is None else _checked(methods)
+    names = None if methods is None else _check(methods)
     judge: object = policy.service
     service = judge if is_rpc_service(judge) else None
     if service is not None:
@@ -44,28 +43,27 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     else:
         listed = [(name, True) for name in sorted(names or [""])]
         retried = ["UNAVAILABLE"]
-        outline.differs("errors", "errors: gRPC sees status codes only; UNAVAILABLE is retried")
+        outline.differs("errors", "gRPC sees status codes only; UNAVAILABLE is retried")
     retry = _retry(outline, retried)
     if not policy.repeats_calls and service is None:
         retry = None
         outline.warns("repeatable=False", "only calls that gRPC itself knows were not executed are retried")
         outline.says("safety")
+    outline.differs("timeout", "also ends a running attempt")
     document: dict[str, Any] = {"methodConfig": _configs(outline, listed, retry)}
     rule = None if policy.budget is None else policy.budget._rule
-    outline.differs("budget", f"budget={policy.budget!r}: gRPC has another throttle; Budget.grpc() can be exported")
+    outline.differs("budget", "gRPC has another throttle; Budget.grpc() can be exported")
     if isinstance(rule, Throttle):
         tokens, ratio = min(max(round(rule.max_tokens), 1), _MOST_TOKENS), max(round(rule.token_ratio, 3), 0.001)
         document["retryThrottling"] = {"maxTokens": tokens, "tokenRatio": ratio}
-        outline.differs("budget", f"budget={policy.budget!r}: maxTokens of {tokens} and tokenRatio of {ratio} instead")
+        outline.differs("budget", f"maxTokens of {tokens} and tokenRatio of {ratio} instead")
         if (tokens, ratio) == (rule.max_tokens, rule.token_ratio):
             outline.says("budget")
-    outline.differs(
-        "retry_after", "Retry-After: RetryInfo in the details of a status is not obeyed; grpc-retry-pushback-ms is"
-    )
+    outline.differs("retry_after", "RetryInfo in the details of a status is not obeyed; grpc-retry-pushback-ms is")
     return Exported(json.dumps(document, indent=2), outline.losses)
 
 
-def _checked(methods: Iterable[str]) -> frozenset[str]:
+def _check(methods: Iterable[str]) -> frozenset[str]:
     if isinstance(methods, str):
         raise TypeError(f"`methods` must be a collection of full names of RPCs or services, got the string {methods!r}")
     names = frozenset(name.removeprefix("/") for name in methods)
@@ -82,14 +80,12 @@ def _retry(outline: Outline, retried: list[str]) -> dict[str, Any] | None:
     else:
         outline.says("attempts")
     retries = max(attempts - 1, 1)
-    waits = mean_waits(outline.policy.backoff, retries).capped(outline.waits.longest / _LONGEST_SHARE)
+    waits = mean_waits(outline.policy.backoff, retries).cap(outline.waits.longest / _LONGEST_SHARE)
     if waits.initial >= LEAST:
         outline.waits_become(waits.steps(retries), _WAITS_SOURCE)
     else:
-        outline.differs("backoff", f"waits of {outline.waits}: at least {LEAST:g} s")
-    outline.differs(
-        "jitter", f"jitter={outline.waits.jitter}: 0.8 to 1.2 times the mean wait instead ({_JITTER_SOURCE})"
-    )
+        outline.differs("backoff", f"at least {LEAST:g} s")
+    outline.differs("jitter", f"0.8 to 1.2 times the mean wait instead ({_JITTER_SOURCE})")
     if attempts == 1:
         return None
     return {
@@ -110,7 +106,6 @@ def _configs(outline: Outline, methods: list[Method], retry: dict[str, Any] | No
         config: dict[str, Any] = {"name": names}
         if unary and outline.timeout is not None:
             config["timeout"] = duration(outline.timeout)
-            outline.differs("timeout", f"timeout of {show(outline.timeout)}: also ends a running attempt")
         elif not unary:
             outline.warns("timeout of streams", "none, because it would end a long stream that works")
         if retry is not None:

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from forbear.core.budget import TokenBucket
-from forbear.export.outline import Exported, Outline, assignments
-from forbear.export.python import needed
+from forbear.export.outline import Exported, Outline, assignments, outline_requests
+from forbear.export.python import importing
+from forbear.export.waits import mean_of_draws
 from forbear.policy import Policy
 
 if TYPE_CHECKING:
@@ -23,13 +24,12 @@ _QUOTA = TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_co
 def urllib3(policy: Policy) -> "Exported[Retry]":
     """Return a `urllib3.util.Retry`, which sees the method and the status of a request, and connection errors.
 
-    After the last attempt the caller gets the response unchanged, without an exception for its status. The result is an
-    `Exported`, which also lists what is lost. Raises ImportError without urllib3.
+    After the last attempt the caller gets the response unchanged, without an exception for its status.
     """
-    with needed("urllib3", "urllib3"):
+    with importing("urllib3", "urllib3"):
         from urllib3.util import Retry
 
-    outline = Outline.for_requests(policy)
+    outline = outline_requests(policy)
     parameters = _urllib3_parameters(outline)
     if not hasattr(Retry, "DEFAULT_RETRY_AFTER_MAX"):
         del parameters["retry_after_max"]
@@ -38,12 +38,9 @@ def urllib3(policy: Policy) -> "Exported[Retry]":
 
 
 def urllib3_source(policy: Policy) -> Exported[str]:
-    """Return Python code that makes a `urllib3.util.Retry` called RETRY, for urllib3 2.6.3 and newer.
-
-    The result is an `Exported`, which also lists what is lost.
-    """
-    outline = Outline.for_requests(policy)
-    parameters = assignments(_urllib3_parameters(outline).items())
+    """Return Python code that makes a `urllib3.util.Retry` called RETRY, for urllib3 2.6.3 and newer."""
+    outline = outline_requests(policy)
+    parameters = assignments(_urllib3_parameters(outline))
     return outline.text("from urllib3.util import Retry  # 2.6.3 or newer", "", "RETRY = Retry(", *parameters, ")")
 
 
@@ -51,23 +48,23 @@ def _urllib3_parameters(outline: Outline) -> dict[str, Any]:
     policy, waits = outline.policy, outline.waits
     retries = outline.count_retries()
     factor, spread, longest = _urllib3_waits(outline)
-    means = [_urllib3_mean(n, factor, spread, longest) for n in range(outline.shown_waits)]
-    outline.waits_become(means, f"the first retry comes at once; {_URLLIB3_SOURCE}")
+    steps = (factor * 2.0**n for n in range(1, outline.shown_waits))
+    outline.waits_become(
+        [0.0, *(mean_of_draws(step, spread, longest) for step in steps)],
+        f"the first retry comes at once; {_URLLIB3_SOURCE}",
+    )
     if waits.jitter == "documented" and spread == waits.spread:
         outline.says("jitter")
-    outline.differs(
-        "jitter",
-        f"jitter={waits.jitter}: up to {spread:g} s more for each wait, none at the longest ({_URLLIB3_JITTER})",
-    )
-    outline.differs("retry_after", "Retry-After: obeyed without jitter")
+    outline.differs("jitter", f"up to {spread:g} s more for each wait, none at the longest ({_URLLIB3_JITTER})")
+    outline.differs("retry_after", "obeyed without jitter")
     if outline.timeout is None:
         outline.says("max_retry_after")
     methods = outline.methods
     outline.sees_methods_only()
     if policy.service is None:
-        outline.differs("errors", "errors: connection errors, and statuses 408, 429, 500, 502, 503, 504")
+        outline.differs("errors", "connection errors, and statuses 408, 429, 500, 502, 503, 504")
     else:
-        outline.differs("errors", "errors: connection errors as urllib3 classifies them; the policy's statuses")
+        outline.differs("errors", "connection errors as urllib3 classifies them; the policy's statuses")
     repeated = retries if methods is None or methods else 0
     return {
         "total": retries,
@@ -96,40 +93,29 @@ def _urllib3_waits(outline: Outline) -> tuple[float, float, float]:
         return mean.initial, 0, mean.initial
     if waits.multiplier == 2 and waits.jitter in ("documented", "none") and not waits.spread > waits.initial:
         return waits.initial, waits.spread, waits.maximum
-    shares = [each / 2**n for n, each in enumerate(outline.means()) if n and each < mean.maximum] or [mean.initial]
+    shares = [each / 2**n for n, each in enumerate(outline.means) if n and each < mean.maximum] or [mean.initial]
     factor = (min(shares) * max(shares)) ** 0.5
     if waits.jitter == "none":
         return float(f"{factor:.4g}"), 0, mean.maximum
     return float(f"{0.95 * factor:.4g}"), float(f"{0.4 * factor:.4g}"), mean.maximum
 
 
-def _urllib3_mean(n: int, factor: float, spread: float, longest: float) -> float:
-    """Return the mean wait in seconds before retry `n`, counted from 0, the way urllib3 computes it."""
-    if n == 0:
-        return 0.0
-    return sum(min(factor * 2.0**n + spread * (draw + 0.5) / 100, longest) for draw in range(100)) / 100
-
-
 def botocore(policy: Policy) -> "Exported[Config]":
     """Return a `botocore.config.Config` in the mode "standard", which has waits and errors of its own.
 
-    From the policy come the number of attempts and the timeouts of one attempt. The result is an `Exported`, which also
-    lists what is lost. Raises ImportError without botocore.
+    From the policy come the number of attempts and the timeouts of one attempt.
     """
-    with needed("botocore", "botocore"):
+    with importing("botocore", "botocore"):
         from botocore.config import Config
 
-    outline = Outline.for_requests(policy)
+    outline = outline_requests(policy)
     return Exported(Config(**_botocore_parameters(outline)), outline.losses)
 
 
 def botocore_source(policy: Policy) -> Exported[str]:
-    """Return Python code that makes a `botocore.config.Config` called CONFIG, as `botocore` does.
-
-    The result is an `Exported`, which also lists what is lost.
-    """
-    outline = Outline.for_requests(policy)
-    parameters = assignments(_botocore_parameters(outline).items())
+    """Return Python code that makes a `botocore.config.Config` called CONFIG, as `botocore` does."""
+    outline = outline_requests(policy)
+    parameters = assignments(_botocore_parameters(outline))
     return outline.text("from botocore.config import Config", "", "CONFIG = Config(", *parameters, ")")
 
 
@@ -137,19 +123,19 @@ def _botocore_parameters(outline: Outline) -> dict[str, Any]:
     retries = outline.count_retries()
     outline.differs(
         "backoff",
-        f"waits of {outline.waits}: up to 0.05 s, doubled up to 20 s; from 1 s if throttled, and in older "
+        "up to 0.05 s, doubled up to 20 s; from 1 s if throttled, and in older "
         f"versions for every error ({_BOTOCORE_SOURCE})",
     )
     if outline.waits.jitter == "full":
         outline.says("jitter")
-    outline.differs("jitter", f"jitter={outline.waits.jitter}: full")
+    outline.differs("jitter", "full")
     budget = outline.policy.budget
     if budget is not None and budget._rule == _QUOTA:
-        outline.differs("budget", "budget: one for each client")
+        outline.warns("budget", "one for each client")
     elif budget is None:
         outline.warns("budget", "a quota of 500 tokens for each client, as in Budget.aws()")
     parameters: dict[str, Any] = {"retries": {"total_max_attempts": retries + 1, "mode": "standard"}}
     if outline.attempt_timeout is not None:
         parameters |= {"connect_timeout": outline.attempt_timeout, "read_timeout": outline.attempt_timeout}
-        outline.differs("attempt_timeout", "attempt_timeout: once for the connection, and again for each read")
+        outline.differs("attempt_timeout", "once for the connection, and again for each read")
     return parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.export.outline import Exported, Outline, assignments
-from forbear.export.python import Retryable, needed, source_errors, warn_about_safety
+from forbear.export.python import Retryable, importing, source_errors, warn_about_safety
 from forbear.export.waits import Waits
 from forbear.policy import Policy
 from forbear.text.duration import show
@@ -26,12 +26,11 @@ _REQUESTS_ERRORS = tuple(
 def tenacity(policy: Policy) -> "Exported[Retrying]":
     """Return a `tenacity.Retrying` with the policy's own judges, backoff and limits.
 
-    After the last attempt it raises the original error, or returns the last value. The result is an `Exported`, which
-    also lists what is lost. Raises ImportError without tenacity.
+    After the last attempt it raises the original error, or returns the last value.
     """
     from random import random
 
-    with needed("tenacity", "tenacity"):
+    with importing("tenacity", "tenacity"):
         from tenacity import (
             Retrying,
             retry_base,
@@ -133,9 +132,9 @@ def google_api_core(policy: Policy) -> "Exported[Retry]":
     """Return a `google.api_core.retry.Retry` that asks the policy which errors to repeat.
 
     It has exponential waits with full jitter, and the policy's timeout. Without a timeout, a limit on attempts becomes
-    one in time. The result is an `Exported`, which also lists what is lost. Raises ImportError without google-api-core.
+    one in time.
     """
-    with needed("google_api_core", "google-api-core"):
+    with importing("google_api_core", "google-api-core"):
         from google.api_core.retry import Retry
 
     outline = Outline(policy)
@@ -151,7 +150,7 @@ def google_api_core_source(policy: Policy) -> Exported[str]:
     """
     outline = Outline(policy)
     errors = source_errors(outline)
-    parameters = assignments(_api_core_parameters(outline).items())
+    parameters = assignments(_api_core_parameters(outline))
     names, by_status = "retry", list[str]()
     if errors.statuses:
         names = "exceptions, retry"
@@ -179,15 +178,11 @@ def google_api_core_source(policy: Policy) -> Exported[str]:
 
 
 def _api_core_parameters(outline: Outline) -> dict[str, Any]:
-    waits, timeout = outline.full_waits, outline.timeout
+    waits, timeout = outline.takes_full_waits(_API_CORE_SOURCE), outline.timeout
     outline.says("timeout")
-    outline.waits_become([step / 2 for step in waits.steps(outline.shown_waits)], _API_CORE_SOURCE)
-    outline.has_full_jitter(_API_CORE_SOURCE)
     if timeout is None and outline.longest is not None:
         timeout = outline.longest
-        outline.differs(
-            "attempts", f"attempts={outline.attempts}: {show(timeout)} in time instead, the sum of its longest waits"
-        )
+        outline.differs("attempts", f"{show(timeout)} in time instead, the sum of its longest waits")
     outline.warns("giving up", "on a timeout it raises RetryError, with the original error as its cause")
     warn_about_safety(outline)
     return {"initial": waits.initial, "maximum": waits.maximum, "multiplier": waits.multiplier, "timeout": timeout}

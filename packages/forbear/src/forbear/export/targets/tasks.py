@@ -5,10 +5,9 @@ from math import ceil
 from typing import Any
 
 from forbear.export.outline import Exported, Outline
-from forbear.export.python import error_types, needed, source_errors, warn_about_safety
+from forbear.export.python import error_types, importing, source_errors, warn_about_safety
 from forbear.export.waits import difference
 from forbear.policy import Policy
-from forbear.text.duration import show
 
 Options = dict[str, Any]
 
@@ -58,14 +57,12 @@ def _celery_options(outline: Outline) -> Options:
         return {"max_retries": retries, "default_retry_delay": seconds}
     share = 1 if waits.jitter == "none" else 0.5
     maximum = max(ceil(waits.longest), 1)
-    factor = _celery_factor(outline.means(), share, maximum)
+    factor = _celery_factor(outline.means, share, maximum)
     outline.waits_become([share * min(factor * 2**n, maximum) for n in range(outline.shown_waits)], _CELERY_SOURCE)
     if waits.jitter == "full" and waits.initial == factor and waits.maximum == maximum:
         outline.warns("whole seconds", f"waits are whole seconds, so a wait may be zero ({_CELERY_JITTER})")
         outline.says("jitter")
-    outline.differs(
-        "jitter", f"jitter={waits.jitter}: full, in whole seconds, so a wait may be zero ({_CELERY_JITTER})"
-    )
+    outline.differs("jitter", f"full, in whole seconds, so a wait may be zero ({_CELERY_JITTER})")
     return {
         "max_retries": retries,
         "retry_backoff": factor,
@@ -91,10 +88,9 @@ def temporal(policy: Policy) -> Exported[Options]:
     """Return a dict of keywords for `workflow.execute_activity`: a `temporalio.common.RetryPolicy` and timeouts.
 
     The server repeats every error of the activity that is not marked as non-retryable. If the policy is not repeatable,
-    there is one attempt only. The result is an `Exported`, which also lists what is lost. Raises ImportError without
-    temporalio.
+    there is one attempt only.
     """
-    with needed("temporal", "temporalio"):
+    with importing("temporal", "temporalio"):
         from temporalio.common import RetryPolicy
 
     outline = Outline(policy)
@@ -105,10 +101,7 @@ def temporal(policy: Policy) -> Exported[Options]:
 
 
 def temporal_source(policy: Policy) -> Exported[str]:
-    """Return Python code of a dict ACTIVITY_OPTIONS with the keywords for `workflow.execute_activity` of Temporal.
-
-    The result is an `Exported`, which also lists what is lost.
-    """
+    """Return Python code of a dict ACTIVITY_OPTIONS with the keywords for `workflow.execute_activity` of Temporal."""
     outline = Outline(policy)
     retry, timeouts = _temporal_options(outline)
     return outline.text(
@@ -129,14 +122,10 @@ def temporal_source(policy: Policy) -> Exported[str]:
 
 
 def _temporal_options(outline: Outline) -> tuple[Options, dict[str, float]]:
-    waits = outline.mean_waits
-    outline.differs(
-        "errors", "errors: all are repeated; raise ApplicationError(..., non_retryable=True) for permanent ones"
-    )
+    waits = outline.takes_mean_waits(_TEMPORAL_SOURCE)
+    outline.differs("errors", "all are repeated; raise ApplicationError(..., non_retryable=True) for permanent ones")
     outline.says("attempts")
-    outline.waits_become(waits.steps(outline.shown_waits), _TEMPORAL_SOURCE)
-    outline.has_no_jitter(_TEMPORAL_SOURCE)
-    outline.differs("retry_after", "Retry-After: raise ApplicationError(..., next_retry_delay=...) to obey it")
+    outline.differs("retry_after", "raise ApplicationError(..., next_retry_delay=...) to obey it")
     attempts = outline.attempts or 0
     if not outline.policy.repeats_calls:
         attempts = 1
@@ -154,10 +143,7 @@ def _temporal_options(outline: Outline) -> tuple[Options, dict[str, float]]:
     timeouts: dict[str, float] = {}
     if outline.timeout is not None:
         timeouts["schedule_to_close_timeout"] = outline.timeout
-        outline.differs(
-            "timeout",
-            f"timeout of {show(outline.timeout)}: schedule_to_close_timeout, which also ends a running attempt",
-        )
+    outline.differs("timeout", "schedule_to_close_timeout, which also ends a running attempt")
     if outline.attempt_timeout is not None:
         timeouts["start_to_close_timeout"] = outline.attempt_timeout
         outline.says("attempt_timeout")
