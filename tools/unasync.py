@@ -23,7 +23,7 @@ RULES = (
     (r"\b(Callable, Awaitable|Awaitable, Callable)\b", "Callable"),
     (r"\bStopAsyncIteration\b", "StopIteration"),
     (r"__a(iter|next|enter|exit)__", r"__\1__"),
-    (r"\ba(ask|next|sleep|close|iter|loops)\b", r"\1"),
+    (r"\ba(ask|next|sleep|close|iter|drive|loops)\b", r"\1"),
     (r"\ban async iterator\b", "an iterator"),
     (r", awaits=True\b", ""),
     (r"\.asyncio\b", ""),
@@ -152,6 +152,18 @@ PAIRS = (
             "    _interrupts = True\n": "    _interrupts = False\n",
             "Awaitable, Callable, Coroutine": "Callable",
             "an async `transaction()`": "a `transaction()`",
+        },
+    ),
+    Pair(
+        "clients/_httpx/aio.py",
+        "sync.py",
+        "The sync ports and transports of httpx and httpx2; the two libraries differ in their names only.",
+        {
+            "handle_async_request": "handle_request",
+            "[chunk async for chunk in response.stream]": "response.stream",
+            "    awaits = True\n\n": "",
+            "The async transport:": "The sync transport:",
+            "an async client:": "a sync client:",
         },
     ),
     Pair(

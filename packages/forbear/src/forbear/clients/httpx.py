@@ -5,16 +5,18 @@ try:
 except ImportError as error:
     raise ImportError('forbear.clients.httpx needs httpx; install it with: pip install "forbear[httpx]"') from error
 
+from forbear.clients._httpx.aio import AsyncRetrying
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.clients._httpx.install import installer
-from forbear.clients._httpx.transport import DOCUMENTATION, AsyncRetrying, SyncRetrying
+from forbear.clients._httpx.sync import Retrying
+from forbear.clients._httpx.transport import DOCUMENTATION
 
 _LIBRARY = HttpxLibrary(httpx)
 GivenUpResponse = _LIBRARY.GivenUpResponse
 """The class of a response on which forbear gave up. It is here so that pickle finds it."""
 
 
-class RetryTransport(SyncRetrying[httpx.BaseTransport, httpx.Request, httpx.Response], httpx.BaseTransport):  # noqa: D101
+class RetryTransport(Retrying[httpx.BaseTransport, httpx.Request, httpx.Response], httpx.BaseTransport):  # noqa: D101
     __doc__ = DOCUMENTATION.format(module="httpx")
 
     _library = _LIBRARY

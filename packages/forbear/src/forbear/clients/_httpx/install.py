@@ -6,7 +6,7 @@ attributes of the client; only this module uses them.
 
 from typing import Any, TypeVar
 
-from forbear.clients._httpx.transport import AsyncRetrying, SyncRetrying
+from forbear.clients._httpx.transport import RetryingBase
 from forbear.exchange.http.options import BUFFER
 from forbear.policy import Policy
 
@@ -84,7 +84,7 @@ def installer(module: Any, transports: "tuple[Callable[..., Any], Callable[..., 
                 f"install cannot find the transports of this version of {name} ({module.__version__}); "
                 f"make the client with transport=RetryTransport() instead"
             )
-        if any(isinstance(each, SyncRetrying | AsyncRetrying) for each in (transport, *mounts.values())):
+        if any(isinstance(each, RetryingBase) for each in (transport, *mounts.values())):
             raise ValueError("`client` has forbear's retries already; install them once, or make a new client")
         return transport, mounts
 

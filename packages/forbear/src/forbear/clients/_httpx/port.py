@@ -1,6 +1,6 @@
-"""The ports of httpx and httpx2, sync and async: objects by which forbear's retry loop sends one request."""
+"""The base of the ports of httpx and httpx2, sync and async, by which forbear's retry loop sends one request."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ from forbear.clients._httpx.numbered import remember
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.responses import SHOWN, FirstResult
+from forbear.exchange.http.responses import SHOWN
 from forbear.exchange.http.send import AsyncOnce, Body, Fixed, Rendered, Send, streamed
 from forbear.http.bodies import position
 
@@ -17,17 +17,16 @@ _PIECE = 4096
 """The bytes of a coded body that are decoded at once."""
 
 
-class _Port(HttpCall):
+class HttpxPortBase(HttpCall):
     """The base of both ports, for one request; `send` is the method of the wrapped transport that makes an attempt."""
 
-    __slots__ = ("outcome", "_library", "_request", "_send", "_stream", "_url")
+    __slots__ = ("_library", "_request", "_send", "_stream", "_url")
 
     def __init__(self, options: HttpOptions, library: HttpxLibrary, send: Any, request: Any) -> None:
         self._library = library
         self._send = send
         self._request = request
         self._url = request.url  # the caller's headers: a transport may change the request's while it sends
-        self.outcome: FirstResult[Any] | None = None  # the result of the first attempt, if it was made already
         super().__init__(options, request.method, plain=type(request.stream) is library.ByteStream)
 
     def _target(self) -> tuple[str, str]:
@@ -104,120 +103,6 @@ class _Port(HttpCall):
         )
         self._adjust(varied.headers, send)
         return varied
-
-
-class HttpxPort(_Port):
-    """The port for a sync client: it sends one request, and reads and closes its responses."""
-
-    __slots__ = ()
-
-    def first(self) -> Any:
-        """Send the caller's request unchanged and return the response.
-
-        If that was done already (`outcome`), return its response or raise its error instead, without sending.
-        """
-        return self._send(self._request) if self.outcome is None else self.outcome.taken()
-
-    def send(self, send: Send, limit: float | None) -> Any:
-        """Send the request as `send` describes it, with timeouts of at most `limit` seconds (None: unchanged).
-
-        Returns the response; its `request` is the caller's own.
-        """
-        response = self._send(self._next(send, limit))
-        response.request = self._request  # the client does the same, but too late for `on_result`
-        return response
-
-    def chunks(self, response: Any) -> Iterator[bytes]:
-        """Return an iterator over the body of a response as it arrives, not decoded."""
-        return iter(response.stream)
-
-    def shown(self, response: Any) -> Any:
-        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
-        stream, head, size = response.stream, list[bytes](), 0
-        chunks = iter(stream)
-        try:
-            for chunk in chunks:
-                head.append(chunk)
-                size += len(chunk)
-                if size > SHOWN:
-                    response.stream = self._library.Begun([b"".join(head)], chunks, stream.close)
-                    return response
-        finally:
-            if response.stream is stream:
-                stream.close()
-        content = b"".join(head)
-        response.stream = self._library.ByteStream(content)
-        return self._copy(response, content)
-
-    def settle(self, response: Any) -> None:
-        """Read the whole body of a response into memory and close its stream; from then on its stream is in memory."""
-        try:
-            content = b"".join(response.stream)
-        finally:
-            response.stream.close()
-        response.stream = self._library.ByteStream(content)
-
-    def close(self, response: Any) -> None:
-        """Close a response at once, without reading the rest of its body."""
-        response.stream.close()
-
-
-class AsyncHttpxPort(_Port):
-    """The port for an async client: it sends one request, and reads and closes its responses."""
-
-    __slots__ = ()
-
-    awaits = True
-
-    async def first(self) -> Any:
-        """Send the caller's request unchanged and return the response.
-
-        If that was done already (`outcome`), return its response or raise its error instead, without sending.
-        """
-        return await self._send(self._request) if self.outcome is None else self.outcome.taken()
-
-    async def send(self, send: Send, limit: float | None) -> Any:
-        """Send the request as `send` describes it, with timeouts of at most `limit` seconds (None: unchanged).
-
-        Returns the response; its `request` is the caller's own.
-        """
-        response = await self._send(self._next(send, limit))
-        response.request = self._request  # the client does the same, but too late for `on_result`
-        return response
-
-    def chunks(self, response: Any) -> AsyncIterator[bytes]:
-        """Return an async iterator over the body of a response as it arrives, not decoded."""
-        return aiter(response.stream)
-
-    async def shown(self, response: Any) -> Any:
-        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
-        stream, head, size = response.stream, list[bytes](), 0
-        chunks = aiter(stream)
-        try:
-            async for chunk in chunks:
-                head.append(chunk)
-                size += len(chunk)
-                if size > SHOWN:
-                    response.stream = self._library.AsyncBegun([b"".join(head)], chunks, stream.aclose)
-                    return response
-        finally:
-            if response.stream is stream:
-                await stream.aclose()
-        content = b"".join(head)
-        response.stream = self._library.ByteStream(content)
-        return self._copy(response, content)
-
-    async def settle(self, response: Any) -> None:
-        """Read the whole body of a response into memory and close its stream; from then on its stream is in memory."""
-        try:
-            content = b"".join([chunk async for chunk in response.stream])
-        finally:
-            await response.stream.aclose()
-        response.stream = self._library.ByteStream(content)
-
-    async def close(self, response: Any) -> None:
-        """Close a response at once, without reading the rest of its body."""
-        await response.stream.aclose()
 
 
 def _close_nothing() -> None:

@@ -1,15 +1,10 @@
-"""The transports of httpx and httpx2, sync and async, with retries; the two libraries differ in their names only."""
+"""The base of the transports of httpx and httpx2, sync and async: their options, for each request, and their docs."""
 
-from types import TracebackType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from forbear.clients._httpx.errors import HttpxLibrary
-from forbear.clients._httpx.numbered import given_up, remember, stop_repeat
-from forbear.clients._httpx.port import AsyncHttpxPort, HttpxPort
 from forbear.core.report import ATTRIBUTE, EXTENSION, Report
-from forbear.exchange.http import adrive, drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
-from forbear.exchange.http.responses import WHOLE_OR_PART, FirstResult
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -54,17 +49,6 @@ Req = TypeVar("Req")
 Resp = TypeVar("Resp")
 
 
-def _attach_report(library: HttpxLibrary, response: Any, report: Report) -> None:
-    """Attach a report to a response, in its extensions and as an attribute, which it keeps when it is pickled.
-
-    The error of its `raise_for_status()` gets the report, too.
-    """
-    response.extensions[EXTENSION] = report
-    setattr(response, ATTRIBUTE, report)
-    if type(response) is library.module.Response:
-        response.__class__ = library.GivenUpResponse
-
-
 _OF_THE_OTHER_STYLE = frozenset({
     "handle_request", "close", "__enter__", "__exit__",
     "handle_async_request", "aclose", "__aenter__", "__aexit__",
@@ -72,7 +56,7 @@ _OF_THE_OTHER_STYLE = frozenset({
 """The methods of a transport that only a sync client calls, and those that only an async one does."""
 
 
-class _Retrying(Generic[Transport, Req, Resp]):
+class RetryingBase(Generic[Transport, Req, Resp]):
     """The base of both transports: the options, and the wrapped transport that sends each attempt."""
 
     _library: ClassVar[HttpxLibrary]
@@ -102,7 +86,7 @@ class _Retrying(Generic[Transport, Req, Resp]):
             if name not in _OF_THE_OTHER_STYLE:
                 raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
             kinds = ("AsyncClient", "AsyncRetryTransport"), ("Client", "RetryTransport")
-            (client, needed), (_, own) = kinds if isinstance(self, SyncRetrying) else reversed(kinds)
+            (client, needed), (_, own) = kinds if hasattr(type(self), "handle_request") else reversed(kinds)
             raise AttributeError(
                 f"`transport` of {self._library.module.__name__}.{client} must be {needed}(), got {own}()"
             )
@@ -128,130 +112,12 @@ class _Retrying(Generic[Transport, Req, Resp]):
         policy = request.extensions[OVERRIDE]
         return None if policy is None else self._options.replace(policy=policy)
 
+    def _attach_report(self, response: Any, report: Report) -> None:
+        """Attach a report to a response, in its extensions and as an attribute, which it keeps when it is pickled.
 
-class SyncRetrying(_Retrying[Transport, Req, Resp]):
-    """The sync transport: it sends each request as often as its policy allows."""
-
-    _names = ("BaseTransport", "HTTPTransport")
-
-    def handle_request(self, request: Req) -> Resp:
-        """Send a request as often as its policy allows; return the last response or raise the last error."""
-        response: Resp = self._handle(request)
-        return response
-
-    def _handle(self, request: Any) -> Any:
-        send = self._transport.handle_request
-        options = self._options_for(request)
-        if options is None:
-            return send(request)
-        if given_up.get() is not None:
-            stop_repeat(self._library, request)
-        port = HttpxPort(options, self._library, send, request)
-        if port.is_plain and request.method == "GET":  # most requests are plain, and nearly all of them succeed at once
-            try:
-                response = send(request)
-            except Exception as error:
-                port.outcome = FirstResult(error)
-            else:
-                if response.status_code in WHOLE_OR_PART:
-                    return self._readable(port, response)
-                port.outcome = FirstResult(response)
-        try:
-            response = drive.drive(port)
-        except Exception:
-            remember(request, port.report)
-            raise
-        if port.report is not None:
-            _attach_report(self._library, response, port.report)
-            remember(request, port.report, response)
-        return self._readable(port, response) if port.needs_reader(response) else response
-
-    def _readable(self, port: HttpxPort, response: Any) -> Any:
-        """Replace the stream of `response` by a reader, and return `response`.
-
-        The reader continues a GET body that breaks in further responses. Where that is impossible, the error gets a
-        report.
+        The error of its `raise_for_status()` gets the report, too.
         """
-        raw = response.stream
-        response.stream = self._library.ResponseBody(port, response.status_code, response.headers, iter(raw), raw.close)
-        return response
-
-    def __enter__(self) -> Self:
-        self._transport.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        self._transport.__exit__(exc_type, exc_value, traceback)
-
-    def close(self) -> None:
-        """Close the wrapped transport."""
-        self._transport.close()
-
-
-class AsyncRetrying(_Retrying[Transport, Req, Resp]):
-    """The async transport: it sends each request as often as its policy allows."""
-
-    _names = ("AsyncBaseTransport", "AsyncHTTPTransport")
-
-    async def handle_async_request(self, request: Req) -> Resp:
-        """Send a request as often as its policy allows; return the last response or raise the last error."""
-        response: Resp = await self._handle(request)
-        return response
-
-    async def _handle(self, request: Any) -> Any:
-        send = self._transport.handle_async_request
-        options = self._options_for(request)
-        if options is None:
-            return await send(request)
-        if given_up.get() is not None:
-            stop_repeat(self._library, request)
-        port = AsyncHttpxPort(options, self._library, send, request)
-        if port.is_plain and request.method == "GET":
-            try:
-                response = await send(request)
-            except Exception as error:
-                port.outcome = FirstResult(error)
-            else:
-                if response.status_code in WHOLE_OR_PART:
-                    return self._readable(port, response)
-                port.outcome = FirstResult(response)
-        try:
-            response = await adrive.drive(port)
-        except Exception:
-            remember(request, port.report)
-            raise
-        if port.report is not None:
-            _attach_report(self._library, response, port.report)
-            remember(request, port.report, response)
-        return self._readable(port, response) if port.needs_reader(response) else response
-
-    def _readable(self, port: AsyncHttpxPort, response: Any) -> Any:
-        """Replace the stream of `response` by a reader, and return `response`.
-
-        The reader continues a GET body that breaks in further responses. Where that is impossible, the error gets a
-        report.
-        """
-        raw, headers = response.stream, response.headers
-        response.stream = self._library.AsyncResponseBody(port, response.status_code, headers, aiter(raw), raw.aclose)
-        return response
-
-    async def __aenter__(self) -> Self:
-        await self._transport.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None = None,
-        exc_value: BaseException | None = None,
-        traceback: TracebackType | None = None,
-    ) -> None:
-        await self._transport.__aexit__(exc_type, exc_value, traceback)
-
-    async def aclose(self) -> None:
-        """Close the wrapped transport."""
-        await self._transport.aclose()
+        response.extensions[EXTENSION] = report
+        setattr(response, ATTRIBUTE, report)
+        if type(response) is self._library.module.Response:
+            response.__class__ = self._library.GivenUpResponse

@@ -10,10 +10,8 @@ except ImportError as error:
 from forbear.clients.aiohttp.port import AiohttpPort
 from forbear.clients.aiohttp.repeat import expect_repeat, stop_repeat
 from forbear.clients.aiohttp.response import attach_report
-from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
-from forbear.exchange.http.responses import FirstResult
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -62,7 +60,6 @@ class RetryMiddleware:
         buffer: int = BUFFER,
     ) -> None:
         self._options = HttpOptions(policy, idempotency, buffer, vouch=Vouch(safe, not_executed))
-        self._is_plain = self._options.is_plain
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send `request` by `handler` as often as its policy allows; return the last response or raise the error."""
@@ -70,17 +67,7 @@ class RetryMiddleware:
             return await handler(request)
         if request._traces:
             stop_repeat(request)
-        start, outcome = Start(awaits=True), None
-        if self._is_plain and request.method == "GET" and not request.body:  # most requests; nearly all succeed at once
-            try:
-                response = await handler(request)
-            except Exception as error:
-                outcome = FirstResult[ClientResponse](error)
-            else:
-                if response.status < 400 and response.content.is_eof():  # a body that is complete cannot break
-                    return response
-                outcome = FirstResult(response)
-        port = AiohttpPort(self._options, handler, request, start, outcome)
+        port = AiohttpPort(self._options, handler, request)
         try:
             response = await drive(port)
         except Exception as error:

@@ -20,11 +20,9 @@ from yarl import URL
 from forbear.clients.aiohttp.body import Reusable, body_of
 from forbear.clients.aiohttp.response import Continued, Pieces, settled, shown
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.responses import FirstResult
 from forbear.exchange.http.send import AsyncOnce, Body, Send
 from forbear.http.ranges import coding
 from forbear.http.socks import verdict_of_refusal
@@ -93,28 +91,20 @@ _IN_MEMORY = (bytes, BytesPayload)
 class AiohttpPort(HttpCall):
     """The port of aiohttp: the object by which forbear's retry loop sends one request, varied or not.
 
-    It changes the session's own request in place. `outcome` is the result of the first attempt if that was made
-    already.
+    It changes the session's own request in place.
     """
 
-    __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_outcome", "_replaced", "_request", "_seen",
+    __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_replaced", "_request", "_seen",
                  "_url")  # fmt: skip
 
     _last: ClientResponse | None  # the last response, once a body was continued
 
-    def __init__(
-        self,
-        options: HttpOptions,
-        handler: ClientHandlerType,
-        request: ClientRequest,
-        start: Start,
-        outcome: FirstResult[ClientResponse] | None,
-    ) -> None:
-        self._outcome = outcome  # the result of the first attempt, if it was made already
+    awaits = True
+
+    def __init__(self, options: HttpOptions, handler: ClientHandlerType, request: ClientRequest) -> None:
         self._handler = handler
         self._request = request
-        super().__init__(options, request.method, plain=isinstance(request.body, _IN_MEMORY), start=start)
-        self.is_plain = self.is_plain or outcome is not None
+        super().__init__(options, request.method, plain=isinstance(request.body, _IN_MEMORY))
 
     def _target(self) -> tuple[str, str]:
         url = self._request.url
@@ -134,11 +124,8 @@ class AiohttpPort(HttpCall):
         return body_of(self._request.body, self._options.buffer)
 
     async def first(self) -> ClientResponse:
-        """Send the caller's request unchanged and return the response.
-
-        If that was done already (`outcome`), return its response or raise its error instead, without sending.
-        """
-        return await self._handler(self._request) if self._outcome is None else self._outcome.taken()
+        """Send the caller's request unchanged and return the response."""
+        return await self._handler(self._request)
 
     async def send(self, send: Send, limit: float | None) -> ClientResponse:
         """Send the request as `send` describes it and return the response.

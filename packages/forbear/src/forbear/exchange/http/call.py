@@ -9,7 +9,7 @@ from forbear.core.report import Report
 from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
-from forbear.exchange.http.responses import is_read_at_once, is_shown, needs_reader
+from forbear.exchange.http.responses import CONTINUED, is_read_at_once, is_shown, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Send
 from forbear.http.patterns import is_for_its_host
 from forbear.http.request import READS, Request, joined
@@ -84,7 +84,7 @@ class HttpCall(ABC):
 
     def is_read_at_once(self, response: Any) -> bool:
         """Return whether to read the body of a response before the next decision: a short success of a write."""
-        return is_read_at_once(self._method, self.status(response), response.headers)
+        return self._method not in CONTINUED and is_read_at_once(self._method, self.status(response), response.headers)
 
     def is_shown(self, response: Any) -> bool:
         """Return whether to read the body of a response so that `on_result` can judge it: a short one of any status."""
@@ -95,7 +95,7 @@ class HttpCall(ABC):
 
     def needs_reader(self, response: Any) -> bool:
         """Return whether the caller must read a response's body through a Reader, which notices where it breaks."""
-        given_up = self.report is not None
+        given_up = self._exchange is not None and self._exchange.report is not None
         return needs_reader(self._method, self.status(response), response.headers, given_up=given_up)
 
     def status(self, response: Any) -> int:

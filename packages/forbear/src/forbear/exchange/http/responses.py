@@ -5,13 +5,14 @@ around the client would take it for a failed attempt and send the write again.
 """
 
 from collections.abc import Mapping
-from typing import Generic, TypeVar, cast
 
 from forbear.http.ranges import number
 from forbear.http.request import READS
 
-_CONTINUED = ("GET", "HEAD")
-WHOLE_OR_PART = (200, 206)
+CONTINUED = ("GET", "HEAD")
+"""The methods whose bodies are continued where they break, rather than read at once."""
+
+_WHOLE_OR_PART = (200, 206)
 """The statuses of responses to a GET whose body can be continued in another response."""
 
 _SHORT = 64 * 1024
@@ -38,7 +39,7 @@ def is_read_at_once(method: str, status: int, headers: Mapping[str, str]) -> boo
     It is short if its Content-Length says at most 64 KiB. If such a body breaks, it breaks before the caller gets the
     response. The body of a GET is continued instead. `headers` must find names in any case.
     """
-    if status >= 400 or method in _CONTINUED or "transfer-encoding" in headers or is_bodiless(method, status):
+    if status >= 400 or method in CONTINUED or "transfer-encoding" in headers or is_bodiless(method, status):
         return False
     length = number(headers.get("content-length", ""))
     return length is not None and length <= _SHORT
@@ -56,7 +57,7 @@ def is_shown(method: str, status: int, headers: Mapping[str, str]) -> bool:
 
 def is_continued(method: str, status: int) -> bool:
     """Return whether the body of a response can be continued in another one: that of a GET with status 200 or 206."""
-    return method == "GET" and status in WHOLE_OR_PART
+    return method == "GET" and status in _WHOLE_OR_PART
 
 
 def needs_reader(method: str, status: int, headers: Mapping[str, str], *, given_up: bool) -> bool:
@@ -70,28 +71,3 @@ def needs_reader(method: str, status: int, headers: Mapping[str, str], *, given_
     if given_up or is_continued(method, status):
         return True
     return method not in READS and not is_read_at_once(method, status, headers)
-
-
-R = TypeVar("R")
-
-
-class FirstResult(Generic[R]):
-    """The result of a GET's first attempt, made before there is a port: a response or an error, to be taken once.
-
-    Taking it releases it, because the traceback of an error refers to whoever holds the error.
-    """
-
-    __slots__ = ("_what",)
-
-    def __init__(self, what: R | Exception) -> None:
-        self._what: R | Exception | None = what
-
-    def taken(self) -> R:
-        """Return the response or raise the error, and forget it."""
-        what, self._what = self._what, None
-        if not isinstance(what, Exception):
-            return cast(R, what)
-        try:
-            raise what
-        finally:
-            del what
