@@ -15,9 +15,9 @@ EACH_PACKAGE = pytest.mark.parametrize("package", sorted(TABLE))
 
 
 def modules(package: str) -> set[str]:
-    """Return the modules of a package, such as `api/copies.py`, without those that are a package themselves."""
+    """Return the modules of a package, such as `api/copies.py` and `api/__init__.py`, but for its own `__init__.py`."""
     root = next((ROOT / "packages" / package / "src").glob("*/__init__.py")).parent
-    return {path.relative_to(root).as_posix() for path in root.rglob("*.py") if path.name != "__init__.py"}
+    return {path.relative_to(root).as_posix() for path in root.rglob("*.py")} - {"__init__.py"}
 
 
 def paths_of_tests(package: str) -> set[str]:
@@ -27,11 +27,14 @@ def paths_of_tests(package: str) -> set[str]:
 
 
 def mirrors(test: str, module: str) -> bool:
-    """Return whether this file is the mirror of this module, or in a folder that is."""
-    place = re.sub(r"(^|/)_+", r"\1", module.removesuffix(".py"))
-    folder, _, name = place.rpartition("/")
-    start = f"{folder}/test_{name}" if folder else f"test_{name}"
-    return test == f"{start}.py" or test.startswith((f"{start}_", f"{place}/"))
+    """Return whether this file is the mirror of this module, or in a folder that is: its tests, if they are many."""
+    is_package = module.endswith("/__init__.py")
+    place = re.sub(r"(^|/)_+", r"\1", module.removesuffix(".py").removesuffix("/__init__"))
+    if not is_package and test.startswith(f"{place}/"):
+        return True
+    folder, slash, name = place.rpartition("/")
+    start = f"{folder}{slash}test_{name}"
+    return test == f"{start}.py" or test.startswith(f"{start}_")
 
 
 def stands_in_table(package: str, test: str) -> bool:
@@ -47,7 +50,9 @@ def test_every_module_has_a_test_file(package: str) -> None:
     missing = {
         module
         for module in modules(package)
-        if not any(mirrors(test, module) for test in tests) and not any(fnmatch(module, pattern) for pattern in groups)
+        if not module.endswith("/__init__.py")
+        and not any(mirrors(test, module) for test in tests)
+        and not any(fnmatch(module, pattern) for pattern in groups)
     }
     assert missing == set()
 

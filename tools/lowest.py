@@ -67,7 +67,7 @@ TESTS = {
     "aiohttp": _tests("forbear", "clients/test_aiohttp.py clients/test_aiohttp_bodies.py"),
     "audit": _tests("forbear-audit", "fixes test_engine.py cli/test_hook.py rules/test_checks.py"),
     "cli": (
-        *_tests("forbear", "cli/test_explain.py cli/test_run_output.py cli/test_values.py"),
+        *_tests("forbear", "cli/test_explain.py cli/run/test_output.py cli/kit/test_values.py"),
         *_tests("forbear-transfer", "cli/shared/test_screen.py cli/shared/test_options.py"),
     ),
     "cloud": _tests("forbear-cloud", "http/test_content.py test_server.py http/test_connection.py"),
@@ -84,13 +84,14 @@ TESTS = {
     ),
     "httpx2": _tests(
         "forbear",
-        "clients/test_httpx_setup.py clients/test_downloads_over.py clients/test_repeatable.py clients/test_nested.py",
+        "clients/test_httpx_setup.py clients/every_client/test_downloads_over.py "
+        "clients/every_client/test_repeatable.py clients/every_client/test_nested.py",
     ),
     "opentelemetry": _tests("forbear", "observe/test_opentelemetry.py observe/test_shared_budgets.py"),
     "plot": _tests("forbear", "cli/test_schedule.py"),
     "prometheus": _tests("forbear", "observe/test_prometheus.py observe/test_shared_budgets.py"),
     "redis": _tests("forbear", "clients/redis shared_budget/test_budget.py"),
-    "requests": _tests("forbear", "clients/test_requests.py clients/test_downloads_over.py"),
+    "requests": _tests("forbear", "clients/test_requests.py clients/every_client/test_downloads_over.py"),
     "simulate": _tests("forbear-simulate", "engines/test_cohort.py engines/test_exact.py analysis/test_runs.py"),
     "simulate[plot]": _tests("forbear-simulate", "cli/test_run.py"),
     "structlog": _tests("forbear", "observe/test_structlog.py"),
@@ -100,8 +101,8 @@ TESTS = {
     ),
     "transfer[curl]": _tests("forbear-transfer", "cli/curl"),
     "transfer[dask]": _tests("forbear-transfer", "test_execution.py"),
-    "trio": _tests("forbear", "run testing/test_event_loops.py"),
-    "urllib3": _tests("forbear", "clients/test_urllib3.py clients/test_downloads_over.py"),
+    "trio": _tests("forbear", "run testing/test_virtual_clock_event_loops.py"),
+    "urllib3": _tests("forbear", "clients/test_urllib3.py clients/every_client/test_downloads_over.py"),
     "valkey": _tests("forbear", "clients/redis shared_budget/test_budget.py"),
 }
 
