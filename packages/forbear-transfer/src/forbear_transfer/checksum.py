@@ -31,7 +31,7 @@ class Crc32c:
 
     def join(self, after: Self) -> None:
         """Extend the checksum by the bytes of which `after` is the checksum, without reading them again."""
-        self.value = _shifted(self.value, after.size) ^ after.value
+        self.value = _shift(self.value, after.size) ^ after.value
         self.size += after.size
 
     @property
@@ -47,7 +47,7 @@ def crc32c_of(data: bytes) -> str:
 
 # A CRC is linear: appending n zero bytes multiplies the register by a 32 by 32 matrix over GF(2). The matrix for n
 # bytes is a product of the matrices for 1, 2, 4, 8 … bytes.
-def _shifted(value: int, size: int) -> int:
+def _shift(value: int, size: int) -> int:
     """Return `value`, the CRC32C of some bytes, advanced past `size` zero bytes.
 
     The result XOR the CRC32C of the next `size` bytes is the CRC32C of both parts together.
@@ -55,15 +55,15 @@ def _shifted(value: int, size: int) -> int:
     matrices = _zeros.copy()  # one of its own: other threads may extend the table at the same time
     if size.bit_length() > len(matrices):
         while size.bit_length() > len(matrices):
-            matrices.append(_squared(matrices[-1]))
+            matrices.append(_square(matrices[-1]))
         _zeros[:] = matrices
     for power in range(size.bit_length()):
         if size >> power & 1:
-            value = _applied(matrices[power], value)
+            value = _apply(matrices[power], value)
     return value
 
 
-def _applied(matrix: list[int], value: int) -> int:
+def _apply(matrix: list[int], value: int) -> int:
     result = 0
     for column in matrix:
         if not value:
@@ -74,14 +74,14 @@ def _applied(matrix: list[int], value: int) -> int:
     return result
 
 
-def _squared(matrix: list[int]) -> list[int]:
-    return [_applied(matrix, column) for column in matrix]
+def _square(matrix: list[int]) -> list[int]:
+    return [_apply(matrix, column) for column in matrix]
 
 
 def _one_byte() -> list[int]:
     matrix = [_POLYNOMIAL, *(1 << bit for bit in range(31))]  # for one zero bit
     for _ in range(3):
-        matrix = _squared(matrix)
+        matrix = _square(matrix)
     return matrix
 
 

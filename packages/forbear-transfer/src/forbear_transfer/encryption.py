@@ -35,7 +35,7 @@ class EncryptionKey:
     __slots__ = ("_sha256", "_text")
 
     def __init__(self, key: str | bytes) -> None:
-        text, self._sha256 = _parsed(key, "`key`")
+        text, self._sha256 = _parse(key, "`key`")
         self._text = HiddenText(text)
 
     @classmethod
@@ -52,7 +52,7 @@ class EncryptionKey:
             if _KEY.fullmatch(str(path)):
                 raise TransferError("cannot read the file: its name looks like a key itself", _WRITE_KEY) from None
             raise unreadable(str(path), error) from error
-        return cls(_parsed(text.decode("ascii", "replace"), str(path))[0])
+        return cls(_parse(text.decode("ascii", "replace"), str(path))[0])
 
     @property
     def sha256(self) -> str:
@@ -200,7 +200,7 @@ def _is_version(version: str | None, name: str) -> bool:
     return f"{rest}/".startswith(f"{key}/") and (other == project or other.isdigit() != project.isdigit())
 
 
-def _parsed(key: object, what: str) -> tuple[str, str]:
+def _parse(key: object, what: str) -> tuple[str, str]:
     """Return a key and its SHA-256, both in base64; `what` names the key in a ValueError, which does not show it."""
     if not isinstance(key, str | bytes):
         raise TypeError(f"{what} must be a string or bytes, got {type(key).__name__}")

@@ -159,7 +159,7 @@ def hint_of(error: BaseException) -> str | None:
 
 def unreadable(path: str, error: Exception) -> TransferError:
     """Return the TransferError for the file `path` that cannot be opened or read; `error` is the reason."""
-    return TransferError(f"cannot read {path!r}: {why_not(path, error)}", _READING.get(_number(error)))
+    return TransferError(f"cannot read {path!r}: {why_not(path, error)}", _READING.get(_find_errno(error)))
 
 
 def unwritable(path: StrPath, error: Exception, *, verb: str = "write", named: bool = True) -> TransferError:
@@ -171,7 +171,7 @@ def unwritable(path: StrPath, error: Exception, *, verb: str = "write", named: b
     """
     shown = path if isinstance(error, OSError) else repr(path)
     why = why_not(path, error, named=named)
-    return TransferError(f"cannot {verb} {shown}: {why}", _WRITING.get(_number(error)))
+    return TransferError(f"cannot {verb} {shown}: {why}", _WRITING.get(_find_errno(error)))
 
 
 def why_not(path: StrPath, error: Exception, *, named: bool = False) -> str:
@@ -184,7 +184,7 @@ def why_not(path: StrPath, error: Exception, *, named: bool = False) -> str:
     blamed = None
     if isinstance(error, OSError):
         with suppress(OSError, ValueError):
-            blamed = _blamed(os.fspath(path), error.errno or 0, named=named)
+            blamed = _find_blamed(os.fspath(path), error.errno or 0, named=named)
     return text if blamed is None else f"{text}: {blamed}"
 
 
@@ -199,7 +199,7 @@ def is_out_of_files(error: BaseException | None) -> bool:
     return False
 
 
-def _blamed(path: str, number: int, *, named: bool) -> str | None:
+def _find_blamed(path: str, number: int, *, named: bool) -> str | None:
     """Describe the folder above `path` that explains an error with the errno `number`; None if no folder does.
 
     The first folder from the top counts that is no folder, is missing (ENOENT), or may not be entered (EACCES, EPERM).
@@ -207,7 +207,7 @@ def _blamed(path: str, number: int, *, named: bool) -> str | None:
     """
     denied = number in (errno.EACCES, errno.EPERM)
     last = os.curdir
-    for folder in _above(path):
+    for folder in _list_above(path):
         if not os.path.lexists(folder):
             if number == errno.ENOENT:
                 return f"there is no folder {folder}"
@@ -220,7 +220,7 @@ def _blamed(path: str, number: int, *, named: bool) -> str | None:
     return f"the folder {last} may not be written to" if denied and named and not _may(last, os.W_OK) else None
 
 
-def _above(path: str) -> list[str]:
+def _list_above(path: str) -> list[str]:
     """Return the folders above a path that its text names, the uppermost first.
 
     For a relative path, "." comes first.
@@ -237,5 +237,5 @@ def _may(folder: str, mode: int) -> bool:
     return os.access(folder, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _number(error: Exception) -> int:
+def _find_errno(error: Exception) -> int:
     return getattr(error, "errno", None) or 0

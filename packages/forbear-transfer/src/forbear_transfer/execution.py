@@ -62,15 +62,15 @@ def _execute(
 ) -> Iterator[Outcome]:
     running: dict[Future[list[Outcome]], list[Item]] = {}
     try:
-        for group in _groups(items, most):
+        for group in _group(items, most):
             try:
                 running[executor.submit(perform_batch, group, settings, state)] = group
             except RuntimeError as error:  # the pool is broken, or shut down
-                yield from _failed(group, error)
+                yield from _fail(group, error)
         for future in as_completed(running):
             group = running.pop(future)
             failure = future.exception()
-            yield from future.result() if failure is None else _failed(group, failure)
+            yield from future.result() if failure is None else _fail(group, failure)
     finally:
         for future in running:
             future.cancel()
@@ -106,16 +106,16 @@ async def _run(storage: Storage, items: Sequence[Item], state: StrPath | None) -
             warnings.warn(event.text, RuntimeWarning, stacklevel=2)
 
     parallel = min(len(items), storage.connections)
-    await WorkerPool(storage, Progress(collect, warnings=set()), parallel=parallel, state=state).run(_each(items))
+    await WorkerPool(storage, Progress(collect, warnings=set()), parallel=parallel, state=state).run(_yield_each(items))
     return outcomes
 
 
-async def _each(items: Sequence[Item]) -> AsyncGenerator[Item]:
+async def _yield_each(items: Sequence[Item]) -> AsyncGenerator[Item]:
     for item in items:
         yield item
 
 
-def _groups(items: Sequence[Item], most: int) -> Iterator[list[Item]]:
+def _group(items: Sequence[Item], most: int) -> Iterator[list[Item]]:
     group: list[Item] = []
     size = 0
     for item in items:
@@ -128,7 +128,7 @@ def _groups(items: Sequence[Item], most: int) -> Iterator[list[Item]]:
         yield group
 
 
-def _failed(items: Sequence[Item], error: BaseException) -> Iterator[Outcome]:
+def _fail(items: Sequence[Item], error: BaseException) -> Iterator[Outcome]:
     """Yield a failed outcome for each item of a batch that an executor did not take or whose call raised `error`."""
     for item in items:
         yield Outcome(item, Status.FAILED, error=describe(error), hint=_AGAIN)
@@ -227,7 +227,7 @@ def _close() -> None:
             thread.thread.join(_CLOSING)
 
 
-def _forked() -> None:
+def _forget_threads() -> None:
     """Replace the lock and forget the threads, in the child after a fork.
 
     A thread of the parent may have held the lock, and the child has none of the threads.
@@ -238,4 +238,4 @@ def _forked() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_forget_threads)

@@ -70,14 +70,14 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
 
     def stat(self, name: str) -> os.stat_result:
         """Return the os.stat_result of the file `name`. For a symbolic link, it is that of the link itself."""
-        return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
+        return os.stat(self._path_at(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def open(self, name: str, flags: int) -> int:
         """Open the file `name` with the `flags` of os.open, and return its descriptor.
 
         OSError for a symbolic link, except on Windows. A new file can be read and written only by its owner.
         """
-        return os.open(self._at(name), flags | _SAFELY, 0o600, dir_fd=self._descriptor)
+        return os.open(self._path_at(name), flags | _SAFELY, 0o600, dir_fd=self._descriptor)
 
     def open_own(self, name: str, flags: int) -> int:
         """Open a regular file that belongs to this user, with the `flags` of os.open, and return its descriptor.
@@ -89,14 +89,14 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
             descriptor = self.open(name, flags)
         except OSError as error:
             if error.errno in _LINKS and os.path.islink(self.path_of(name)):
-                raise self._not_own(name, "it is a symbolic link") from error
+                raise self._make_error(name, "it is a symbolic link") from error
             raise
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode):
-                raise self._not_own(name, "it is not a regular file")
-            if sys.platform != "win32" and status.st_uid != os.geteuid() and status.st_uid != self._owner_of_new():
-                raise self._not_own(name, "it belongs to another user")
+                raise self._make_error(name, "it is not a regular file")
+            if sys.platform != "win32" and status.st_uid != os.geteuid() and status.st_uid != self._find_owner_of_new():
+                raise self._make_error(name, "it belongs to another user")
         except BaseException:
             os.close(descriptor)
             raise
@@ -104,21 +104,21 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
 
     def unlink(self, name: str) -> None:
         """Delete the file `name`."""
-        os.unlink(self._at(name), dir_fd=self._descriptor)
+        os.unlink(self._path_at(name), dir_fd=self._descriptor)
 
     def rename(self, name: str, target: str) -> None:
         """Rename the file `name` to `target` in the same folder, and replace a file that has that name."""
-        os.replace(self._at(name), self._at(target), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        os.replace(self._path_at(name), self._path_at(target), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def link(self, name: str, target: str) -> None:
         """Give the file `name` a second name in the same folder, `target` (a hard link).
 
         FileExistsError if that name is taken.
         """
-        at, to = self._at(name), self._at(target)
+        at, to = self._path_at(name), self._path_at(target)
         os.link(at, to, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
 
-    def _owner_of_new(self) -> int:
+    def _find_owner_of_new(self) -> int:
         """Return the user ID that owns new files in this folder, found by making one and deleting it.
 
         Network file systems may give every file to one user.
@@ -131,10 +131,10 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
             os.close(descriptor)
             self.unlink(name)
 
-    def _at(self, name: str) -> str:
+    def _path_at(self, name: str) -> str:
         return self.path_of(name) if self._descriptor is None else name
 
-    def _not_own(self, name: str, why: str) -> TransferError:
+    def _make_error(self, name: str, why: str) -> TransferError:
         return TransferError(
             f"cannot use {self.path_of(name)}: {why}", "check who put it there, and delete it; or use another folder"
         )

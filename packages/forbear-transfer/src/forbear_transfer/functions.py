@@ -1,36 +1,27 @@
 """cp, rsync and plan as functions: blocking ones, and async ones (acp, arsync, aplan) that share an open Storage."""
 
-import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, TypeVar, Unpack
+from functools import partial
+from typing import Unpack
 
 from forbear.adapters import current_runtime
-from forbear_transfer.errors import StrPath, TargetChanged, TransferError
-from forbear_transfer.items import Action, Item, Outcome, Status, Summary
-from forbear_transfer.metadata import check_keywords, with_keywords
-from forbear_transfer.objects import Url, is_cloud
-from forbear_transfer.plans.arguments import (
-    CpArguments,
-    CpOptions,
-    PlanOptions,
-    RsyncArguments,
-    RsyncOptions,
-)
-from forbear_transfer.plans.cp import find_target, plan_cp
+from forbear_transfer.errors import StrPath
+from forbear_transfer.items import Item, Summary
+from forbear_transfer.metadata import with_keywords
+from forbear_transfer.objects import is_cloud
+from forbear_transfer.plans.arguments import CpOptions, PlanOptions, RsyncOptions, make_copy_plan, prepare_rsync_plan
+from forbear_transfer.plans.cp import CopyPlan
 from forbear_transfer.plans.rsync import RsyncPlan
 from forbear_transfer.plans.targets import CopyTarget
-from forbear_transfer.progress import Finished, Progress, tracked
+from forbear_transfer.progress import Progress, tracked
+from forbear_transfer.runs import RunSettings, Work, look_up, report_only, run_blocking
 from forbear_transfer.state import State
 from forbear_transfer.storage.client import Settings, Storage
-from forbear_transfer.workers.manifest import Manifest
-from forbear_transfer.workers.versions import not_there
-from forbear_transfer.workers.worker_pool import WorkerPool
 
 _WEEK = 7 * 24 * 60 * 60.0
-_T = TypeVar("_T")
 
 
 @with_keywords(CpOptions)
@@ -76,8 +67,7 @@ def cp(
     `on_event`, there is a RuntimeWarning. But if other users may write to the folder for the state, large items fail,
     and a copy with `recursive` may raise TransferError.
     """
-    arguments = CpArguments.of(sources, target, **options)
-    return blocking(settings, lambda storage: run_cp(storage, arguments), "acp")
+    return run_blocking(settings, prepare_cp(sources, target, **options), "acp")
 
 
 @with_keywords(CpOptions)
@@ -85,26 +75,35 @@ async def acp(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]
 ) -> Summary:
     """Do what `cp` does, with the same options, over an open Storage and without blocking; return the Summary."""
-    return await run_cp(storage, CpArguments.of(sources, target, **options))
+    return await prepare_cp(sources, target, **options)(storage)
 
 
-async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
-    """Copy what the checked arguments of `cp` name, and return the summary."""
-    progress = Progress(arguments.on_event, warnings=set())
+def prepare_cp(sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]) -> Work:
+    """Check the arguments of `cp`, and return what does it; ValueError or TypeError if they make no sense."""
+    plan, run = make_copy_plan("cp", CpOptions, sources, target, options), RunSettings.of(options)
+    if run.dry_run and run.manifest is not None:
+        raise ValueError("`manifest` does not go with `dry_run`, which records nothing; leave one of them out")
+    return partial(run_copies, plan=plan, run=run)
+
+
+async def run_copies(storage: Storage, plan: CopyPlan, run: RunSettings) -> Summary:
+    """Copy or move what a plan finds, and return the summary. A dry run only reports it."""
+    progress = Progress(run.on_event, warnings=set())
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
-        target, kept = await decided_target(storage, arguments, progress, stack)
-        if arguments.dry_run:
-            return await report_only([looked_up(storage, plan_cp(storage, arguments, target))], progress)
-        pool = _worker_pool(storage, arguments, progress, stack)
-        await pool.run(plan_cp(storage, arguments, target))
+        target, kept = await _decide_target(storage, plan, run, progress, stack)
+        items = plan.items(storage, target)
+        if run.dry_run:
+            return await report_only([look_up(storage, items)], progress)
+        pool = run.worker_pool(storage, progress, stack)
+        await pool.run(items)
         if kept is not None and pool.summary.ok:
             kept.forget()
         return pool.summary
 
 
-async def decided_target(
-    storage: Storage, arguments: CpArguments, progress: Progress, stack: ExitStack
+async def _decide_target(
+    storage: Storage, plan: CopyPlan, run: RunSettings, progress: Progress, stack: ExitStack
 ) -> tuple[CopyTarget, State | None]:
     """Return the target of the copies, and the State that remembers whether it was absent, None if none is needed.
 
@@ -112,15 +111,15 @@ async def decided_target(
     state remembers that it was absent, until everything is done, or for a week: the server forgets upload sessions by
     then, too. `stack` closes the state.
     """
-    target = await find_target(storage, arguments)
-    if not arguments.depends:
+    target = await plan.find_target(storage)
+    if not plan.depends:
         return target, None
-    names = [_absolute(arguments.sources[0]), _absolute(arguments.target)]
-    kept = stack.enter_context(State(arguments.state, "cp", storage.endpoint, *names, warn=progress.warned))
+    names = [_absolute(plan.sources[0]), _absolute(plan.target)]
+    kept = stack.enter_context(State(run.state, "cp", storage.endpoint, *names, warn=progress.warned))
     now = current_runtime().now()
     if now - kept.load().get("absent", float("-inf")) < _WEEK:
         return replace(target, folder=False), kept
-    if arguments.dry_run:
+    if run.dry_run:
         kept.forget()  # the file that was made to look
     elif not target.folder:
         kept.save({"absent": now})
@@ -142,111 +141,35 @@ def rsync(
     `manifest` is a file that records the outcomes; unlike that of `cp`, it skips nothing. The other options are those
     of `cp`. Objects that are the same keep their metadata. It blocks: RuntimeError inside a running event loop.
     """
-    arguments = RsyncArguments.of(source, target, **options)
-    return blocking(settings, lambda storage: run_rsync(storage, arguments), "arsync")
+    return run_blocking(settings, prepare_rsync(source, target, **options), "arsync")
 
 
 @with_keywords(RsyncOptions)
 async def arsync(storage: Storage, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Summary:
     """Do what `rsync` does, with the same options, over an open Storage and without blocking; return the Summary."""
-    return await run_rsync(storage, RsyncArguments.of(source, target, **options))
+    return await prepare_rsync(source, target, **options)(storage)
 
 
-async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
-    """Make the target have what the source has, by the checked arguments of `rsync`, and return the summary.
+def prepare_rsync(source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Work:
+    """Check the arguments of `rsync`, and return what does it; ValueError or TypeError if they make no sense."""
+    return partial(_run_rsync, make_plan=prepare_rsync_plan(source, target, options), run=RunSettings.of(options))
 
-    Deletions come last, and only if nothing failed; otherwise a skipped item says how many are left. With the argument
-    `dry_run`, only report the items.
+
+async def _run_rsync(storage: Storage, make_plan: Callable[[Storage], RsyncPlan], run: RunSettings) -> Summary:
+    """Make the target have what the source has, and return the summary. A dry run only reports what it would do.
+
+    Deletions come last, and only if nothing failed; otherwise a skipped item says how many are left.
     """
-    plan = RsyncPlan(storage, arguments)
-    progress = Progress(arguments.on_event, warnings=set())
+    plan, progress = make_plan(storage), Progress(run.on_event, warnings=set())
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
-        if arguments.dry_run:
-            return await report_only([plan.copies(), _deletions(plan, arguments)], progress)
-        pool = _worker_pool(storage, arguments, progress, stack, skips=False)
-        await pool.run(plan.copies(), complete=not arguments.delete)
-        if arguments.delete:
-            ok = pool.summary.ok
-            await pool.run(_deletions(plan, arguments) if ok else _skipped_deletions(plan, arguments.target))
+        if run.dry_run:
+            return await report_only([plan.copies(), plan.deletions(allowed=True)], progress)
+        pool = run.worker_pool(storage, progress, stack, skips=False)
+        await pool.run(plan.copies(), complete=not plan.rules.delete)
+        if plan.rules.delete:
+            await pool.run(plan.deletions(allowed=pool.summary.ok))
         return pool.summary
-
-
-def _worker_pool(
-    storage: Storage,
-    arguments: CpArguments | RsyncArguments,
-    progress: Progress,
-    stack: ExitStack,
-    *,
-    skips: bool = True,
-) -> WorkerPool:
-    """Return a pool of workers with the options of `arguments`, with an open manifest if they name one.
-
-    The manifest records the outcomes. With `skips`, items that it has as done are skipped. `stack` closes it.
-    """
-    path = arguments.manifest
-    manifest = None if path is None else stack.enter_context(Manifest(path, skips=skips))
-    return WorkerPool(storage, progress, parallel=arguments.parallel, manifest=manifest, state=arguments.state)
-
-
-async def _skipped_deletions(plan: RsyncPlan, target: str) -> AsyncGenerator[Item]:
-    if plan.extras:
-        note = f"nothing is deleted before all else has gone well; there are {plan.extras} to delete"
-        yield Item(target, target, Action.SKIP, size=0, note=note)
-
-
-async def _deletions(plan: RsyncPlan, arguments: RsyncArguments) -> AsyncGenerator[Item]:
-    """Yield the deletions of a plan, or one refused item if there are more than the argument `max_delete` allows."""
-    most = arguments.max_delete
-    if most is not None and plan.extras > most:
-        text = f"{plan.extras} would be deleted, more than {most}, so nothing is deleted"
-        cure = "look at what would be deleted (`dry_run`), then raise `max_delete`"
-        yield Item(arguments.target, arguments.target, size=0).refused(TransferError(text, cure))
-        return
-    async for item in plan.deletions():
-        yield item
-
-
-async def looked_up(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
-    """Yield the items of a dry run, with the skips and failures that the copy would have.
-
-    An item fails if its source does not exist, or its target is not the version that the user has named. One with
-    `no_clobber` whose target exists is skipped.
-    """
-    async for item in items:
-        source, target = item.source, item.target
-        if item.action is not Action.COPY:
-            yield item
-        elif isinstance(source, Url) and item.object is None and await storage.stat(source) is None:
-            yield item.refused(await not_there(storage, source))
-        elif item.no_clobber:
-            exists = await storage.stat(target) if isinstance(target, Url) else os.path.lexists(target)  # noqa: ASYNC240
-            yield item.skipped(f"{target} exists already") if exists else item
-        elif item.is_required and isinstance(target, Url):
-            there = await storage.stat(target)
-            wrong = (0 if there is None else there.generation) != item.generation
-            yield item.refused(TargetChanged(f"{target} is not generation {item.generation}")) if wrong else item
-        else:
-            yield item
-
-
-async def report_only(parts: Sequence[AsyncGenerator[Item]], progress: Progress) -> Summary:
-    """Report every item as skipped, or as failed if the plan refuses it, and return the summary. Nothing is done.
-
-    If an item is refused, the parts after its own are left out.
-    """
-    summary = Summary()
-    for items in parts:
-        async for item in items:
-            if item.action is Action.REFUSE:
-                outcome = Outcome(item, Status.FAILED, error=item.note, hint=item.hint)
-            else:
-                outcome = Outcome(item, Status.SKIPPED, error=item.note or f"would {item.action.value}")
-            summary.add(outcome)
-            progress.emit(Finished(outcome))
-        if not summary.ok:
-            break
-    return summary
 
 
 @with_keywords(PlanOptions)
@@ -262,9 +185,8 @@ def plan(
     The options are those of `cp` that say what is copied and how, and not those of the run. Sources that cannot be
     copied are items to skip or refuse. It blocks: RuntimeError inside a running event loop.
     """
-    check_keywords("plan", PlanOptions, options)
-    arguments = CpArguments.of(sources, target, **options)
-    return blocking(settings, lambda storage: _planned(storage, arguments), "aplan")
+    made = make_copy_plan("plan", PlanOptions, sources, target, options)
+    return run_blocking(settings, lambda storage: _list_items(storage, made), "aplan")
 
 
 @with_keywords(PlanOptions)
@@ -272,30 +194,11 @@ async def aplan(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[PlanOptions]
 ) -> list[Item]:
     """Return the items of a copy as `plan` does, over an open Storage and without blocking."""
-    check_keywords("aplan", PlanOptions, options)
-    return await _planned(storage, CpArguments.of(sources, target, **options))
+    return await _list_items(storage, make_copy_plan("aplan", PlanOptions, sources, target, options))
 
 
-async def _planned(storage: Storage, arguments: CpArguments) -> list[Item]:
-    return [item async for item in plan_cp(storage, arguments, await find_target(storage, arguments))]
-
-
-def blocking(settings: Settings | None, work: Callable[[Storage], Coroutine[Any, Any, _T]], other: str) -> _T:
-    """Open a Storage by `settings` (None: the default ones), run `work` on it to its end, and return the result.
-
-    RuntimeError if an event loop is running in this thread, which must not be blocked; its text names the async
-    function `other`.
-    """
-
-    async def run() -> _T:
-        async with (settings or Settings()).storage() as storage:
-            return await work(storage)
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(run())
-    raise RuntimeError(f"this blocks, and there is an event loop running here: await `{other}` instead")
+async def _list_items(storage: Storage, made: CopyPlan) -> list[Item]:
+    return [item async for item in made.items(storage, await made.find_target(storage))]
 
 
 def _absolute(address: str) -> str:

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Self
 
 from forbear import Report
-from forbear_transfer.encryption import ObjectEncryption
+from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import describe, hint_of
 from forbear_transfer.metadata import ObjectMetadata
 from forbear_transfer.objects import Object, Url
@@ -82,6 +82,39 @@ class Item:
     def skipped(self, note: str) -> Self:
         """Return a copy of the item with the action SKIP and this note, which says why it is skipped."""
         return replace(self, action=Action.SKIP, note=note)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemOptions:
+    """The options that a command has for each of its items; `packed` leaves gzip as it is, the others are in Item.
+
+    `metadata` is what new objects get, None for nothing in particular. `generation` is one that the user has named.
+    """
+
+    metadata: ObjectMetadata | None = None
+    encryption: ObjectEncryption = DEFAULT_ENCRYPTION
+    gzip: bool = False
+    packed: bool = False
+    no_clobber: bool = False
+    generation: int | None = None
+
+    def apply_to(self, item: Item) -> Item:
+        """Return the item with these options; that of no option is the item itself."""
+        if self == _NO_OPTIONS:
+            return item
+        if self.generation is not None:
+            item = replace(item, generation=self.generation, is_required=True)
+        return replace(
+            item,
+            metadata=self.metadata,
+            gzip=self.gzip,
+            decode=not self.packed,
+            encryption=self.encryption or None,
+            no_clobber=self.no_clobber,
+        )
+
+
+_NO_OPTIONS = ItemOptions()
 
 
 @dataclass(frozen=True, slots=True)

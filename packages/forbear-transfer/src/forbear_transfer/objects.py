@@ -167,24 +167,24 @@ class Object:
         try:
             updated = resource.get("updated")
             return cls(
-                bucket=_text(resource["bucket"]),
-                name=_text(resource["name"]),
-                generation=_number(resource["generation"]),
-                size=_number(resource.get("size", 0)),
-                crc32c=_optional(resource.get("crc32c")),
-                metageneration=_number(resource.get("metageneration", 1)),
-                content_type=_optional(resource.get("contentType")),
-                content_encoding=_optional(resource.get("contentEncoding")),
+                bucket=_check_text(resource["bucket"]),
+                name=_check_text(resource["name"]),
+                generation=_parse_number(resource["generation"]),
+                size=_parse_number(resource.get("size", 0)),
+                crc32c=_parse_optional(resource.get("crc32c")),
+                metageneration=_parse_number(resource.get("metageneration", 1)),
+                content_type=_parse_optional(resource.get("contentType")),
+                content_encoding=_parse_optional(resource.get("contentEncoding")),
                 updated=None if updated is None else seconds_of_time(updated),
-                metadata=_texts(resource.get("metadata") or {}),
-                cache_control=_optional(resource.get("cacheControl")),
-                content_disposition=_optional(resource.get("contentDisposition")),
-                content_language=_optional(resource.get("contentLanguage")),
-                storage_class=_optional(resource.get("storageClass")),
-                custom_time=_optional(resource.get("customTime")),
-                md5=_optional(resource.get("md5Hash")),
-                key_sha256=_optional(_texts(resource.get("customerEncryption") or {}).get("keySha256")),
-                kms_key=_optional(resource.get("kmsKeyName")),
+                metadata=_parse_texts(resource.get("metadata") or {}),
+                cache_control=_parse_optional(resource.get("cacheControl")),
+                content_disposition=_parse_optional(resource.get("contentDisposition")),
+                content_language=_parse_optional(resource.get("contentLanguage")),
+                storage_class=_parse_optional(resource.get("storageClass")),
+                custom_time=_parse_optional(resource.get("customTime")),
+                md5=_parse_optional(resource.get("md5Hash")),
+                key_sha256=_parse_optional(_parse_texts(resource.get("customerEncryption") or {}).get("keySha256")),
+                kms_key=_parse_optional(resource.get("kmsKeyName")),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {error_text(error)}") from error
@@ -213,7 +213,7 @@ def seconds_of_time(text: str) -> float:
     return (time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)).timestamp()
 
 
-def _number(value: Any) -> int:
+def _parse_number(value: Any) -> int:
     """Return a number of the API, which is a number or a string of digits, as an int.
 
     ValueError if it is no number, is negative or exceeds 63 bits; TypeError for a value of another type.
@@ -224,15 +224,15 @@ def _number(value: Any) -> int:
     return number
 
 
-def _text(value: object) -> str:
+def _check_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"a name must be a string, got {type(value).__name__}")
     return value
 
 
-def _optional(value: object) -> str | None:
-    return None if value is None or value == "" else _text(value)
+def _parse_optional(value: object) -> str | None:
+    return None if value is None or value == "" else _check_text(value)
 
 
-def _texts(values: Mapping[object, object]) -> dict[str, str]:
-    return {_text(key): _text(value) for key, value in values.items()}
+def _parse_texts(values: Mapping[object, object]) -> dict[str, str]:
+    return {_check_text(key): _check_text(value) for key, value in values.items()}

@@ -84,7 +84,7 @@ class Precondition:
         if there is not None:
             expectation.met(there=True)
             if self.required == 0:
-                raise self._exists()
+                raise self._make_error()
             self.restore(there.generation)
 
     def accepted(self) -> None:
@@ -170,7 +170,7 @@ class Precondition:
         if there is not None and ours and (self._is_known or has_metadata(there, wanted)):
             return there
         if self.required == 0 and there is not None:
-            raise self._exists() from error
+            raise self._make_error() from error
         if self.required:
             raise TargetChanged(f"{self.target} is not generation {self.required} any more") from error
         if self._is_known and (final or sent is not None):
@@ -185,7 +185,7 @@ class Precondition:
         self.restore(0 if there is None else there.generation)
         return None
 
-    def _exists(self) -> TargetExists:
+    def _make_error(self) -> TargetExists:
         return TargetExists(f"{self.target} exists already")
 
 

@@ -142,7 +142,7 @@ class _Rewrite:
         """
         match {} if self._state is None else self._state.load():
             case {"source": self._source.generation, "token": str(token), "target": int(target), **more} if (
-                more.get("resource") == self._changed() and more.get("required") == self._condition.required
+                more.get("resource") == self._change_metadata() and more.get("required") == self._condition.required
             ):
                 self._check_key(more)
                 if {name: more.get(name) for name in ("key_sha256", "kms_key") if name in more} == self._identity:
@@ -167,11 +167,11 @@ class _Rewrite:
                     self._restart()
                     continue
             except (WireError, Stalled) as error:
-                await self._after_lost_response(error)
+                await self._find_after_lost_response(error)
                 continue
             if self._state is not None:
                 self._state.forget()
-            return await self._verified(made)
+            return await self._verify(made)
 
     async def _resolve_refusal(self, error: HttpError) -> Object | None:
         """Return the object at the target if this copy has made it, None if the copy must be tried again.
@@ -181,11 +181,11 @@ class _Rewrite:
         """
         source = self._source
         self._in_doubt = self._in_doubt or maybe_done(error)
-        wanted = self._changed() or {"contentType": source.content_type, "metadata": source.metadata}
+        wanted = self._change_metadata() or {"contentType": source.content_type, "metadata": source.metadata}
         sent = (source.size, source.crc32c or "") if self._in_doubt else None
         return await self._condition.resolve_refusal(error, wanted, sent)
 
-    async def _after_lost_response(self, error: Exception) -> None:
+    async def _find_after_lost_response(self, error: Exception) -> None:
         """Wait as the policy says before the call is repeated; raise `error` unless its report leaves the outcome open.
 
         A repeated call says how far the copy has come. If the policy allows no retry, raise WrongResponse.
@@ -215,7 +215,7 @@ class _Rewrite:
         failed attempt. WrongResponse for a response that makes no sense.
         """
         source, target = self._source, self._condition.target
-        resource, encryption = self._changed(), self._condition.encryption
+        resource, encryption = self._change_metadata(), self._condition.encryption
         headers, body = ({}, b"") if resource is None else (_JSON, json.dumps(resource).encode())
         source_key = self._storage.key_headers(key_of(source, encryption.keys), of_source=True)
         headers = {**headers, **self._condition.key_headers, **source_key}
@@ -257,7 +257,7 @@ class _Rewrite:
         if self._state is not None and sha256 not in (None, self._identity.get("key_sha256")):
             raise another_key(f"copy {self._source.url} to {self._condition.target}", sha256, self._state.path)
 
-    def _changed(self) -> dict[str, Any] | None:
+    def _change_metadata(self) -> dict[str, Any] | None:
         """Return all metadata of the copy, as the API has it; None if the service copies that of the source."""
         return self._chosen.over(writable_resource(self._source)) if self._chosen else None
 
@@ -273,7 +273,7 @@ class _Rewrite:
         self._token = None
         self._move_to(0)
 
-    async def _verified(self, made: Object) -> Object:
+    async def _verify(self, made: Object) -> Object:
         """Return the copy if it has the size and CRC32C of the source; else delete it and raise ChecksumMismatch.
 
         WrongResponse if it is not encrypted by the key that was sent; and, without a deletion, if `made` is not at the

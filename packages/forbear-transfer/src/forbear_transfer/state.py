@@ -189,7 +189,7 @@ class State:
         """
         self.kept = False
         path = self._path or str(error.filename)  # the user has no home folder
-        text = _cannot_keep(path, why_not(path, error, named=True))
+        text = _make_error(path, why_not(path, error, named=True))
         if is_out_of_files(error):
             raise TransferError(text, _CURE) from error
         self._warn(f"{text}; it goes on, but another process cannot continue it; {_CURE}")
@@ -208,11 +208,11 @@ def _collect_once(folder: OpenFolder) -> None:
         status = folder.status()
         if (status.st_dev, status.st_ino) not in _collected:
             _collected.add((status.st_dev, status.st_ino))
-            for name in _old(folder):
+            for name in _find_old(folder):
                 _collect(folder, name)
 
 
-def _old(folder: OpenFolder) -> list[str]:
+def _find_old(folder: OpenFolder) -> list[str]:
     """Return the names of the states whose files are all older than a month.
 
     Only the first 1000 entries of the folder are read.
@@ -255,7 +255,7 @@ def _make_private(path: str) -> None:
 
     A folder that exists is left as it is.
     """
-    for folder in reversed(list(_missing(path))):
+    for folder in reversed(list(_list_missing(path))):
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:
@@ -263,7 +263,7 @@ def _make_private(path: str) -> None:
                 raise
 
 
-def _missing(path: str) -> Iterator[str]:
+def _list_missing(path: str) -> Iterator[str]:
     """Yield `path`, also if it exists, and then the missing folders above it, from the lowest up."""
     yield path
     above = os.path.dirname(path.rstrip(os.sep))
@@ -288,8 +288,8 @@ def _check_private(folder: OpenFolder) -> None:
     else:
         return
     cure = f"take that right from them (chmod go-w), or name a folder of your own: {DIRECTORY_VARIABLE}=/path"
-    raise TransferError(_cannot_keep(folder.path, why), cure)
+    raise TransferError(_make_error(folder.path, why), cure)
 
 
-def _cannot_keep(path: str, why: str) -> str:
+def _make_error(path: str, why: str) -> str:
     return f"cannot keep the state of the transfer in {path}: {why}"

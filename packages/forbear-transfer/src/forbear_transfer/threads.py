@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 async def in_steps(steps: Iterator[object]) -> None:
     """Run an iterator to its end in threads, 64 steps at a time. When cancelled, it stops after the current steps."""
-    while not await to_the_end(_some, steps):
+    while not await to_the_end(_take_some, steps):
         pass
 
 
@@ -53,7 +53,7 @@ async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
     return await asyncio.wrap_future(outcome)
 
 
-def _some(steps: Iterator[object]) -> bool:
+def _take_some(steps: Iterator[object]) -> bool:
     """Take up to 64 steps of an iterator, and return whether it has ended."""
     for _ in range(_STEPS):
         try:

@@ -190,7 +190,7 @@ async def test_what_is_noted_of_slices_is_on_disk(
     assert kept["slices"] == count.bytes
     assert 0 < kept["synced"] <= count.bytes
     if machine != "the same":
-        monkeypatch.setattr(resume, "_boot", lambda: machine)
+        monkeypatch.setattr(resume, "_find_boot_id", lambda: machine)
     before = len(ranges(cloud))
     await fetched(cloud, tmp_path / "file", slices=3)
     assert (tmp_path / "file").read_bytes() == data

@@ -330,14 +330,14 @@ def test_a_plan_costs_no_request_that_it_does_not_need(here: Path, filled: Cloud
 
 async def test_items_come_while_the_listing_goes_on(here: Path, cloud: Cloud) -> None:
     """The first item is there before the second page was asked for."""
-    from forbear_transfer.plans.arguments import CpArguments
-    from forbear_transfer.plans.cp import find_target, plan_cp
+    from forbear_transfer.plans.arguments import PlanOptions, make_copy_plan
 
     for number in range(1500):
         cloud.store.put("bkt", f"d/{number:04}", b"")
     async with Storage(endpoint=cloud.url) as storage:
-        asked = CpArguments.of("gs://bkt/d", "new", recursive=True, no_clobber=True, exclude=None)
-        items = plan_cp(storage, asked, await find_target(storage, asked))
+        options: PlanOptions = {"recursive": True, "no_clobber": True, "exclude": None}
+        made = make_copy_plan("plan", PlanOptions, "gs://bkt/d", "new", options)
+        items = made.items(storage, await made.find_target(storage))
         first: Item = await anext(items)
         before = len(cloud.requests)
         rest = [item async for item in items]

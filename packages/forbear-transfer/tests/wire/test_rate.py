@@ -11,7 +11,7 @@ from forbear_testkit.transfer.uploads import CHUNK, INSERT, MIB, SEND, TARGET, d
 from forbear_transfer import Settings, Storage, cp
 from forbear_transfer.downloads.download import download
 from forbear_transfer.uploads.upload import upload
-from forbear_transfer.wire.rate import RateLimit
+from forbear_transfer.wire.payload import RateLimit
 
 RATE = 512 * 1024
 

@@ -9,7 +9,7 @@ import click
 from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.output import EXIT_CODES, BadInput
 from forbear.cli.kit.values import file_content
-from forbear_transfer.cli.shared.options import TransferOptions, check, keys_of, metadata_of, transfer_options
+from forbear_transfer.cli.shared.options import TransferOptions, check, shared_keywords, transfer_options
 
 _STREAM = "-"
 _MOST_LISTED = 256 * 1024 * 1024  # bytes of `--files-from`
@@ -67,41 +67,36 @@ def command(
     them.
     """
     check(options, dry_run=dry_run)
-    sources = (*sources, *(source for file in files_from for source in _listed(file)))
+    sources = (*sources, *(source for file in files_from for source in _read_list(file)))
     if not sources:
         raise click.MissingParameter(ctx=ctx, param=ctx.command.params[0])
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, options)
     from forbear_transfer.cli.shared.local import check_names
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
-    from forbear_transfer.functions import run_cp
-    from forbear_transfer.plans.arguments import CpArguments
+    from forbear_transfer.functions import prepare_cp
+    from forbear_transfer.progress import Listener
+    from forbear_transfer.runs import Work
 
-    def parse() -> CpArguments:
-        return CpArguments.of(
+    def prepare(on_event: Listener) -> Work:
+        return prepare_cp(
             sources,
             target,
             recursive=recursive,
             no_clobber=no_clobber,
             generation=generation,
-            exclude=options["exclude"],
-            include=options["include"],
             dry_run=dry_run,
-            manifest=options["manifest"],
-            parallel=options["parallel"],
-            gzip=options["gzip"],
-            packed=options["packed"],
-            **metadata_of(options),
-            **keys_of(options),
+            on_event=on_event,
+            **shared_keywords(options),
         )
 
     def check_sources() -> None:
         check_names(sources, streams=True)
 
-    run_transfers(ctx, options, (*sources, target), parse, run_cp, check=check_sources, dry_run=dry_run)
+    run_transfers(ctx, options, (*sources, target), prepare, check=check_sources, dry_run=dry_run)
 
 
-def _listed(file: str) -> tuple[str, ...]:
+def _read_list(file: str) -> tuple[str, ...]:
     """Return the lines of a file, or of stdin for "-", without empty ones; raise BadInput if it cannot be read."""
     try:
         text = file_content(file, _MOST_LISTED, "copy the files in several runs, or by a pattern")

@@ -43,20 +43,22 @@ def command(
     """
     complete = completed(options)
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
-    from forbear_transfer.commands.moving import mv_arguments, run_mv
-    from forbear_transfer.plans.arguments import CpArguments
+    from forbear_transfer.commands.moving import prepare_mv
+    from forbear_transfer.progress import Listener
+    from forbear_transfer.runs import Work
 
-    def parse() -> CpArguments:
-        return mv_arguments(
+    def prepare(on_event: Listener) -> Work:
+        return prepare_mv(
             sources,
             target,
             recursive=recursive,
             no_clobber=no_clobber,
             dry_run=dry_run,
+            on_event=on_event,
             exclude=complete["exclude"],
             include=complete["include"],
             parallel=complete["parallel"],
             **keys_of(complete),
         )
 
-    run_transfers(ctx, complete, (*sources, target), parse, run_mv, dry_run=dry_run)
+    run_transfers(ctx, complete, (*sources, target), prepare, dry_run=dry_run)

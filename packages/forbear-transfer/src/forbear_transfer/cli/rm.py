@@ -1,7 +1,6 @@
 """`forbear rm`: delete objects."""
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -39,33 +38,38 @@ def command(
     from forbear_transfer.cli.shared.reporter import of_bytes, of_count
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
     from forbear_transfer.cli.shared.session import run_command
-    from forbear_transfer.commands.removal import RmArguments, plan_rm, run_rm
+    from forbear_transfer.commands.removal import plan_rm, prepare_rm
+    from forbear_transfer.commands.selection import checked_addresses
     from forbear_transfer.items import Action, Item
-    from forbear_transfer.plans.matches import is_wild
+    from forbear_transfer.plans.wildcards import is_wild
+    from forbear_transfer.progress import Listener
+    from forbear_transfer.runs import Work
     from forbear_transfer.storage.client import Storage
 
-    def parse() -> RmArguments:
-        return RmArguments.of(addresses, recursive=recursive, dry_run=dry_run, parallel=complete["parallel"])
+    items: list[Item] | None = None
 
-    async def listed(storage: Storage) -> list[Item]:
-        return [item async for item in plan_rm(storage, parse())]
+    async def list_items(storage: Storage) -> list[Item]:
+        return [item async for item in plan_rm(storage, addresses, recursive=recursive)]
+
+    def prepare(on_event: Listener) -> Work:
+        parallel = complete["parallel"]
+        return prepare_rm(addresses, items, recursive=recursive, dry_run=dry_run, parallel=parallel, on_event=on_event)
 
     with expected_errors():
-        arguments = parse()
+        checked_addresses(addresses)
     if not (yes or dry_run) and (recursive or any(is_wild(address) for address in addresses)):
-        items = run_command(ctx, complete, listed)
+        items = run_command(ctx, complete, list_items)
         objects = [item.object.size for item in items if item.action is Action.DELETE and item.object is not None]
         what = f"{of_count(len(objects), 'object')}, {of_bytes(sum(objects))}"
         if objects and not is_terminal():
             raise BadInput(f"`--yes` is needed to delete {what} where no terminal can ask", "look first with --dry-run")
-        if objects and not _confirmed(f"delete {what}?"):
+        if objects and not _confirm(f"delete {what}?"):
             tell("nothing was deleted")
             ctx.exit(1)
-        arguments = replace(arguments, items=items)
-    run_transfers(ctx, complete, addresses, lambda: arguments, run_rm, dry_run=dry_run)
+    run_transfers(ctx, complete, addresses, prepare, dry_run=dry_run, deletes=True)
 
 
-def _confirmed(question: str) -> bool:
+def _confirm(question: str) -> bool:
     """Return the answer to a question on the terminal; raise click.Abort, after a line end, for Ctrl-C and Ctrl-D."""
     try:
         return click.confirm(question, err=True)

@@ -6,7 +6,7 @@ import click
 
 from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.output import EXIT_CODES, BadInput
-from forbear_transfer.cli.shared.options import TransferOptions, check, keys_of, metadata_of, transfer_options
+from forbear_transfer.cli.shared.options import TransferOptions, check, shared_keywords, transfer_options
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -56,11 +56,12 @@ def command(
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
     from forbear_transfer.cli.shared.local import check_folders
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
-    from forbear_transfer.functions import run_rsync
-    from forbear_transfer.plans.arguments import RsyncArguments
+    from forbear_transfer.functions import prepare_rsync
+    from forbear_transfer.progress import Listener
+    from forbear_transfer.runs import Work
 
-    def parse() -> RsyncArguments:
-        return RsyncArguments.of(
+    def prepare(on_event: Listener) -> Work:
+        return prepare_rsync(
             source,
             target,
             recursive=recursive,
@@ -69,19 +70,13 @@ def command(
             size_only=size_only,
             update=update,
             max_delete=max_delete,
-            exclude=options["exclude"],
-            include=options["include"],
             dry_run=dry_run,
-            manifest=options["manifest"],
-            parallel=options["parallel"],
-            gzip=options["gzip"],
-            packed=options["packed"],
-            **metadata_of(options),
-            **keys_of(options),
+            on_event=on_event,
+            **shared_keywords(options),
         )
 
     def check_source() -> None:
         check_folders([source], "`forbear cp` copies files")
 
     names = (source, target)
-    run_transfers(ctx, options, names, parse, run_rsync, check=check_source, dry_run=dry_run)
+    run_transfers(ctx, options, names, prepare, check=check_source, dry_run=dry_run)

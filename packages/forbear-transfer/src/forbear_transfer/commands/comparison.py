@@ -1,17 +1,18 @@
 """`check`: compare two folders by the names, sizes and CRC32Cs of what they hold; at least one is in the cloud."""
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys
 from forbear_transfer.errors import StrPath, TransferError
-from forbear_transfer.functions import blocking
 from forbear_transfer.objects import Object, Url, check_scheme, is_cloud
-from forbear_transfer.plans.arguments import compiled_patterns, is_left_out
-from forbear_transfer.plans.rsync import FileOrObject, side_by_side
+from forbear_transfer.plans.filters import Filter
+from forbear_transfer.plans.rsync import FileOrObject
+from forbear_transfer.plans.side_by_side import side_by_side
 from forbear_transfer.plans.trees import Entry, batched, walk
+from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.uploads.sources import FileSource
 
@@ -67,7 +68,7 @@ def check(
         every = acheck(storage, left, right, exclude=exclude, include=include, decryption_keys=keys)
         return [one async for one in every if one.status is not CheckStatus.SAME]
 
-    return blocking(settings, collect, "acheck")
+    return run_blocking(settings, collect, "acheck")
 
 
 async def acheck(
@@ -80,29 +81,24 @@ async def acheck(
     decryption_keys: Keys | None = None,
 ) -> AsyncGenerator[CheckResult]:
     """Yield over an open Storage a CheckResult for each name, also for those that are the same on both sides."""
-    one, other, left_out = check_arguments(left, right, exclude, include)
+    one, other, names = check_arguments(left, right, exclude, include)
     keys = checked_keys(decryption_keys)
-    async for name, here, there in side_by_side(_entries(storage, one), _entries(storage, other)):
-        if not left_out(name):
-            yield await _compared(storage, name, here, there, keys)
+    async for name, here, there in side_by_side(_list_entries(storage, one), _list_entries(storage, other)):
+        if not names.leaves_out(name):
+            yield await _compare(storage, name, here, there, keys)
 
 
 def check_arguments(
     left: StrPath, right: StrPath, exclude: str | Sequence[str] | None, include: str | Sequence[str] | None
-) -> tuple[Url | str, Url | str, Callable[[str], bool]]:
-    """Return both folders, and whether a name is left out; ValueError, which names the parameter, if wrong."""
-    folders = _folder(left, "left"), _folder(right, "right")
+) -> tuple[Url | str, Url | str, Filter]:
+    """Return both folders, and the filter of names; ValueError, which names the parameter, if wrong."""
+    folders = _parse_folder(left, "left"), _parse_folder(right, "right")
     if not any(isinstance(folder, Url) for folder in folders):
         raise ValueError(f"`left` or `right` must begin with gs://; to compare {left} and {right}, use diff -r")
-    patterns = compiled_patterns("exclude", exclude), compiled_patterns("include", include)
-
-    def left_out(name: str) -> bool:
-        return is_left_out(name, *patterns)
-
-    return *folders, left_out
+    return *folders, Filter.of(exclude, include)
 
 
-def _folder(folder: StrPath, parameter: str) -> Url | str:
+def _parse_folder(folder: StrPath, parameter: str) -> Url | str:
     name = os.fspath(folder)
     if not name:
         raise ValueError(f"`{parameter}` must name a folder, got nothing; for this folder write .")
@@ -115,7 +111,7 @@ def _folder(folder: StrPath, parameter: str) -> Url | str:
     return url
 
 
-async def _entries(storage: Storage, folder: Url | str) -> AsyncIterator[tuple[str, FileOrObject]]:
+async def _list_entries(storage: Storage, folder: Url | str) -> AsyncIterator[tuple[str, FileOrObject]]:
     if not isinstance(folder, Url):
         async for entry in batched(walk(folder)):
             if entry.problem and not entry.name:
@@ -131,7 +127,7 @@ async def _entries(storage: Storage, folder: Url | str) -> AsyncIterator[tuple[s
         raise TransferError(f"there is nothing below {folder}", "check the name")
 
 
-async def _compared(
+async def _compare(
     storage: Storage,
     name: str,
     left: FileOrObject | None,
@@ -147,7 +143,7 @@ async def _compared(
     if left.size != right.size:
         return CheckResult(name, CheckStatus.DIFFERENT, *sizes, "their sizes differ")
     try:
-        one, other = await _crc32c(storage, left, keys), await _crc32c(storage, right, keys)
+        one, other = await _find_crc32c(storage, left, keys), await _find_crc32c(storage, right, keys)
     except TransferError as error:
         return CheckResult(name, CheckStatus.UNREADABLE, *sizes, str(error))
     if one is None or other is None:
@@ -159,7 +155,7 @@ async def _compared(
     return CheckResult(name, CheckStatus.SAME, *sizes)
 
 
-async def _crc32c(storage: Storage, entry: FileOrObject, keys: Sequence[EncryptionKey]) -> str | None:
+async def _find_crc32c(storage: Storage, entry: FileOrObject, keys: Sequence[EncryptionKey]) -> str | None:
     if isinstance(entry, Object):
         return (await storage.completed(entry, keys)).crc32c
     with FileSource(entry.path) as file:

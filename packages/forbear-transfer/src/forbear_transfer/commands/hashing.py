@@ -11,9 +11,10 @@ from forbear_transfer.commands.selection import checked_addresses, objects_at
 from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys
 from forbear_transfer.errors import SourceChanged, StrPath, TransferError, unreadable
 from forbear_transfer.files import PIECE
-from forbear_transfer.functions import blocking
 from forbear_transfer.objects import Url, check_scheme, is_cloud
-from forbear_transfer.plans.matches import expand, is_wild
+from forbear_transfer.plans.matches import expand
+from forbear_transfer.plans.wildcards import is_wild
+from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.storage.credentials import ANONYMOUS
 from forbear_transfer.threads import in_thread
@@ -53,7 +54,7 @@ def hashes(
 
     if not any(is_cloud(name) for name in checked):
         settings = Settings(credentials=ANONYMOUS)  # files need no credentials
-    return blocking(settings, collect, "ahashes")
+    return run_blocking(settings, collect, "ahashes")
 
 
 async def ahashes(
@@ -63,10 +64,10 @@ async def ahashes(
     keys = checked_keys(decryption_keys)
     for name in checked_names(names):
         if is_cloud(name):
-            async for one in _of_objects(storage, name, keys):
+            async for one in _hash_objects(storage, name, keys):
                 yield one
         else:
-            for path in _paths(name):
+            for path in _find_paths(name):
                 yield await in_thread(hash_file, path)  # which may be endless, such as a pipe
 
 
@@ -101,7 +102,7 @@ def hash_file(path: str) -> FileHashes:
     return FileHashes(path, crc32c.size, crc32c.text, base64.b64encode(md5.digest()).decode())
 
 
-def _paths(name: str) -> list[str]:
+def _find_paths(name: str) -> list[str]:
     if os.path.lexists(name) or not is_wild(name):
         return [name]
     paths = [path for path in expand(name) if os.path.isfile(path)]
@@ -110,7 +111,7 @@ def _paths(name: str) -> list[str]:
     return paths
 
 
-async def _of_objects(storage: Storage, address: str, keys: Sequence[EncryptionKey]) -> AsyncGenerator[FileHashes]:
+async def _hash_objects(storage: Storage, address: str, keys: Sequence[EncryptionKey]) -> AsyncGenerator[FileHashes]:
     async for _, listed in objects_at(storage, [address], cure=_FOLDER):
         there = await storage.completed(listed, keys)
         yield FileHashes(str(Url(there.bucket, there.name)), there.size, there.crc32c, there.md5, there.generation)

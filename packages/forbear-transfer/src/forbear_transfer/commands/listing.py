@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from forbear_transfer.commands.selection import checked_addresses
 from forbear_transfer.errors import TransferError
-from forbear_transfer.functions import blocking
 from forbear_transfer.objects import Object, Url
-from forbear_transfer.plans.matches import is_wild, matches
+from forbear_transfer.plans.matches import matches
+from forbear_transfer.plans.wildcards import is_wild
+from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.workers.versions import not_there
 
@@ -38,7 +39,7 @@ def ls(
     async def collect(storage: Storage) -> list[Object | Url]:
         return [entry async for entry in als(storage, names, recursive=recursive)]
 
-    return blocking(settings, collect, "als")
+    return run_blocking(settings, collect, "als")
 
 
 async def als(
@@ -47,7 +48,7 @@ async def als(
     """Yield over an open Storage what `ls` returns, while the pages of the listings arrive."""
     for address in checked_addresses(addresses):
         nothing = True
-        async for entry in _listed(storage, address, recursive):
+        async for entry in _list(storage, address, recursive):
             nothing = False
             yield entry
         url = Url.parse(address)
@@ -57,7 +58,7 @@ async def als(
             raise await not_there(storage, url)
 
 
-async def _listed(storage: Storage, address: str, recursive: bool) -> AsyncGenerator[Object | Url]:
+async def _list(storage: Storage, address: str, recursive: bool) -> AsyncGenerator[Object | Url]:
     url = Url.parse(address)
     delimiter = None if recursive else "/"
     if is_wild(url.name):
@@ -90,7 +91,7 @@ def du(addresses: str | Sequence[str], *, summarize: bool = False, settings: Set
     async def collect(storage: Storage) -> list[Usage]:
         return [usage async for usage in adu(storage, names, summarize=summarize)]
 
-    return blocking(settings, collect, "adu")
+    return run_blocking(settings, collect, "adu")
 
 
 async def adu(storage: Storage, addresses: str | Sequence[str], *, summarize: bool = False) -> AsyncGenerator[Usage]:
@@ -108,7 +109,7 @@ async def adu(storage: Storage, addresses: str | Sequence[str], *, summarize: bo
                 if summarize or is_wild(url.name):
                     continue
                 while open_folders and not entry.name.startswith(open_folders[-1].name):
-                    yield _usage(url, open_folders.pop())
+                    yield _make_usage(url, open_folders.pop())
                 deepest = open_folders[-1].name if open_folders else entry.name[:start]
                 while (slash := entry.name.find("/", len(deepest))) >= 0:
                     deepest = entry.name[: slash + 1]
@@ -116,7 +117,7 @@ async def adu(storage: Storage, addresses: str | Sequence[str], *, summarize: bo
                 for folder in open_folders:
                     folder.add(entry.size)
         while open_folders:
-            yield _usage(url, open_folders.pop())
+            yield _make_usage(url, open_folders.pop())
         yield Usage(address, total.objects, total.bytes)
 
 
@@ -135,5 +136,5 @@ class _Folder:
         self.bytes += size
 
 
-def _usage(url: Url, folder: _Folder) -> Usage:
+def _make_usage(url: Url, folder: _Folder) -> Usage:
     return Usage(str(Url(url.bucket, folder.name)), folder.objects, folder.bytes)

@@ -8,8 +8,8 @@ from forbear.adapters import error_text
 from forbear_transfer.commands.selection import checked_addresses, objects_at
 from forbear_transfer.encryption import Keys, checked_keys, matching
 from forbear_transfer.errors import HttpError, TransferError, WrongResponse
-from forbear_transfer.functions import blocking
 from forbear_transfer.objects import Object, seconds_of_time
+from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 
 _FOLDER = "list it with `forbear ls`, or name an object in it"
@@ -39,13 +39,13 @@ class ObjectDetails:
         try:
             return cls(
                 object=Object.of(resource),
-                created=_time(resource, "timeCreated"),
-                noncurrent_since=_time(resource, "timeDeleted"),
+                created=_read_time(resource, "timeCreated"),
+                noncurrent_since=_read_time(resource, "timeDeleted"),
                 components=None if resource.get("componentCount") is None else int(resource["componentCount"]),
-                kms_key=_text(resource, "kmsKeyName"),
+                kms_key=_read_text(resource, "kmsKeyName"),
                 temporary_hold=bool(resource.get("temporaryHold")),
                 event_based_hold=bool(resource.get("eventBasedHold")),
-                retention_expires=_time(resource, "retentionExpirationTime"),
+                retention_expires=_read_time(resource, "retentionExpirationTime"),
             )
         except (ValueError, TypeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {error_text(error)}") from error
@@ -66,7 +66,7 @@ def stat(
     async def collect(storage: Storage) -> list[ObjectDetails]:
         return [details async for details in astat(storage, names, decryption_keys=keys)]
 
-    return blocking(settings, collect, "astat")
+    return run_blocking(settings, collect, "astat")
 
 
 async def astat(
@@ -87,11 +87,11 @@ async def astat(
         yield ObjectDetails.of(response.json())
 
 
-def _text(resource: Mapping[str, Any], name: str) -> str | None:
+def _read_text(resource: Mapping[str, Any], name: str) -> str | None:
     value = resource.get(name)
     return None if value is None else str(value)
 
 
-def _time(resource: Mapping[str, Any], name: str) -> float | None:
+def _read_time(resource: Mapping[str, Any], name: str) -> float | None:
     value = resource.get(name)
     return None if value is None else seconds_of_time(value)

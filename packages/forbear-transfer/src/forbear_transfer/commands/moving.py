@@ -1,21 +1,19 @@
 """`mv`: move objects. The service copies each one, and then exactly the version that was copied is deleted."""
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import ExitStack, aclosing
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import partial
 from typing import Unpack
 
 from forbear_transfer.commands.selection import checked_addresses
 from forbear_transfer.encryption import KeyOptions
-from forbear_transfer.errors import StrPath, TransferError
-from forbear_transfer.functions import blocking, decided_target, looked_up, report_only
-from forbear_transfer.items import Action, Item, Summary
+from forbear_transfer.errors import StrPath
+from forbear_transfer.functions import run_copies
+from forbear_transfer.items import Summary
 from forbear_transfer.objects import is_cloud
-from forbear_transfer.plans.arguments import CpArguments
-from forbear_transfer.plans.cp import plan_cp
-from forbear_transfer.progress import Listener, Progress, tracked
+from forbear_transfer.plans.arguments import make_copy_plan
+from forbear_transfer.progress import Listener
+from forbear_transfer.runs import RunSettings, Work, run_blocking
 from forbear_transfer.storage.client import Settings, Storage
-from forbear_transfer.workers.worker_pool import WorkerPool
 
 
 class MvOptions(KeyOptions, total=False):
@@ -46,47 +44,20 @@ def mv(
 
     ValueError if the arguments make no sense. RuntimeError inside a running event loop, since it blocks.
     """
-    arguments = mv_arguments(sources, target, **options)
-    return blocking(settings, lambda storage: run_mv(storage, arguments), "amv")
+    return run_blocking(settings, prepare_mv(sources, target, **options), "amv")
 
 
 async def amv(storage: Storage, sources: str | Sequence[str], target: str, **options: Unpack[MvOptions]) -> Summary:
     """Do what `mv` does, with the same options, over an open Storage and without blocking; return the Summary."""
-    return await run_mv(storage, mv_arguments(sources, target, **options))
+    return await prepare_mv(sources, target, **options)(storage)
 
 
-def mv_arguments(sources: str | Sequence[str], target: str, **options: Unpack[MvOptions]) -> CpArguments:
-    """Return the arguments of `mv`, checked; ValueError if they make no sense."""
+def prepare_mv(sources: str | Sequence[str], target: str, **options: Unpack[MvOptions]) -> Work:
+    """Check the arguments of `mv`, and return what does it; ValueError or TypeError if they make no sense."""
     names = checked_addresses(sources, "sources")
     if not is_cloud(target):
         raise ValueError(
             f"`target` must begin with gs://, got {target!r}; to move an object here, copy it, then delete it"
         )
-    return CpArguments.of(names, target, **options)
-
-
-async def run_mv(storage: Storage, arguments: CpArguments) -> Summary:
-    """Move what the checked arguments of `mv` name, and return the summary."""
-    progress = Progress(arguments.on_event, warnings=set())
-    with ExitStack() as stack:
-        stack.enter_context(tracked(progress))
-        target, kept = await decided_target(storage, arguments, progress, stack)
-        items = plan_cp(storage, arguments, target)
-        if arguments.dry_run:
-            return await report_only([_moves(looked_up(storage, items))], progress)
-        pool = WorkerPool(storage, progress, parallel=arguments.parallel, state=arguments.state)
-        await pool.run(_moves(items))
-        if kept is not None and pool.summary.ok:
-            kept.forget()
-        return pool.summary
-
-
-async def _moves(items: AsyncGenerator[Item]) -> AsyncGenerator[Item]:
-    async with aclosing(items):
-        async for item in items:
-            if item.action is not Action.COPY:
-                yield item
-            elif item.source == item.target:  # possible with a key for new objects
-                yield item.refused(TransferError("source and target are the same", "give it another key with cp"))
-            else:
-                yield replace(item, action=Action.MOVE)
+    plan = make_copy_plan("mv", MvOptions, names, target, options, moves=True)
+    return partial(run_copies, plan=plan, run=RunSettings.of(options))

@@ -16,8 +16,8 @@ from forbear_transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear_transfer.downloads.sinks import StreamSink
 from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys
 from forbear_transfer.errors import SourceChanged, TransferError
-from forbear_transfer.functions import blocking
 from forbear_transfer.objects import Object
+from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 
 _RANGE = re.compile(r"([0-9]{1,18})-([0-9]{1,18})?|-([0-9]{1,18})")
@@ -82,7 +82,7 @@ def cat(
     async def read(storage: Storage) -> list[Object]:
         return await acat(storage, names, stream, byte_range=byte_range, decryption_keys=keys)
 
-    return blocking(settings, read, "acat")
+    return run_blocking(settings, read, "acat")
 
 
 async def acat(

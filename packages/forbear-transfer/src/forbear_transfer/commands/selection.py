@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from forbear_transfer.errors import TransferError, describe, hint_of
 from forbear_transfer.objects import Object, Url, is_cloud
-from forbear_transfer.plans.arguments import check_generation
 from forbear_transfer.plans.cp import LISTING_FAILURES
 from forbear_transfer.plans.matches import Match, matches
+from forbear_transfer.plans.wildcards import check_generation
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.workers.versions import not_there
 
@@ -69,24 +69,24 @@ async def _select(storage: Storage, address: str, recursive: bool, cure: str) ->
         elif match.folder and not match.problem:
             async for listed in storage.objects(match.source.bucket, match.source.prefix):
                 if isinstance(listed, Object):
-                    yield _listed(listed)
+                    yield _make_match(listed)
         elif match.folder:
             kind = "folder" if match.source.name else "bucket"
             yield replace(match, problem=f"{match.source} is a {kind}", hint=cure)
         elif match.object is not None:
             yield match
         else:
-            yield await _looked_up(storage, match.source, cure)
+            yield await _look_up(storage, match.source, cure)
 
 
-async def _looked_up(storage: Storage, url: Url, cure: str) -> Match:
+async def _look_up(storage: Storage, url: Url, cure: str) -> Match:
     """Return the Match for one object, which is looked up, or one with a problem if it does not exist."""
     there = await storage.stat(url)
     if there is not None:
-        return replace(_listed(there), source=url)
+        return replace(_make_match(there), source=url)
     error = await not_there(storage, url, cure)
     return Match(url, url.name, problem=str(error), hint=error.hint)
 
 
-def _listed(there: Object) -> Match:
+def _make_match(there: Object) -> Match:
     return Match(Url(there.bucket, there.name), there.name, size=there.size, object=there)

@@ -71,7 +71,7 @@ def object_from(url: Url, headers: Mapping[str, str]) -> Object | None:
     CRC32C.
     """
     generation = parse_size(headers.get("x-goog-generation", ""))
-    crc32c = _crc32c(headers)
+    crc32c = _read_crc32c(headers)
     encoding = headers.get(_STORED_ENCODING) or headers.get("content-encoding", _IDENTITY)
     size = parse_size(headers.get("x-goog-stored-content-length", ""))
     if size is None and encoding != GZIP:
@@ -175,7 +175,7 @@ def _describe_decoded(version: Object, size: int | None, headers: Mapping[str, s
     return BodyDescription(0, size, decoded=True)
 
 
-def _crc32c(headers: Mapping[str, str]) -> str | None:
+def _read_crc32c(headers: Mapping[str, str]) -> str | None:
     """Return the CRC32C in the header x-goog-hash, in base64; None if the header is absent or has none."""
     for item in headers.get("x-goog-hash", "").split(","):
         name, _, value = item.strip().partition("=")

@@ -131,24 +131,24 @@ class _Download:
         """
         target = self._target
         if not isinstance(target, str | os.PathLike):
-            return await self._to_stream(target, str(getattr(target, "name", "the stream")))
+            return await self._write_stream(target, str(getattr(target, "name", "the stream")))
         with TargetPath.of(target, no_clobber=self._options.no_clobber, root=self._options.root) as path:
             if not path.special:
-                return await self._to_file(path)
+                return await self._write_file(path)
             with await asyncio.to_thread(path.open_special) as stream:
-                return await self._to_stream(stream, path.path)
+                return await self._write_stream(stream, path.path)
 
-    async def _to_file(self, target: TargetPath) -> tuple[Object, bool]:
+    async def _write_file(self, target: TargetPath) -> tuple[Object, bool]:
         resumes = target.has_file(target.resumable_part_name(*self._key))
         if resumes and self._version is None:
             await self._look_up()
         async with AsyncExitStack() as stack:
             fetch, response = await self._open(stack)
             if resumes or fetch.version.size > SMALL:
-                return fetch.version, await self._to_kept_part(fetch, target, response)
-            return fetch.version, await self._to_new_part(fetch, target, response)
+                return fetch.version, await self._write_kept_part(fetch, target, response)
+            return fetch.version, await self._write_new_part(fetch, target, response)
 
-    async def _to_new_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
+    async def _write_new_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
         """Download a small object through a temporary file, which then replaces the target.
 
         Return whether the server decoded its gzip. Wrong bytes are fetched again once. If the download fails, the
@@ -160,7 +160,7 @@ class _Download:
             await part.publish(fetch.version, self._options, decoded=sink.decoded)
             return sink.decoded
 
-    async def _to_kept_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
+    async def _write_kept_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
         """Download an object through a part file and a state that stay on disk, so that a later process can continue.
 
         Return whether the server decoded its gzip.
@@ -172,7 +172,7 @@ class _Download:
             work = ResumableDownload(fetch, target.path, part, state, self._options)
             return await work.run(response, self._storage.connections)
 
-    async def _to_stream(self, stream: BinaryIO, name: str) -> tuple[Object, bool]:
+    async def _write_stream(self, stream: BinaryIO, name: str) -> tuple[Object, bool]:
         async with AsyncExitStack() as stack:
             fetch, response = await self._open(stack)
             version = fetch.version

@@ -135,7 +135,7 @@ class Fetch:
                 retries.begin()
             try:
                 if response is None:
-                    async with self._storage.stream("GET", self._url, self._headers(sink)) as opened:
+                    async with self._storage.stream("GET", self._url, self._make_headers(sink)) as opened:
                         complete = await self._receive(opened, sink)
                 else:
                     with closing(response) as opened:  # unread bytes must not keep the server from the next request
@@ -156,7 +156,7 @@ class Fetch:
                     retries.progressed()
                     return
 
-    def _headers(self, sink: Sink) -> dict[str, str]:
+    def _make_headers(self, sink: Sink) -> dict[str, str]:
         headers = {"Accept-Encoding": self._encoding, **self._key}
         if not sink.decoded and (sink.position > 0 or sink.end < self.version.size):
             end = "" if sink.end == self.version.size else sink.end - 1

@@ -49,19 +49,19 @@ class ResumableDownload:
         """
         size, part = self._fetch.version.size, self._part
         try:
-            layout, resumed = self._saved_progress()
+            layout, resumed = self._load_progress()
             if not resumed:
                 layout = layout_for(size, self._options.slices, connections)
                 self._begin(layout)
             decoded = False
             try:
                 if layout is not None:
-                    await self._in_slices(layout, response, restarts=2 if resumed else 1)
+                    await self._download_in_slices(layout, response, restarts=2 if resumed else 1)
             except Unsliceable:
                 layout, resumed, response = None, False, None
                 self._begin(None)
             if layout is None:
-                decoded = await self._in_one(response, resumed=resumed)
+                decoded = await self._download_in_one(response, resumed=resumed)
             await self._sync()
             await part.publish(self._fetch.version, self._options, decoded=decoded)
         except (ChecksumMismatch, TargetExists, Gone):
@@ -75,7 +75,7 @@ class ResumableDownload:
         self._state.forget()
         return decoded
 
-    async def _in_one(self, response: Response | None, *, resumed: bool) -> bool:
+    async def _download_in_one(self, response: Response | None, *, resumed: bool) -> bool:
         """Fetch the rest of the object with one request at a time, and verify all of it.
 
         Return whether the server decoded its gzip. If `resumed`, the part file has bytes from its beginning on, which
@@ -90,7 +90,7 @@ class ResumableDownload:
         await self._fetch.fill_verified(sink, fill, response, restarts=2 if resumed else 1)
         return sink.decoded
 
-    async def _in_slices(self, layout: Layout, response: Response | None, *, restarts: int) -> None:
+    async def _download_in_slices(self, layout: Layout, response: Response | None, *, restarts: int) -> None:
         """Hash the bytes that each slice of `layout` has, fetch the rest, and verify all.
 
         `response` is an open response from the first byte on, or None. If the bytes are wrong, discard all and start
@@ -113,7 +113,7 @@ class ResumableDownload:
                 "delete that file",
             ) from error
 
-    def _saved_progress(self) -> tuple[Layout | None, bool]:
+    def _load_progress(self) -> tuple[Layout | None, bool]:
         """Return the saved layout (None without slices), and whether the download can continue from what was saved.
 
         It can if the part file is not empty, the state is of the same generation, size and CRC32C, and both fit
@@ -122,7 +122,7 @@ class ResumableDownload:
         saved, size = self._state.load(), self._fetch.version.size
         there = self._part.size
         layout, synced, boot = (saved.pop(name, None) for name in ("slices", "synced", "boot"))
-        if boot != _boot():
+        if boot != _find_boot_id():
             layout = synced
         if saved != self._identity or not there:
             return None, False
@@ -150,7 +150,7 @@ class ResumableDownload:
             raise unwritable(self._path, error) from error
 
     def _save(self, layout: Layout | None, synced: Layout | None, *, lasting: bool) -> None:
-        slices = {} if layout is None else {"slices": layout, "synced": synced, "boot": _boot()}
+        slices = {} if layout is None else {"slices": layout, "synced": synced, "boot": _find_boot_id()}
         self._state.save({**self._identity, **slices}, lasting=lasting)
 
     async def _sync(self) -> None:
@@ -165,7 +165,7 @@ class ResumableDownload:
 
 
 @cache
-def _boot() -> str:
+def _find_boot_id() -> str:
     """Return an id that changes each time the machine starts; "" if the system has none (only Linux has one)."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -54,7 +54,7 @@ class GzipDecoder:
             try:
                 piece = self._member.decompress(data, PIECE)
             except zlib.error as error:
-                raise self._broken(str(error)) from error
+                raise self._make_error(str(error)) from error
             if piece:
                 yield piece
             data = self._member.unconsumed_tail
@@ -68,10 +68,10 @@ class GzipDecoder:
         Raise TransferError if the gzip data is incomplete.
         """
         if self._in_member:
-            raise self._broken("its end is missing")
+            raise self._make_error("its end is missing")
         return self._head or b""
 
-    def _broken(self, reason: str) -> TransferError:
+    def _make_error(self, reason: str) -> TransferError:
         return TransferError(
             f"{self._name} is stored as gzip and cannot be decoded: {reason}",
             "download it as it is stored, with `decode=False`",

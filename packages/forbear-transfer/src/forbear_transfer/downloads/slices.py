@@ -148,7 +148,7 @@ class Slices(AbstractContextManager["Slices", None]):
                 await work()
                 adding.cancel()
         except BaseExceptionGroup as failures:
-            failure = _most_important(failures)
+            failure = _pick_failure(failures)
         if failure is not None:
             if isinstance(failure, Gone | Unsliceable):
                 current_progress.get().moved(-self.position)
@@ -207,7 +207,7 @@ class Slices(AbstractContextManager["Slices", None]):
             self._save_progress()
 
 
-def _most_important(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+def _pick_failure(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first Gone or Unsliceable among the direct members of a group, otherwise its first member."""
     every = failures.exceptions
     return next((each for each in every if isinstance(each, Gone | Unsliceable)), every[0])

@@ -66,14 +66,14 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
         folder: OpenFolder | None = None
         try:
             folder, name = _open_folder(path, root)
-            status = _status(folder, name)
+            status = _stat(folder, name)
             if status is not None and no_clobber:
-                raise _exists(path)
+                raise _make_error(path)
             if status is not None and stat.S_ISLNK(status.st_mode):
                 folder.close()
                 path = os.path.realpath(path)
                 folder, name = _open_folder(path, root)
-                status = _status(folder, name)
+                status = _stat(folder, name)
                 if status is not None and stat.S_ISLNK(status.st_mode):
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             if status is None:
@@ -123,7 +123,7 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
 
     def has_file(self, name: str) -> bool:
         """Return whether the folder of the target has a file, link or folder with this name."""
-        return _status(self.folder, name) is not None
+        return _stat(self.folder, name) is not None
 
     def open_special(self) -> BinaryIO:
         """Open the target, a device or a pipe, for writing.
@@ -234,7 +234,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
             if sys.platform == "win32":
                 self._close()
             else:
-                os.fchmod(self.descriptor, _default_mode() if target.mode is None else target.mode)
+                os.fchmod(self.descriptor, _find_default_mode() if target.mode is None else target.mode)
             if mtime is not None:
                 os.utime(self.descriptor if os.utime in os.supports_fd else self.path, (time.time(), mtime))
             if no_clobber:
@@ -242,7 +242,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
             else:
                 target.folder.rename(self._name, target.name)
         except FileExistsError as error:
-            raise _exists(target.path) from error
+            raise _make_error(target.path) from error
         except (OSError, OverflowError) as error:
             raise unwritable(target.path, error) from error
         self._published = True
@@ -268,14 +268,14 @@ def _open_folder(path: str, root: StrPath | None) -> tuple[OpenFolder, str]:
     return OpenFolder(folder) if root is None else folder_below(os.fspath(root), folder), name
 
 
-def _status(folder: OpenFolder, name: str) -> os.stat_result | None:
+def _stat(folder: OpenFolder, name: str) -> os.stat_result | None:
     try:
         return folder.stat(name)
     except FileNotFoundError:
         return None
 
 
-def _exists(path: str) -> TargetExists:
+def _make_error(path: str) -> TargetExists:
     return TargetExists(f"{path} exists already, and must not be replaced")
 
 
@@ -296,7 +296,7 @@ def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
 
 
 @cache
-def _default_mode() -> int:
+def _find_default_mode() -> int:
     """Return the mode of new files: 0o666 without the bits of the umask.
 
     Reading the umask sets it, for an instant, to a stricter one; so it is read only once.

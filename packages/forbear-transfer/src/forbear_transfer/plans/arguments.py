@@ -1,53 +1,61 @@
-"""The arguments of cp and rsync: their options as keywords, and the checked values that the plans work with."""
+"""The keyword options of cp, rsync and plan, and the checks of their combinations, which make the plans."""
 
 import os
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Self, TypedDict, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypedDict
 
-from forbear_transfer.encryption import DEFAULT_ENCRYPTION, KeyOptions, NewObjectOptions, ObjectEncryption
+from forbear_transfer.encryption import KeyOptions, NewObjectOptions, ObjectEncryption
 from forbear_transfer.errors import StrPath
-from forbear_transfer.items import STREAM, Item
+from forbear_transfer.items import STREAM, ItemOptions
 from forbear_transfer.metadata import ObjectMetadata, check_keywords
 from forbear_transfer.objects import Url, check_scheme, is_cloud
-from forbear_transfer.plans.matches import is_wild
+from forbear_transfer.plans.cp import CopyPlan
+from forbear_transfer.plans.filters import Filter
+from forbear_transfer.plans.rsync import RsyncPlan, RsyncRules
 from forbear_transfer.plans.targets import names_folder
+from forbear_transfer.plans.wildcards import check_generation
 from forbear_transfer.progress import Listener
+from forbear_transfer.storage.client import Storage
 
 
 class CopyOptions(NewObjectOptions, KeyOptions, total=False):
-    """The keyword options for new objects, and for the keys of existing ones."""
+    """The keyword options of all plans: for new objects, for the keys of existing ones, and for which names count."""
 
-
-class PlanOptions(CopyOptions, total=False):
-    """The keyword options of `plan`; the docstring of `cp` describes them."""
-
-    generation: int | None
-    recursive: bool
-    no_clobber: bool
     exclude: str | Sequence[str] | None
     include: str | Sequence[str] | None
     gzip: bool
     packed: bool
 
 
-class RunOptions(TypedDict, total=False):
-    """The keyword options that `cp` and `rsync` share; their docstrings describe them."""
+class SharedOptions(CopyOptions, total=False):
+    """The keyword options that `cp` and `rsync` share, also as commands."""
 
     manifest: StrPath | None
-    on_event: Listener | None
     parallel: int | None
+
+
+class RunOptions(TypedDict, total=False):
+    """The keyword options of a run that commands set themselves."""
+
+    dry_run: bool
+    on_event: Listener | None
     state: StrPath | None
 
 
-class CpOptions(PlanOptions, RunOptions, total=False):
+class PlanOptions(CopyOptions, total=False):
+    """The keyword options of `plan`; the docstring of `cp` describes them."""
+
+    recursive: bool
+    generation: int | None
+    no_clobber: bool
+
+
+class CpOptions(PlanOptions, SharedOptions, RunOptions, total=False):
     """The keyword options of `cp`, whose docstring describes them."""
 
-    dry_run: bool
 
-
-class RsyncOptions(RunOptions, CopyOptions, total=False):
+class RsyncOptions(SharedOptions, RunOptions, total=False):
     """The keyword options of `rsync`, whose docstring describes them."""
 
     recursive: bool
@@ -56,258 +64,156 @@ class RsyncOptions(RunOptions, CopyOptions, total=False):
     size_only: bool
     update: bool
     max_delete: int | None
-    exclude: str | Sequence[str] | None
-    include: str | Sequence[str] | None
-    dry_run: bool
-    gzip: bool
-    packed: bool
 
 
-Patterns = tuple[re.Pattern[str], ...]
+def make_copy_plan(
+    function: str,
+    known: type,
+    sources: StrPath | Sequence[StrPath],
+    target: StrPath,
+    options: Mapping[str, Any],
+    *,
+    moves: bool = False,
+) -> CopyPlan:
+    """Return the plan of a copy, or of moves, by the keyword options of `function`, which are the keys of `known`.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Arguments:
-    """The checked arguments that cp and rsync share, with `exclude` and `include` as compiled patterns.
-
-    `metadata` is what new objects get, None for nothing in particular. `encryption` has the keys.
+    ValueError if they make no sense, TypeError for an unknown one.
     """
-
-    target: str
-    recursive: bool = False
-    exclude: Patterns = ()
-    include: Patterns = ()
-    dry_run: bool = False
-    manifest: StrPath | None = None
-    on_event: Listener | None = None
-    parallel: int | None = None
-    state: StrPath | None = None
-    metadata: ObjectMetadata | None = None
-    gzip: bool = False
-    packed: bool = False
-    encryption: ObjectEncryption = DEFAULT_ENCRYPTION
-
-    def changed(self, item: Item) -> Item:
-        """Return the item with the options that are for every item."""
-        if self.metadata is None and not self.gzip and not self.packed and not self.encryption:
-            return item
-        encryption = self.encryption or None
-        return replace(item, metadata=self.metadata, gzip=self.gzip, decode=not self.packed, encryption=encryption)
-
-    def excludes(self, name: str) -> bool:
-        """Return whether `name` is left out: a pattern of `exclude` matches its beginning, or none of `include` does.
-
-        Without patterns nothing is left out. `name` is the name of a file or object below the source folder, or that of
-        the source itself.
-        """
-        return is_left_out(name, self.exclude, self.include)
+    each, names = _parse_common(function, known, options)
+    paths = (sources,) if isinstance(sources, str | os.PathLike) else sources
+    plan = CopyPlan(
+        sources=tuple(os.fspath(source) for source in paths),
+        target=os.fspath(target),
+        recursive=options.get("recursive", False),
+        names=names,
+        each=each,
+        moves=moves,
+    )
+    _check_copy(plan)
+    return plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpArguments(_Arguments):
-    """The checked arguments of `cp`."""
-
-    sources: tuple[str, ...]
-    no_clobber: bool = False
-    generation: int | None = None
-
-    @classmethod
-    def of(cls, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]) -> Self:
-        """Return the arguments of `cp`, checked; ValueError if they make no sense, TypeError for an unknown option."""
-        paths = (sources,) if isinstance(sources, str | os.PathLike) else sources
-        names = tuple(os.fspath(source) for source in paths)
-        arguments = cls(sources=names, target=os.fspath(target), **_checked("cp", CpOptions, options))
-        arguments._check()
-        return arguments
-
-    def _check(self) -> None:
-        if not self.sources or not all(self.sources):
-            raise ValueError("`sources` must name at least one file, folder or object, and none may be empty; name one")
-        if not self.target:
+def _check_copy(plan: CopyPlan) -> None:
+    sources, target = plan.sources, plan.target
+    if not sources or not all(sources):
+        raise ValueError("`sources` must name at least one file, folder or object, and none may be empty; name one")
+    if not target:
+        raise ValueError(
+            "`target` must name a file, a folder or an address in the cloud, got nothing; for this folder write ."
+        )
+    if plan.each.generation is not None:
+        _check_required_generation(plan, plan.each.generation)
+    _check_for_new(plan.each, target)
+    for source in sources:
+        _check_packing(plan.each, source, target)
+    for source in sources:
+        check_scheme("sources", source)
+    check_scheme("target", target)
+    for source in sources:
+        check_generation("sources", source)
+    if not _is_cloud_target(target):
+        local = next((source for source in sources if not is_cloud(source)), None)
+        if local is not None:
             raise ValueError(
-                "`target` must name a file, a folder or an address in the cloud, got nothing; for this folder write ."
+                f"the source or the target must begin with gs://, got {local} and {target}; copy files with cp -r"
             )
-        if self.dry_run and self.manifest is not None:
-            raise ValueError("`manifest` does not go with `dry_run`, which records nothing; leave one of them out")
-        if self.generation is not None:
-            self._check_required_generation(self.generation)
-        _check_for_new(self.metadata, self.encryption, self.target)
-        for source in self.sources:
-            _check_packing(self, source, self.target)
-        for source in self.sources:
-            check_scheme("sources", source)
-        check_scheme("target", self.target)
-        local = [source for source in self.sources if not _is_valid_cloud(source)]
-        for source in self.sources:
-            check_generation("sources", source)
-        if not _is_cloud_target(self.target):
-            if local:
-                raise ValueError(
-                    f"the source or the target must begin with gs://, got {local[0]} and {self.target}; "
-                    "copy files with cp -r"
-                )
-            if self.target == STREAM and (self.several or self.recursive):
-                raise ValueError("standard output (-) as `target` takes a single object")
-        if STREAM in self.sources and (len(self.sources) > 1 or names_folder(self.target)):
-            raise ValueError("standard input (-) must be the only source, and `target` must name the object")
-
-    def _check_required_generation(self, generation: int) -> None:
-        if generation < 0:
-            raise ValueError(f"`generation` must be 0 (no object) or the number of a version, got {generation}")
-        if not is_cloud(self.target):
-            raise ValueError(f"`generation` is for targets in the cloud, got {self.target}; leave it out")
-        if self.several or self.recursive:
-            raise ValueError("`generation` is for a single file or object; copy the others by themselves")
-        if self.no_clobber:
-            raise ValueError("`generation` does not go with `no_clobber`; leave one of them out")
-
-    @property
-    def several(self) -> bool:
-        """True if there may be more than one source: several are given, or one with wildcards.
-
-        A path of a file that exists here counts as one source, even if it has wildcard characters.
-        """
-        return len(self.sources) > 1 or any(is_wild(source) for source in self.sources if not _exists_here(source))
-
-    @property
-    def may_collide(self) -> bool:
-        """True if two files may get the same name: with several sources, or with a pattern that spans folders.
-
-        Such a pattern has a wildcard in a part before the last, or `**` in the last part.
-        """
-        if not self.several:
-            return False
-        if len(self.sources) > 1:
-            return True
-        source = "".join(self.sources)
-        above, _, last = (Url.parse(source).name if is_cloud(source) else source.replace(os.sep, "/")).rpartition("/")
-        return is_wild(above) or "**" in last
-
-    @property
-    def depends(self) -> bool:
-        """True if the names at the target depend on what exists there, so that a second run might choose others.
-
-        That is so with `recursive`, a single source, and a target that is no bucket and has no slash at its end.
-        """
-        is_folder = names_folder(self.target) if is_cloud(self.target) else self.target.endswith(("/", os.sep))
-        return self.recursive and not self.several and not is_folder
+        if target == STREAM and (plan.several or plan.recursive):
+            raise ValueError("standard output (-) as `target` takes a single object")
+    if STREAM in sources and (len(sources) > 1 or names_folder(target)):
+        raise ValueError("standard input (-) must be the only source, and `target` must name the object")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RsyncArguments(_Arguments):
-    """The checked arguments of `rsync`."""
-
-    source: str
-    delete: bool = False
-    checksum: bool = False
-    size_only: bool = False
-    update: bool = False
-    max_delete: int | None = None
-
-    @classmethod
-    def of(cls, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Self:
-        """Return the arguments of `rsync`, checked.
-
-        ValueError if they make no sense, TypeError for an unknown option.
-        """
-        source, target = os.fspath(source), os.fspath(target)
-        arguments = cls(source=source, target=target, **_checked("rsync", RsyncOptions, options))
-        if not source or not target:
-            raise ValueError("`source` and `target` must each name a folder, got nothing; for this folder write .")
-        check_scheme("source", source)
-        check_scheme("target", target)
-        if arguments.checksum and arguments.size_only:
-            raise ValueError("`checksum` does not go with `size_only`; leave one of them out")
-        if arguments.max_delete is not None and arguments.max_delete < 0:
-            raise ValueError(f"`max_delete` must be 0 or more, got {arguments.max_delete}")
-        if arguments.max_delete is not None and not arguments.delete:
-            raise ValueError("`max_delete` is for `delete`; use both, or none")
-        _check_for_new(arguments.metadata, arguments.encryption, target)
-        _check_packing(arguments, source, target)
-        both = _is_valid_cloud(source), _is_cloud_target(target)
-        if both[0] and Url.parse(source).generation is not None:
-            raise ValueError(f"`source` must be a folder, which has no generations, got {source}; leave the number out")
-        if not any(both):
-            raise ValueError(
-                f"the source or the target must begin with gs://, got {source} and {target}; copy files with rsync"
-            )
-        if all(both):
-            one, other = Url.parse(source), Url.parse(target)
-            if one.bucket == other.bucket and _overlap(one.prefix, other.prefix):
-                raise ValueError(
-                    f"`source` and `target` must not lie in each other, got {source} and {target}; name another target"
-                )
-        return arguments
+def _check_required_generation(plan: CopyPlan, generation: int) -> None:
+    if generation < 0:
+        raise ValueError(f"`generation` must be 0 (no object) or the number of a version, got {generation}")
+    if not is_cloud(plan.target):
+        raise ValueError(f"`generation` is for targets in the cloud, got {plan.target}; leave it out")
+    if plan.several or plan.recursive:
+        raise ValueError("`generation` is for a single file or object; copy the others by themselves")
+    if plan.each.no_clobber:
+        raise ValueError("`generation` does not go with `no_clobber`; leave one of them out")
 
 
-def _checked(function: str, options: type, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords, with compiled patterns, all options for metadata as `metadata`, and keys as `encryption`.
+def prepare_rsync_plan(source: StrPath, target: StrPath, options: Mapping[str, Any]) -> Callable[[Storage], RsyncPlan]:
+    """Return what makes the plan of an rsync over an open Storage, by its keyword options.
 
-    TypeError for a keyword that is no key of the TypedDict `options`. ValueError if `parallel` is below 1 or a
-    pattern is no regular expression, and for metadata or keys that cannot be set.
+    ValueError if they make no sense, TypeError for an unknown one.
     """
-    check_keywords(function, options, keywords)
-    parallel = keywords.get("parallel")
-    if parallel is not None and parallel < 1:
-        raise ValueError(f"`parallel` must be at least 1, got {parallel}")
-    patterns = {name: compiled_patterns(name, keywords.get(name)) for name in ("exclude", "include")}
-    others = {name: value for name, value in keywords.items() if name not in CopyOptions.__annotations__}
-    encryption = ObjectEncryption.of(keywords)
-    return {**others, **patterns, "metadata": ObjectMetadata.of(keywords) or None, "encryption": encryption}
+    source, target = os.fspath(source), os.fspath(target)
+    each, names = _parse_common("rsync", RsyncOptions, options)
+    rules = RsyncRules(**{name: options[name] for name in RsyncRules.__dataclass_fields__ if name in options})
+    if not source or not target:
+        raise ValueError("`source` and `target` must each name a folder, got nothing; for this folder write .")
+    check_scheme("source", source)
+    check_scheme("target", target)
+    if rules.checksum and rules.size_only:
+        raise ValueError("`checksum` does not go with `size_only`; leave one of them out")
+    if rules.max_delete is not None and rules.max_delete < 0:
+        raise ValueError(f"`max_delete` must be 0 or more, got {rules.max_delete}")
+    if rules.max_delete is not None and not rules.delete:
+        raise ValueError("`max_delete` is for `delete`; use both, or none")
+    _check_for_new(each, target)
+    _check_packing(each, source, target)
+    one = Url.parse(source) if is_cloud(source) else None
+    other = Url.parse(target) if _is_cloud_target(target) else None
+    if one is not None and one.generation is not None:
+        raise ValueError(f"`source` must be a folder, which has no generations, got {source}; leave the number out")
+    if one is None and other is None:
+        raise ValueError(
+            f"the source or the target must begin with gs://, got {source} and {target}; copy files with rsync"
+        )
+    if one is not None and other is not None and _overlap(one, other):
+        raise ValueError(
+            f"`source` and `target` must not lie in each other, got {source} and {target}; name another target"
+        )
+    return partial(RsyncPlan, source=one or source, target=other or target, rules=rules, names=names, each=each)
 
 
-def compiled_patterns(name: str, texts: str | Sequence[str] | None) -> Patterns:
-    """Return the patterns in the option `name`; ValueError for one that is no regular expression."""
-    patterns: list[re.Pattern[str]] = []
-    for text in (texts,) if isinstance(texts, str) else texts or ():
-        try:
-            patterns.append(re.compile(text))
-        except (re.error, OverflowError, RecursionError) as error:
-            raise ValueError(
-                f"`{name}` must be a regular expression, got {text!r}: {error}; write a backslash before a character "
-                "that stands for itself"
-            ) from error
-    return tuple(patterns)
+def _parse_common(function: str, known: type, options: Mapping[str, Any]) -> tuple[ItemOptions, Filter]:
+    """Return the options for every item, and the filter of names.
+
+    TypeError for an option that is no key of the TypedDict `known`. ValueError for a pattern that is no regular
+    expression, and for metadata or keys that cannot be set.
+    """
+    check_keywords(function, known, options)
+    names = Filter.of(options.get("exclude"), options.get("include"))
+    each = ItemOptions(
+        metadata=ObjectMetadata.of(options) or None,
+        encryption=ObjectEncryption.of(options),
+        gzip=options.get("gzip", False),
+        packed=options.get("packed", False),
+        no_clobber=options.get("no_clobber", False),
+        generation=options.get("generation"),
+    )
+    return each, names
 
 
-def is_left_out(name: str, exclude: Patterns, include: Patterns) -> bool:
-    """Return whether a pattern of `exclude` matches the beginning of `name`, or `include` has some and none does."""
-    if any(pattern.match(name) for pattern in exclude):
-        return True
-    return bool(include) and not any(pattern.match(name) for pattern in include)
-
-
-def _check_for_new(metadata: ObjectMetadata | None, encryption: ObjectEncryption, target: str) -> None:
+def _check_for_new(each: ItemOptions, target: str) -> None:
     """Raise ValueError for metadata or a key of new objects if the target is not in the cloud."""
     if is_cloud(target):
         return
-    if encryption.encrypts:
-        name = "encryption_key" if encryption.key is not None else "kms_key"
-        cure = "use `decryption_keys`" if encryption.key is not None else "leave it out"
+    if each.encryption.encrypts:
+        name = "encryption_key" if each.encryption.key is not None else "kms_key"
+        cure = "use `decryption_keys`" if each.encryption.key is not None else "leave it out"
         raise ValueError(f"`{name}` is for targets in the cloud, got {target}; {cure}")
-    if metadata is not None:
-        name = next(name for name, value in metadata.options().items() if value)
+    if each.metadata is not None:
+        name = next(name for name, value in each.metadata.options().items() if value)
         raise ValueError(f"`{name}` is for targets in the cloud, got {target}; leave it out")
 
 
-def _check_packing(arguments: _Arguments, source: str, target: str) -> None:
+def _check_packing(each: ItemOptions, source: str, target: str) -> None:
     """Raise ValueError for `gzip` with anything but an upload, and for `packed` with anything but a download."""
-    encoding = None if arguments.metadata is None else arguments.metadata.content_encoding
-    if arguments.gzip and (is_cloud(source) or not is_cloud(target)):
+    encoding = None if each.metadata is None else each.metadata.content_encoding
+    if each.gzip and (is_cloud(source) or not is_cloud(target)):
         raise ValueError(f"`gzip` is for uploads, got {source} to {target}; leave it out")
-    if arguments.gzip and encoding not in (None, "gzip"):
+    if each.gzip and encoding not in (None, "gzip"):
         raise ValueError(f"`content_encoding` must be gzip or None with `gzip`, got {encoding!r}; leave it out")
-    if arguments.packed and (not is_cloud(source) or is_cloud(target)):
+    if each.packed and (not is_cloud(source) or is_cloud(target)):
         raise ValueError(f"`packed` is for downloads, got {source} to {target}; leave it out")
 
 
-def _overlap(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
-
-
-def _is_valid_cloud(source: str) -> bool:
-    """Return whether a source is in the cloud (it begins with gs://); ValueError if its address is wrong."""
-    return is_cloud(source) and bool(Url.parse(source))
+def _overlap(one: Url, other: Url) -> bool:
+    return one.bucket == other.bucket and (one.prefix.startswith(other.prefix) or other.prefix.startswith(one.prefix))
 
 
 def _is_cloud_target(target: str) -> bool:
@@ -316,14 +222,3 @@ def _is_cloud_target(target: str) -> bool:
             f"`target` cannot name a generation, for each write makes a new one, got {target}; leave the number out"
         )
     return is_cloud(target)
-
-
-def check_generation(parameter: str, address: str) -> None:
-    """Raise ValueError, which names `parameter`, for a pattern or a folder in the cloud with a generation."""
-    url = Url.parse(address) if is_cloud(address) else None
-    if url is not None and url.generation is not None and (is_wild(url.name) or url.name.endswith("/")):
-        raise ValueError(f"`{parameter}` must be an object if it has a generation, got {address}; leave the number out")
-
-
-def _exists_here(source: str) -> bool:
-    return not is_cloud(source) and os.path.lexists(source)

@@ -8,20 +8,22 @@ the target.
 """
 
 import hashlib
+import os
 import pickle
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import IO
 
 from forbear_transfer.errors import TransferError, describe, hint_of
-from forbear_transfer.items import STREAM, Action, Item
+from forbear_transfer.items import STREAM, Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url, is_cloud
-from forbear_transfer.plans.arguments import CpArguments
+from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.matches import Match, matches
 from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder, unless_same
 from forbear_transfer.plans.trees import batched, walk
+from forbear_transfer.plans.wildcards import is_wild
 from forbear_transfer.storage.client import Storage
 
 _SPOOL = 1024 * 1024
@@ -30,56 +32,141 @@ LISTING_FAILURES = (TransferError, OSError)
 """The errors that end a listing. They fail the items that depend on the listing, and no others."""
 
 
-async def find_target(storage: Storage, arguments: CpArguments) -> CopyTarget:
-    """Return the target of a copy, and look up whether it is a folder; ValueError if it must be one and is none.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyPlan:
+    """The plan of one `cp`, or of one `mv` if it `moves`: the sources, the target, and what holds for every item."""
 
-    It must be one for several sources. The cloud is queried only with several sources or `recursive`.
-    """
-    folder = arguments.target != STREAM and names_folder(arguments.target)
-    at: Url | str = arguments.target
-    if is_cloud(arguments.target):
-        at = Url.parse(arguments.target)
-        if not folder and (arguments.several or arguments.recursive):
-            folder = await storage.is_folder(at)
-    if arguments.several and not folder:
-        raise ValueError(
-            f"`target` must be a folder for several sources, got {arguments.target}; {arguments.target}/ would name one"
-        )
-    return CopyTarget(at, folder, encryption=arguments.encryption)
+    sources: tuple[str, ...]
+    target: str
+    names: Filter
+    each: ItemOptions
+    recursive: bool = False
+    moves: bool = False
 
+    @property
+    def several(self) -> bool:
+        """True if there may be more than one source: several are given, or one with wildcards.
 
-async def plan_cp(storage: Storage, arguments: CpArguments, target: CopyTarget) -> AsyncGenerator[Item]:
-    """Yield the items of a copy while listings find them.
+        A path of a file that exists here counts as one source, even if it has wildcard characters.
+        """
+        return len(self.sources) > 1 or any(is_wild(source) for source in self.sources if not _exists_here(source))
 
-    ValueError, before the first item, if two sources or two matches of a pattern would get the same target.
-    """
-    if arguments.sources == (STREAM,):
-        yield _chosen(Item(STREAM, target.at), arguments)
-        return
-    matching = _matches(storage, arguments)
-    if arguments.may_collide:
-        matching = without_clashes(matching, target)
-    async for match in matching:
-        async for item in _items(storage, arguments, match, target):
-            yield _chosen(item, arguments)
+    @property
+    def may_collide(self) -> bool:
+        """True if two files may get the same name: with several sources, or with a pattern that spans folders.
 
+        Such a pattern has a wildcard in a part before the last, or `**` in the last part.
+        """
+        if len(self.sources) > 1 or not self.several:
+            return self.several
+        source = next(iter(self.sources))
+        above, _, last = (Url.parse(source).name if is_cloud(source) else source.replace(os.sep, "/")).rpartition("/")
+        return is_wild(above) or "**" in last
 
-def _chosen(item: Item, arguments: CpArguments) -> Item:
-    """Return the item with the options that are for every item."""
-    if arguments.no_clobber:
-        item = replace(item, no_clobber=True)
-    if arguments.generation is not None:
-        item = replace(item, generation=arguments.generation, is_required=True)
-    return arguments.changed(item)
+    @property
+    def depends(self) -> bool:
+        """True if the names at the target depend on what exists there, so that a second run might choose others.
 
+        That is so with `recursive`, a single source, and a target that is no bucket and has no slash at its end.
+        """
+        is_folder = names_folder(self.target) if is_cloud(self.target) else self.target.endswith(("/", os.sep))
+        return self.recursive and not self.several and not is_folder
 
-async def _matches(storage: Storage, arguments: CpArguments) -> AsyncGenerator[Match]:
-    for source in arguments.sources:
-        try:
-            async for match in matches(storage, source, recursive=arguments.recursive):
-                yield match
-        except LISTING_FAILURES as error:
-            yield Match(source, source, problem=describe(error), hint=hint_of(error))
+    async def find_target(self, storage: Storage) -> CopyTarget:
+        """Return the target, and look up whether it is a folder; ValueError if it must be one and is none.
+
+        It must be one for several sources. The cloud is queried only with several sources or `recursive`.
+        """
+        folder = self.target != STREAM and names_folder(self.target)
+        at: Url | str = self.target
+        if is_cloud(self.target):
+            at = Url.parse(self.target)
+            if not folder and (self.several or self.recursive):
+                folder = await storage.is_folder(at)
+        if self.several and not folder:
+            raise ValueError(
+                f"`target` must be a folder for several sources, got {self.target}; {self.target}/ would name one"
+            )
+        return CopyTarget(at, folder, encryption=self.each.encryption)
+
+    async def items(self, storage: Storage, target: CopyTarget) -> AsyncGenerator[Item]:
+        """Yield the items while listings find them.
+
+        ValueError, before the first item, if two sources or two matches of a pattern would get the same target.
+        """
+        if self.sources == (STREAM,):
+            yield self.each.apply_to(Item(STREAM, target.at))
+            return
+        found = self._find_matches(storage)
+        async for match in without_clashes(found, target) if self.may_collide else found:
+            async for item in self._items_of(storage, match, target):
+                yield self._as_move(self.each.apply_to(item)) if self.moves else self.each.apply_to(item)
+
+    def _as_move(self, item: Item) -> Item:
+        if item.action is not Action.COPY:
+            return item
+        if item.source == item.target:  # possible with a key for new objects
+            return item.refused(TransferError("source and target are the same", "give it another key with cp"))
+        return replace(item, action=Action.MOVE)
+
+    async def _find_matches(self, storage: Storage) -> AsyncGenerator[Match]:
+        for source in self.sources:
+            try:
+                async for match in matches(storage, source, recursive=self.recursive):
+                    yield match
+            except LISTING_FAILURES as error:
+                yield Match(source, source, problem=describe(error), hint=hint_of(error))
+
+    async def _items_of(self, storage: Storage, match: Match, target: CopyTarget) -> AsyncGenerator[Item]:
+        item = Item(match.source, target.at, size=match.size, object=match.object)
+        if match.problem:
+            action = Action.SKIP if match.left_out else Action.REFUSE
+            yield replace(item, action=action, note=match.problem, hint=match.hint)
+        elif not match.folder:
+            if not self.names.leaves_out(match.name):
+                planned = (
+                    target.with_target(item, match.name) if target.folder else unless_same(item, target.encryption)
+                )
+                yield await _look_at(storage, planned, target) if planned.source == planned.target else planned
+        else:
+            try:
+                below = target.below(match.name if target.folder else "")
+                if isinstance(match.source, Url):
+                    contents = self._list_cloud_folder(storage, match.source, below)
+                else:
+                    contents = self._list_local_folder(match.source, below)
+                async for one in contents:
+                    yield one
+            except LISTING_FAILURES as error:
+                yield item.refused(error)
+
+    async def _list_local_folder(self, folder: str, target: CopyTarget) -> AsyncGenerator[Item]:
+        async for entry in batched(walk(folder)):
+            if self.names.leaves_out(entry.name):
+                continue
+            item = Item(entry.path, target.at, size=entry.size)
+            if entry.note:
+                yield item.skipped(entry.note)
+            else:
+                yield item.refused(entry.problem) if entry.problem else target.with_target(item, entry.name)
+
+    async def _list_cloud_folder(self, storage: Storage, folder: Url, target: CopyTarget) -> AsyncGenerator[Item]:
+        start, at = folder.prefix, target.at
+        itself = isinstance(at, Url) and at.bucket == folder.bucket and at.prefix.startswith(start)
+        if isinstance(at, Url) and itself and not (target.encryption.encrypts and at.prefix == start):
+            raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")
+        clashes = None if isinstance(at, Url) else Clashes(at)
+        async for listed in storage.objects(folder.bucket, start):
+            name = listed.name[len(start) :]
+            if not isinstance(listed, Object) or self.names.leaves_out(name):
+                continue
+            item = Item(Url(listed.bucket, listed.name), at, size=listed.size, object=listed)
+            if clashes is None:
+                yield target.with_target(item, name)
+            elif not name or name.endswith("/"):
+                yield item.skipped("it stands for a folder")
+            else:
+                yield clashes.checked(target.with_target(item, name), name)
 
 
 async def without_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> AsyncGenerator[Match]:
@@ -103,7 +190,9 @@ async def without_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> A
                     raise ValueError(f"`sources`: the contents of {match.source} must be copied by themselves")
                 digest = key(match)
                 if digest in seen:
-                    raise _clash(next(one for one in _read(spool) if not one.problem and key(one) == digest), match)
+                    raise _make_clash(
+                        next(one for one in _read(spool) if not one.problem and key(one) == digest), match
+                    )
                 seen.add(digest)
             pickle.dump(match, spool, pickle.HIGHEST_PROTOCOL)
         for match in _read(spool):
@@ -117,36 +206,14 @@ def _read(spool: IO[bytes]) -> Iterator[Match]:
             yield pickle.load(spool)  # noqa: S301 - written above, to a file without a name
 
 
-def _clash(first: Match, second: Match) -> ValueError:
+def _make_clash(first: Match, second: Match) -> ValueError:
     return ValueError(
         f"`sources`: {first.source} and {second.source} would have the same target, {second.name!r}; copy them "
         "one by one, or with `recursive` the folder that holds both"
     )
 
 
-async def _items(storage: Storage, arguments: CpArguments, match: Match, target: CopyTarget) -> AsyncGenerator[Item]:
-    item = Item(match.source, target.at, size=match.size, object=match.object)
-    if match.problem:
-        action = Action.SKIP if match.left_out else Action.REFUSE
-        yield replace(item, action=action, note=match.problem, hint=match.hint)
-    elif not match.folder:
-        if not arguments.excludes(match.name):
-            planned = target.with_target(item, match.name) if target.folder else unless_same(item, target.encryption)
-            yield await _looked_at(storage, planned, target) if planned.source == planned.target else planned
-    else:
-        try:
-            below = target.below(match.name if target.folder else "")
-            if isinstance(match.source, Url):
-                contents = _cloud_folder(storage, match.source, below, arguments)
-            else:
-                contents = _local_folder(match.source, below, arguments)
-            async for one in contents:
-                yield one
-        except LISTING_FAILURES as error:
-            yield item.refused(error)
-
-
-async def _looked_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
+async def _look_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
     """Return an item that copies an object onto itself, skipped if the object has the key of the copy already.
 
     Listed objects are known, others are looked up. Items with another action are returned as they are.
@@ -160,35 +227,5 @@ async def _looked_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
     return unless_same(replace(item, object=there), target.encryption)
 
 
-async def _local_folder(folder: str, target: CopyTarget, arguments: CpArguments) -> AsyncGenerator[Item]:
-    async for entry in batched(walk(folder)):
-        item = Item(entry.path, target.at, size=entry.size)
-        if arguments.excludes(entry.name):
-            continue
-        if entry.note:
-            yield item.skipped(entry.note)
-        elif entry.problem:
-            yield item.refused(entry.problem)
-        else:
-            yield target.with_target(item, entry.name)
-
-
-async def _cloud_folder(
-    storage: Storage, folder: Url, target: CopyTarget, arguments: CpArguments
-) -> AsyncGenerator[Item]:
-    start, at = folder.prefix, target.at
-    itself = isinstance(at, Url) and at.bucket == folder.bucket and at.prefix.startswith(start)
-    if isinstance(at, Url) and itself and not (target.encryption.encrypts and at.prefix == start):
-        raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")
-    clashes = None if isinstance(at, Url) else Clashes(at)
-    async for listed in storage.objects(folder.bucket, start):
-        name = listed.name[len(start) :]
-        if not isinstance(listed, Object) or arguments.excludes(name):
-            continue
-        item = Item(Url(listed.bucket, listed.name), at, size=listed.size, object=listed)
-        if clashes is None:
-            yield target.with_target(item, name)
-        elif not name or name.endswith("/"):
-            yield item.skipped("it stands for a folder")
-        else:
-            yield clashes.checked(target.with_target(item, name), name)
+def _exists_here(source: str) -> bool:
+    return not is_cloud(source) and os.path.lexists(source)

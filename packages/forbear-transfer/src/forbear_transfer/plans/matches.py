@@ -1,22 +1,15 @@
-"""The files, objects and folders that the sources of a copy name. Wildcards are expanded here and in the cloud.
-
-`*`, `?` and `[abc]` match within a part of a name, `**` across parts. Names come from servers, so matching must not
-take exponential time. Between two `**`, each piece of a pattern matches at the first place where it fits and is never
-moved again (an atomic group). That loses no match: the rest of the pattern can match at least as much text from there.
-Matching takes at most the square of the name's length.
-"""
+"""The files, objects and folders that the sources of a copy name. Wildcards are expanded here and in the cloud."""
 
 import os
-import re
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
 from forbear_transfer.errors import TransferError, why_not
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.trees import Entry, batched, is_folder, walk
+from forbear_transfer.plans.wildcards import compile_pattern, is_wild, literal_start
 from forbear_transfer.storage.client import Storage
 
-_WILD = re.compile(r"[*?\[]")
 _PERMIT = "ask for the permission to read it, or copy what can be read by itself"
 
 
@@ -46,7 +39,9 @@ async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGen
     """
     url = Url.parse(source) if is_cloud(source) else None
     nothing = True
-    async for match in batched(_here(source, recursive)) if url is None else _in_cloud(storage, url, recursive):
+    async for match in (
+        batched(_match_here(source, recursive)) if url is None else _match_in_cloud(storage, url, recursive)
+    ):
         nothing = False
         yield match
     if nothing:
@@ -57,7 +52,7 @@ async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGen
         yield Match(source, source, problem=problem, hint=hint)
 
 
-def _here(source: str, recursive: bool) -> Iterator[Match]:
+def _match_here(source: str, recursive: bool) -> Iterator[Match]:
     try:
         os.lstat(source)
         wild = False
@@ -90,7 +85,7 @@ def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
         elif recursive:
             yield Match(path, "" if name in {".", ".."} else name, folder=True)
         else:
-            yield _folder_problem(path, name, left_out=wild)
+            yield _refuse_folder(path, name, left_out=wild)
 
 
 def expand(pattern: str) -> Iterator[str]:
@@ -112,7 +107,7 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
         return
     first, rest = parts[0], parts[1:]
     if "**" in first:
-        matching = compiled("/".join(parts))
+        matching = compile_pattern("/".join(parts))
         unlisted: Entry | None = None
         for entry in walk(start or os.curdir):
             if entry.problem:
@@ -126,7 +121,7 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
         if os.path.lexists(path):
             yield from _expand(path, rest)
     else:
-        matching = compiled(first)
+        matching = compile_pattern(first)
         try:
             with os.scandir(start or os.curdir) as entries:
                 names = sorted(entry.name for entry in entries if not rest or is_folder(entry))
@@ -139,7 +134,7 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
                 yield from _expand(os.path.join(start, name), rest)
 
 
-async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerator[Match]:
+async def _match_in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerator[Match]:
     if is_wild(url.name):
         nothing = True
         async for match in _expand_cloud(storage, url.bucket, "", url.name.split("/"), recursive):
@@ -149,11 +144,11 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
             return
         listed = await storage.stat(url)  # nothing matches, but there may be an object of that very name
         if listed is not None:
-            yield _object(listed)
+            yield _match_object(listed)
     elif not url.name or url.name.endswith("/"):
         name = url.name.rstrip("/").rpartition("/")[2] or url.bucket
         if not recursive:
-            yield _folder_problem(url, name)
+            yield _refuse_folder(url, name)
         elif await storage.is_folder(url) or not url.name:  # a bucket that can be listed exists, even if it is empty
             yield Match(url, name, folder=True)
     elif not recursive or url.generation is not None:
@@ -161,7 +156,7 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
     else:
         listed = await storage.stat(url)
         if listed is not None:
-            yield _object(listed)
+            yield _match_object(listed)
         if await storage.is_folder(url):
             yield Match(Url(url.bucket, f"{url.name}/"), url.name.rpartition("/")[2], folder=True)
 
@@ -176,138 +171,45 @@ async def _expand_cloud(
     first, rest = parts[0], parts[1:]
     if "**" in first:
         pattern = "/".join(parts)
-        matching = compiled(pattern)
+        matching = compile_pattern(pattern)
         async for listed in storage.objects(bucket, start + literal_start(pattern)):
             if isinstance(listed, Object) and matching.fullmatch(listed.name, len(start)):
-                yield _object(listed)
+                yield _match_object(listed)
         return
     if not is_wild(first) and rest:
         async for match in _expand_cloud(storage, bucket, f"{start}{first}/", rest, recursive):
             yield match
         return
     if not first and start:  # the pattern ends with a slash: a folder
-        yield _folder(Url(bucket, start), recursive)
+        yield _match_folder(Url(bucket, start), recursive)
         return
-    matching = compiled(first)
+    matching = compile_pattern(first)
     async for listed in storage.objects(bucket, start + literal_start(first), delimiter="/"):
         name = listed.name[len(start) :].removesuffix("/")
         if not name or not matching.fullmatch(name):
             continue
         if isinstance(listed, Object):
             if not rest and not listed.name.endswith("/"):
-                yield _object(listed)
+                yield _match_object(listed)
         elif rest:
             async for match in _expand_cloud(storage, bucket, listed.name, rest, recursive):
                 yield match
         else:
-            yield _folder(listed, recursive)
+            yield _match_folder(listed, recursive)
 
 
-def _object(listed: Object) -> Match:
+def _match_object(listed: Object) -> Match:
     if listed.name.endswith("/"):
         return Match(Url(listed.bucket, listed.name), listed.name, problem="it stands for a folder", left_out=True)
     return Match(Url(listed.bucket, listed.name), listed.name.rpartition("/")[2], size=listed.size, object=listed)
 
 
-def _folder(url: Url, recursive: bool) -> Match:
+def _match_folder(url: Url, recursive: bool) -> Match:
     name = url.name.removesuffix("/").rpartition("/")[2]
-    return Match(url, name, folder=True) if recursive else _folder_problem(url, name, left_out=True)
+    return Match(url, name, folder=True) if recursive else _refuse_folder(url, name, left_out=True)
 
 
-def _folder_problem(source: Url | str, name: str, *, left_out: bool = False) -> Match:
+def _refuse_folder(source: Url | str, name: str, *, left_out: bool = False) -> Match:
     return Match(
         source, name, folder=True, problem="it is a folder", hint="copy folders with `recursive`", left_out=left_out
     )
-
-
-def is_wild(text: str) -> bool:
-    """Return whether a text contains a wildcard character: `*`, `?` or `[`."""
-    return _WILD.search(text) is not None
-
-
-def literal_start(pattern: str) -> str:
-    """Return the text of a pattern before its first wildcard: all matching names begin with it.
-
-    A pattern without wildcards is returned whole.
-    """
-    match = _WILD.search(pattern)
-    return pattern if match is None else pattern[: match.start()]
-
-
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression for a pattern with wildcards, to be used with `fullmatch`.
-
-    `**/` at the start of a part also matches nothing, so that files in no folder match.
-    """
-    pieces: list[tuple[str, list[str]]] = [("", [""])]  # the gap before each piece, and its segments between `*`
-    at = 0
-    while at < len(pattern):
-        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
-            pieces.append(("(?:.*?/)??", [""]))
-            at += 3
-        elif pattern.startswith("**", at):
-            pieces.append((".*?", [""]))
-            at += 2
-        elif pattern[at] == "*":
-            pieces[-1][1].append("")
-            at += 1
-        else:
-            one, at = _one(pattern, at)
-            pieces[-1][1][-1] += one
-    *others, (gap, segments) = pieces
-    return re.compile("".join(f"(?>{gap}{_first(piece)})" for gap, piece in others) + gap + _last(segments), re.DOTALL)
-
-
-def _first(segments: list[str]) -> str:
-    """Return the regular expression for a piece between two `**`, which ends as early as possible.
-
-    `segments` are the expressions for the texts between the `*` of the piece.
-    """
-    return segments[0] + "".join(f"(?>[^/]*?{segment})" for segment in segments[1:])
-
-
-def _last(segments: list[str]) -> str:
-    """Return the regular expression for the piece after the last `**`, which ends with the name.
-
-    `segments` are the expressions for the texts between the `*` of the piece.
-    """
-    if len(segments) == 1:
-        return rf"{segments[0]}\Z"
-    return rf"{_first(segments[:-1])}(?>[^/]*{segments[-1]})\Z"
-
-
-def _one(pattern: str, at: int) -> tuple[str, int]:
-    """Return the regular expression for one character of a name, and the position after its part of the pattern.
-
-    At `at`, the pattern has `?`, a set such as `[a-z]` or `[!abc]`, or a character that stands for itself.
-    """
-    if pattern[at] == "?":
-        return "[^/]", at + 1
-    if pattern[at] == "[":
-        negated = pattern.startswith("!", at + 1)
-        start = at + 2 if negated else at + 1
-        end = pattern.find("]", start + 1)  # a bracket right at the start is a member
-        if end > 0:
-            return _set(negated, pattern[start:end]), end + 1
-    return re.escape(pattern[at]), at + 1
-
-
-def _set(negated: bool, members: str) -> str:
-    """Return the regular expression for one character of a set such as "abc" or "a-z"; a backward range is empty.
-
-    If `negated`, it matches a character that is not in the set. It never matches a slash.
-    """
-    written = ""
-    at = 0
-    while at < len(members):
-        if members[at + 1 : at + 2] == "-" and at + 2 < len(members):
-            first, last = members[at], members[at + 2]
-            if first <= last:
-                written += f"{re.escape(first)}-{re.escape(last)}"
-            at += 3
-        else:
-            written += re.escape(members[at])
-            at += 1
-    if not written:
-        return "[^/]" if negated else r"(?!)"
-    return f"(?!/)[{'^' if negated else ''}{written}]"

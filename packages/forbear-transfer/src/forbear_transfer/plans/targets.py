@@ -89,7 +89,7 @@ def relative_path(name: str, *, windows: bool = sys.platform == "win32") -> str:
     """
     segments = name.split("/")
     for segment in segments:
-        fault = _fault(segment) or (_windows_fault(segment) if windows else None)
+        fault = _find_fault(segment) or (_find_windows_fault(segment) if windows else None)
         if fault is not None:
             raise UnsafeName(f"no file below the target can have the name of the object {name!r}: {fault}", _CURE)
     try:
@@ -124,7 +124,7 @@ def object_name(path: str) -> str:
     return name
 
 
-def _fault(segment: str) -> str | None:
+def _find_fault(segment: str) -> str | None:
     if segment in {".", ".."}:
         return f"its part {segment!r} leads to another folder"
     if not segment:
@@ -134,7 +134,7 @@ def _fault(segment: str) -> str | None:
     return None
 
 
-def _windows_fault(segment: str) -> str | None:
+def _find_windows_fault(segment: str) -> str | None:
     if segment.partition(".")[0].rstrip(" ").upper() in _DEVICES:
         return f"{segment!r} is a device"
     if segment[-1] in ". ":

@@ -48,12 +48,12 @@ def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterato
     its contents are left out.
     """
     try:
-        closed = [_identity(os.stat(folder))]
+        closed = [_identify(os.stat(folder))]
     except OSError as error:
-        yield Entry(folder, "", problem=_text(error))
+        yield Entry(folder, "", problem=_describe(error))
         return
     with suppress(OSError):
-        closed.append(_identity(os.stat(default_directory())))
+        closed.append(_identify(os.stat(default_directory())))
     yield from _walk(folder, "", closed, follow=follow, recursive=recursive)
 
 
@@ -67,7 +67,7 @@ def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bo
         with os.scandir(folder) as entries:  # names only: there may be a million
             names = sorted(f"{entry.name}/" if _has_names(entry, closed, follow) else entry.name for entry in entries)
     except OSError as error:
-        yield Entry(folder, prefix, problem=_text(error))
+        yield Entry(folder, prefix, problem=_describe(error))
         return
     for slashed in names:
         name = slashed.removesuffix("/")
@@ -77,20 +77,20 @@ def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bo
         except FileNotFoundError:  # removed meanwhile
             continue
         except OSError as error:
-            yield Entry(path, prefix + name, problem=_text(error))
+            yield Entry(path, prefix + name, problem=_describe(error))
             continue
         if not stat.S_ISDIR(status.st_mode):
-            yield Entry(path, prefix + name, status.st_size, status.st_mtime, _note(name, status))
+            yield Entry(path, prefix + name, status.st_size, status.st_mtime, _find_note(name, status))
         elif recursive and not follow and os.path.islink(path):
             yield Entry(path, prefix + name, note="a symbolic link to a folder")
-        elif recursive and _identity(status) in closed:
-            yield Entry(path, prefix + name, note=_why_closed(path, status))
+        elif recursive and _identify(status) in closed:
+            yield Entry(path, prefix + name, note=_explain_closed(path, status))
         elif recursive:
-            inside = [*closed, _identity(status)]
+            inside = [*closed, _identify(status)]
             yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive)
 
 
-def _why_closed(path: str, status: os.stat_result) -> str:
+def _explain_closed(path: str, status: os.stat_result) -> str:
     """Return a text that says why a folder is not walked: a link leads into it from below, or it holds states."""
     if os.path.islink(path):
         return "a symbolic link to a folder that it lies in"
@@ -118,7 +118,7 @@ def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: b
     if not is_folder(entry) or (entry.is_symlink() and not follow):
         return False
     try:
-        return _identity(entry.stat()) not in closed
+        return _identify(entry.stat()) not in closed
     except OSError:
         return False
 
@@ -131,7 +131,7 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _note(name: str, status: os.stat_result) -> str:
+def _find_note(name: str, status: os.stat_result) -> str:
     """Return a text that says why the file `name` is not copied, empty if it is.
 
     Not copied are links to nothing, pipes, devices and the like, and parts of unfinished downloads.
@@ -151,9 +151,9 @@ async def batched(values: Iterable[_T]) -> AsyncGenerator[_T]:
             yield one
 
 
-def _identity(status: os.stat_result) -> tuple[int, int]:
+def _identify(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _text(error: OSError) -> str:
+def _describe(error: OSError) -> str:
     return error.strerror or str(error)

@@ -51,7 +51,7 @@ class RequestBody:
     ) -> None:
         self.moved_bytes = 0
         self.failed = False
-        self.sent: Callable[[], object] = _nothing
+        self.sent: Callable[[], object] = _do_nothing
         self._pieces = pieces
         self._size = len(opening) + size + len(ending)
         self._moved = moved
@@ -94,7 +94,7 @@ class RequestBody:
             raise
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Do nothing: the default callback of a body."""
 
 
@@ -194,11 +194,11 @@ async def http_error(what: str, response: Response, seconds: float) -> HttpError
     body = b""
     with suppress(WireError, Stalled, WrongResponse):
         body = await read_whole(response, _LONGEST_MESSAGE, Deadline(seconds))
-    message, cause = _message(body)
+    message, cause = _read_message(body)
     return HttpError(what, response.status, message, response.headers, cause)
 
 
-def _message(body: bytes) -> tuple[str, str]:
+def _read_message(body: bytes) -> tuple[str, str]:
     """Return the message in the body of an error, and the word for the reason; "" for one that it does not have."""
     message = cause = ""
     with suppress(ValueError, RecursionError, LookupError, TypeError):

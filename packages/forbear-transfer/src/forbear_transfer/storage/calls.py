@@ -2,14 +2,17 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
-from forbear import PERMANENT, TRANSIENT, Policy, Verdict
+from forbear import PERMANENT, TRANSIENT, Event, Policy, Verdict
 from forbear.adapters import (
     DetailedFailure,
     FixedBody,
+    HostBudgets,
     HttpBody,
     HttpCall,
     HttpOptions,
+    Request,
     RequestIds,
     Run,
     Send,
@@ -18,16 +21,21 @@ from forbear.adapters import (
     adrive,
     count_success,
     current_runtime,
+    refuse_for_clients,
     request_ids,
     retries_are_off,
 )
 from forbear_transfer.errors import HttpError, Stalled
+from forbear_transfer.progress import forward
 from forbear_transfer.storage.bodies import Deadline, RequestBody, read_whole
 from forbear_transfer.wire.pool import split
 from forbear_transfer.wire.response import Response, WireError
 
 Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
 """A function that sends the request once, with additional headers, within a deadline."""
+
+
+_READ = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 
 
 class StorageCall(HttpCall):
@@ -119,11 +127,18 @@ class StorageCall(HttpCall):
         return verdict(error)
 
 
-def verdict(error: Exception) -> Verdict:
-    """Return the verdict on an error of one attempt: that of a WireError, TRANSIENT for Stalled, else PERMANENT."""
+def verdict(error: Exception, policy: Policy | None = None, request: Request | None = None) -> Verdict:
+    """Return the verdict on an error of one attempt: that of a WireError, TRANSIENT for Stalled, else PERMANENT.
+
+    An HttpError is judged by the service of `policy`, and by `request`, or else like a read of an object's metadata.
+    """
     if isinstance(error, WireError):
         return error.verdict
-    return TRANSIENT if isinstance(error, Stalled) else PERMANENT
+    service = None if policy is None else policy.service
+    if not isinstance(error, HttpError) or service is None:
+        return TRANSIENT if isinstance(error, Stalled) else PERMANENT
+    known = service.verdict(service.classify(request or _READ), error.status, error.headers)
+    return PERMANENT if known is None else known
 
 
 class Sent(NamedTuple):
@@ -155,7 +170,7 @@ class Retries:
         """
         if self._spending is not None and not self._is_counted:
             self._is_counted = True
-            admit(self._spending, current_runtime(), self._begun)
+            admit(self._spending, current_runtime(), self._record_begin)
 
     def progressed(self) -> None:
         """Reset the retries: the next failure counts as the first one. The policy's budget gets its deposit."""
@@ -166,7 +181,7 @@ class Retries:
     async def after(self, error: Exception, verdict: Verdict) -> None:
         """Wait before the next attempt as the policy says; raise `error`, with a report, if no retry is left."""
         runtime = current_runtime()
-        self._run = run = self._run or self._begun()
+        self._run = run = self._run or self._record_begin()
         status: int | None = None
         ids: RequestIds = ()
         if isinstance(error, HttpError):
@@ -177,7 +192,29 @@ class Retries:
         self._is_counted = True
         await grant.asleep()
 
-    def _begun(self) -> Run:
+    def _record_begin(self) -> Run:
         runtime, spending = current_runtime(), self._spending
         started = runtime.monotonic()
         return Run(self._policy, self._operation, runtime, started, awaits=True, subject=self._sent, spending=spending)
+
+
+def adapt_policy(policy: Policy, endpoint: str) -> Policy:
+    """Return a policy whose events go to the current progress, too.
+
+    ValueError unless it is one of Cloud Storage, whose rules are for clients. Of a budget per host it has the one for
+    the endpoint, to which all requests go.
+    """
+    refuse_for_clients(policy, "leave it out: transfers know which of their requests may be executed twice")
+    if policy.service is None or policy.service.name != "cloud_storage":
+        example = "cloud_storage.policy.with_timeout(60)"
+        raise ValueError(f"`policy` must be one of Cloud Storage, such as {example}, got {policy!r}")
+    if isinstance(policy.budget, HostBudgets):
+        policy = policy.with_budget(policy.budget.of(urlsplit(endpoint).netloc, "cloud_storage"))
+    own = policy.on_event
+
+    def forward_both(event: Event) -> None:
+        forward(event)
+        if own is not None:
+            own(event)
+
+    return policy.with_on_event(forward if own is None else forward_both)

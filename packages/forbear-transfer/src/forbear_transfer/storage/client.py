@@ -7,15 +7,14 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import Self
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
-from forbear import PERMANENT, Event, Policy, Verdict
-from forbear.adapters import HiddenText, HostBudgets, HttpOptions, Request, attach_report, refuse_for_clients
+from forbear import Policy, Verdict
+from forbear.adapters import HiddenText, HttpOptions, Request, attach_report
 from forbear.services import cloud_storage
 from forbear_transfer.encryption import EncryptionKey, matching
 from forbear_transfer.errors import HttpError, WrongResponse
 from forbear_transfer.objects import FIELDS, Object, Url, quoted
-from forbear_transfer.progress import forward
 from forbear_transfer.storage.bodies import (
     ANSWER,
     Deadline,
@@ -25,7 +24,7 @@ from forbear_transfer.storage.bodies import (
     read_whole,
     seconds_of,
 )
-from forbear_transfer.storage.calls import StorageCall, verdict
+from forbear_transfer.storage.calls import StorageCall, adapt_policy, verdict
 from forbear_transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear_transfer.storage.endpoint import (
     ENDPOINT,
@@ -39,14 +38,13 @@ from forbear_transfer.storage.endpoint import (
 )
 from forbear_transfer.storage.expectation import Expectation
 from forbear_transfer.storage.listing import list_objects, parse_page
+from forbear_transfer.wire.payload import RateLimit
 from forbear_transfer.wire.pool import Pool
-from forbear_transfer.wire.rate import RateLimit
 from forbear_transfer.wire.response import Response
 
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 CONNECTIONS = 64
 STALL_TIMEOUT = 60.0
-_ANY = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 _NOT_ENTERED = "a Storage must be entered before it is used: `async with Storage() as storage:`"
 
 
@@ -77,12 +75,7 @@ class Storage:
         emulator = endpoint or os.environ.get(EMULATOR_VARIABLE)
         self.endpoint = checked(emulator or ENDPOINT)
         self.connections = connections
-        self.policy = _at(self.endpoint, _forwarding(policy or cloud_storage.policy))
-        refuse_for_clients(self.policy, "leave it out: transfers know which of their requests may be executed twice")
-        if (service := self.policy.service) is None or service.name != "cloud_storage":
-            example = "cloud_storage.policy.with_timeout(60)"
-            raise ValueError(f"`policy` must be one of Cloud Storage, such as {example}, got {self.policy!r}")
-        self._service = service
+        self.policy = adapt_policy(policy or cloud_storage.policy, self.endpoint)
         self._credentials = credentials or (ANONYMOUS if emulator else Credentials())
         if not self._credentials.anonymous and not is_private(self.endpoint):
             raise ValueError(
@@ -166,10 +159,7 @@ class Storage:
             yield response
 
     async def read(self, response: Response) -> WholeResponse:
-        """Read a response of `stream` that brings no data, and return it with its body.
-
-        Raise WrongResponse if the body has over 1 MiB, and Stalled if it takes too long.
-        """
+        """Return a response of `stream` with its body; WrongResponse for over 1 MiB, Stalled if it takes too long."""
         body = await read_whole(response, ANSWER, Deadline(self._seconds))
         return WholeResponse(response.status, response.headers, body)
 
@@ -178,12 +168,9 @@ class Storage:
         return await http_error(what, response, self._seconds)
 
     def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> str:
-        """Return the URL of a request: `path` is percent-encoded already, `query` is not.
-
-        Parameters that are None are left out, and the `user_project` of the Storage is added.
-        """
+        """Return the URL of a request: `path` is percent-encoded already; parameters that are None are left out."""
         parameters = (*(query or {}).items(), *self._project.items())
-        text = "&".join(f"{name}={_quoted(str(value))}" for name, value in parameters if value is not None)
+        text = "&".join(f"{name}={_quote(str(value))}" for name, value in parameters if value is not None)
         return f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}"
 
     def is_trusted(self, url: str) -> bool:
@@ -209,15 +196,8 @@ class Storage:
         )
 
     def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
-        """Return the verdict on an error of `stream` or an HttpError.
-
-        `request` is the request that failed; by default, it is judged like a read of an object's metadata.
-        """
-        if isinstance(error, HttpError):
-            judgement = self._service.classify(request or _ANY)
-            known = self._service.verdict(judgement, error.status, error.headers)
-            return PERMANENT if known is None else known
-        return verdict(error)
+        """Return the verdict on an error of `stream` or an HttpError; `request` is the one that failed."""
+        return verdict(error, self.policy, request)
 
     def key_headers(self, key: EncryptionKey | None, *, of_source: bool = False) -> dict[str, str]:
         """Return the headers of a request that needs an encryption key, `of_source` for a copy's source; {} for None.
@@ -228,10 +208,7 @@ class Storage:
         return {} if key is None else concealed(key.headers(of_source=of_source), self.endpoint)
 
     async def stat(self, url: Url, keys: Sequence[EncryptionKey] = ()) -> Object | None:
-        """Return the object at an address, by its metadata; None if it does not exist (404).
-
-        If it has a customer-supplied key, its checksums are stated only if the key is among `keys`.
-        """
+        """Return the object at an address, None without one; its checksums need its customer-supplied key in `keys`."""
         there = await self._look(url, None)
         key = None if there is None else matching(there, keys)
         if there is None or key is None:
@@ -260,11 +237,7 @@ class Storage:
         return Object.of(response.json())
 
     def objects(self, bucket: str, prefix: str = "", *, delimiter: str | None = None) -> AsyncIterator[Object | Url]:
-        """Yield the live objects whose names begin with `prefix`, by name.
-
-        With a `delimiter`, the names with a delimiter after the prefix come as one Url of their common beginning. On
-        each page, these Urls come after the objects.
-        """
+        """Yield the live objects whose names begin with `prefix`, by name; with a `delimiter`, also folders as Urls."""
         return list_objects(self.call, bucket, prefix, delimiter)
 
     async def is_folder(self, url: Url) -> bool:
@@ -300,11 +273,7 @@ class Storage:
         more: Mapping[str, str],
         deadline: Deadline,
     ) -> Response:
-        """Send a request once, with the credentials of `source`, and return the response.
-
-        If the status is 401 and `source` has other credentials, send it once more with them. `more` are additional
-        headers.
-        """
+        """Send a request once, or twice after a 401 if `source` has other credentials, and return the response."""
         pool = self._pool
         if pool is None:
             raise RuntimeError(_NOT_ENTERED)
@@ -346,29 +315,6 @@ class Settings:
 
 
 @lru_cache(maxsize=1024)
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Percent-encode a value of a query, with a cache; most values occur again and again, and one is long."""
     return quoted(text)
-
-
-def _forwarding(policy: Policy) -> Policy:
-    """Return the policy with a listener that forwards events to the current progress.
-
-    It then calls the policy's own listener, if there is one.
-    """
-    own = policy.on_event
-    if own is None:
-        return policy.with_on_event(forward)
-
-    def both(event: Event) -> None:
-        forward(event)
-        own(event)
-
-    return policy.with_on_event(both)
-
-
-def _at(endpoint: str, policy: Policy) -> Policy:
-    """Return the policy; of a budget per host it has the one for the endpoint, to which all requests go."""
-    if not isinstance(policy.budget, HostBudgets):
-        return policy
-    return policy.with_budget(policy.budget.of(urlsplit(endpoint).netloc, "cloud_storage"))

@@ -89,7 +89,7 @@ class GoogleTokens(Tokens):
             async with self._lock:
                 if not self._credentials.valid:
                     await self._refresh()
-        return self._headers()
+        return self._make_headers()
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
         """Refresh the token, unless another task has done so since it was `rejected`, and return True.
@@ -97,11 +97,11 @@ class GoogleTokens(Tokens):
         Raise NoCredentials if that fails.
         """
         async with self._lock:
-            if self._headers() == rejected:
+            if self._make_headers() == rejected:
                 await self._refresh()
         return True
 
-    def _headers(self) -> dict[str, str]:
+    def _make_headers(self) -> dict[str, str]:
         headers: dict[str, str] = {}
         self._credentials.apply(headers)
         return {name: HiddenText(value) for name, value in headers.items()}
@@ -123,7 +123,7 @@ class GoogleTokens(Tokens):
         try:
             await self._policy.acall(refresh)
         except GoogleAuthError as error:
-            failure = NoCredentials(f"no token can be obtained for the credentials: {_text(error)}", _LOG_IN)
+            failure = NoCredentials(f"no token can be obtained for the credentials: {_describe(error)}", _LOG_IN)
             tried = report(error)
             if tried is not None:
                 attach_report(failure, tried)
@@ -148,7 +148,7 @@ async def tokens(credentials: Credentials, policy: Policy) -> Tokens:
     except (GoogleAuthError, OSError, ValueError) as error:
         file = credentials.file
         where = "no credentials were found" if file is None else f"cannot use the credentials in {file}"
-        raise NoCredentials(f"{where}: {_text(error)}", _LOG_IN) from error
+        raise NoCredentials(f"{where}: {_describe(error)}", _LOG_IN) from error
     return GoogleTokens(loaded, policy)
 
 
@@ -191,7 +191,7 @@ def _is_transient(error: Exception) -> bool:
     )
 
 
-def _text(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """Return the first line of the first argument of a google-auth error; another argument may be a whole response.
 
     If it has no argument, return the name of its type.

@@ -34,7 +34,7 @@ def checked(endpoint: str) -> str:
     Raise ValueError for another scheme than http and https.
     """
     url = endpoint if "://" in endpoint else f"http://{endpoint}"
-    if _origin(url) is None or "?" in url or "#" in url:
+    if _parse_origin(url) is None or "?" in url or "#" in url:
         raise ValueError(
             "`endpoint` must be an http or https URL without user, query and fragment, "
             f"got {redact_address(endpoint)!r}; such as {ENDPOINT}"
@@ -72,12 +72,12 @@ def concealed(headers: dict[str, str], endpoint: str) -> dict[str, str]:
         raise TransferError(text, "use https")
     for name, value in headers.items():
         if name.endswith("-key"):
-            for spelling in _spellings(value):
+            for spelling in _spell(value):
                 conceal(spelling)
     return headers
 
 
-def _spellings(key: str) -> list[str]:
+def _spell(key: str) -> list[str]:
     """Return how a server may spell a key that it got in base64: percent-encoded, URL-safe, in JSON, as hexadecimals.
 
     Without padding, so that a text with it contains them, too.
@@ -114,7 +114,7 @@ def is_trusted(url: str, endpoint: str) -> bool:
     emulators use any name. If the endpoint uses https, https hosts of Google are trusted, too. URLs that two libraries
     might parse differently are refused.
     """
-    one, other = _origin(endpoint), _origin(url)
+    one, other = _parse_origin(endpoint), _parse_origin(url)
     if one is None or other is None:
         return False
     if one == other:
@@ -129,11 +129,11 @@ def origin(url: str) -> str:
 
     If it is no http or https URL, return a text that says so.
     """
-    parts = _origin(url)
+    parts = _parse_origin(url)
     return "an address that is no http or https URL" if parts is None else "{}://{}:{}".format(*parts)
 
 
-def _origin(url: str) -> Origin | None:
+def _parse_origin(url: str) -> Origin | None:
     """Return the scheme, host and port of a URL; None if it has a user or is no plain http or https URL."""
     if not _VISIBLE.fullmatch(url):
         return None

@@ -35,7 +35,7 @@ async def list_objects(
     while True:
         query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE_ITEMS}
         page = parse_page(what, await call(what, "GET", path, {**query, "fields": fields}, most=PAGE))
-        entries = _entries(what, page, bucket)
+        entries = _parse_entries(what, page, bucket)
         for entry in entries:
             if entry.bucket != bucket or not entry.name.startswith(prefix):  # callers cut the prefix off
                 raise WrongResponse(f"{what}: {entry.url if isinstance(entry, Object) else entry} is not there")
@@ -62,7 +62,7 @@ def parse_page(what: str, response: WholeResponse) -> dict[str, Any]:
     return page
 
 
-def _entries(what: str, page: Mapping[str, Any], bucket: str) -> list[Object | Url]:
+def _parse_entries(what: str, page: Mapping[str, Any], bucket: str) -> list[Object | Url]:
     items, prefixes = (list[object]() if page.get(name) is None else page[name] for name in ("items", "prefixes"))
     if not isinstance(items, list) or not isinstance(prefixes, list):
         raise WrongResponse(f"{what}: the items are no list")

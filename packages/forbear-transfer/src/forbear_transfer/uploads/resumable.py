@@ -95,7 +95,7 @@ class ResumableUpload:
                 there = await self._start()
                 if there is not None:
                     return there
-            headers, body = await self._chunk() if session.step is Step.SEND else (self._query(), None)
+            headers, body = await self._make_chunk() if session.step is Step.SEND else (self._make_query(), None)
             retries.begin()
             try:
                 response, result = await self._put(headers, body)
@@ -111,7 +111,7 @@ class ResumableUpload:
             reaction = session.responded(response.status, response.headers, transient=transient)
             if isinstance(result, Object):
                 retries.progressed()
-                return await self._verified(result)
+                return await self._verify(result)
             if reaction is Reaction.DONE:
                 session.interrupted()
                 reaction = Reaction.WAIT
@@ -144,7 +144,7 @@ class ResumableUpload:
             except HttpError as error:
                 if error.status != 412:
                     raise
-                there = await condition.resolve_refusal(error, self._resource, await self._sent())
+                there = await condition.resolve_refusal(error, self._resource, await self._measure_sent())
                 if there is not None:
                     return there
         if "location" not in response.headers:
@@ -156,7 +156,7 @@ class ResumableUpload:
         self._session.started()
         return None
 
-    async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], RequestBody] | None]:
+    async def _make_chunk(self) -> tuple[Mapping[str, str], Callable[[], RequestBody] | None]:
         """Return the headers of the next chunk, and a function that makes its body.
 
         The headers of the last chunk have the checksum of all bytes. If the server has all bytes of a stream that an
@@ -171,9 +171,9 @@ class ResumableUpload:
             if first == source.size:
                 self._hash = {"x-goog-hash": f"crc32c={await source.crc32c()}"}
                 session.step = Step.ASK
-                return self._query(), None
+                return self._make_query(), None
         end = chunk_end(first, source.size, self._chunk_size)
-        headers = {"Content-Range": f"bytes {first}-{end - 1}/{_total(source.size)}", **self._key}
+        headers = {"Content-Range": f"bytes {first}-{end - 1}/{_format_total(source.size)}", **self._key}
         if end == source.size:
             self._hash = {"x-goog-hash": f"crc32c={await source.crc32c()}"}
             headers.update(self._hash)
@@ -184,13 +184,13 @@ class ResumableUpload:
         pieces = partial(source.pieces, first, end)
         return headers, partial(RequestBody, pieces, end - first, self._move, repeatable=False)
 
-    def _query(self) -> Mapping[str, str]:
+    def _make_query(self) -> Mapping[str, str]:
         """Return the headers of a query for the number of stored bytes.
 
         They have the checksum once it is known, because a query may complete the upload: the request with the last
         chunk may be lost.
         """
-        total = _total(self._source.size)
+        total = _format_total(self._source.size)
         return {"Content-Range": f"bytes */{total}", "Content-Length": "0", **self._hash, **self._key}
 
     async def _put(
@@ -242,12 +242,12 @@ class ResumableUpload:
 
         Otherwise raise TargetExists, TargetChanged or `error`.
         """
-        there = await self._condition.resolve_refusal(error, self._resource, await self._sent(), final=True)
+        there = await self._condition.resolve_refusal(error, self._resource, await self._measure_sent(), final=True)
         if there is None:  # a refusal by a session is final: no other generation can be tried
             raise error
         return there
 
-    async def _sent(self) -> tuple[int, str] | None:
+    async def _measure_sent(self) -> tuple[int, str] | None:
         """Return size and checksum of the object that this upload may have made; None if it cannot have made one.
 
         It may have if the last chunk was sent and no usable response came (lost, or a transient error), or if the
@@ -255,7 +255,7 @@ class ResumableUpload:
         """
         return await self._source.measured() if self._session.in_doubt else None
 
-    async def _verified(self, made: Object) -> Object:
+    async def _verify(self, made: Object) -> Object:
         sent = await self._source.measured()
         refused, unsure = self._session.refused, self._session.unsure
         return await self._condition.verified(made, sent, self._source.name, refused=refused, unsure=unsure)
@@ -290,5 +290,5 @@ async def cancel(storage: Storage, url: str) -> None:
             pass
 
 
-def _total(size: int | None) -> str:
+def _format_total(size: int | None) -> str:
     return "*" if size is None else str(size)

@@ -102,7 +102,7 @@ class SessionState:
                 self.unsure = self._sent is not None and (self.size is None or self._sent < self.size)
                 return Reaction.DONE
             case 308:
-                return self._incomplete(headers.get("range"))
+                return self._record_stored(headers.get("range"))
             case 404 | 410:
                 return self.start_over()
             case 400 | 412 if not self.refused:
@@ -117,7 +117,7 @@ class SessionState:
             case _:
                 return Reaction.FAIL
 
-    def _incomplete(self, range_header: str | None) -> Reaction:
+    def _record_stored(self, range_header: str | None) -> Reaction:
         """Record a 308 response, whose Range header says which bytes the server has (None: none); return the reaction.
 
         That is PROGRESSED if the server has more bytes than before, and WAIT or FAIL if it has fewer. FAIL if it has

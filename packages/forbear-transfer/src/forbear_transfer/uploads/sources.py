@@ -69,7 +69,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
             data += more
         self.check()
         if len(data) != size and size:
-            raise self._changed()
+            raise self._make_error()
         return data
 
     async def ready(self, first: int, count: int) -> None:
@@ -90,7 +90,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
         while first < end:
             piece = self._read(min(PIECE, end - first), first)
             if not piece:
-                raise self._changed()
+                raise self._make_error()
             if first == crc.size:
                 crc.update(piece)
             elif first < crc.size < first + len(piece):
@@ -116,7 +116,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
         """Raise SourceChanged if size or modification time of the file are not those it had when it was opened."""
         now = os.fstat(self._descriptor)
         if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
-            raise self._changed()
+            raise self._make_error()
 
     def _read(self, count: int, first: int) -> bytes:
         try:
@@ -124,7 +124,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
         except OSError as error:
             raise unreadable(self.name, error) from error
 
-    def _changed(self) -> SourceChanged:
+    def _make_error(self) -> SourceChanged:
         return SourceChanged(f"{self.name} was changed during its upload")
 
 
@@ -226,7 +226,7 @@ def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
     A seekable file object can be read again. Raise TypeError for any other object.
     """
     if isinstance(source, AsyncIterable):
-        return _of_iterable(source)
+        return _wrap_iterable(source)
     if not callable(getattr(source, "read", None)):
         raise TypeError(f"`source` must be a path, an async iterable of bytes or a binary file, got {source!r}")
     name = getattr(source, "name", None)
@@ -237,7 +237,7 @@ def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
         piece = cast("bytes | None", await in_thread(source.read, PIECE * 4))
         if piece is None:
             raise TransferError("the source has nothing to read yet", "open it in blocking mode")
-        return _checked_bytes(piece)
+        return _check_bytes(piece)
 
     def seek(offset: int) -> int:
         source.seek((origin or 0) + offset)
@@ -252,13 +252,13 @@ def gzip_source(source: FileSource | StreamSource) -> StreamSource:
     That of a file can be read again: the file is compressed again from its beginning. Reading it raises SourceChanged
     if the file has changed meanwhile.
     """
-    compressor, plain = _compressor(), source.read if isinstance(source, StreamSource) else _reader(source)
+    compressor, plain = _make_compressor(), source.read if isinstance(source, StreamSource) else _make_reader(source)
     is_over = False
 
     def restart(_: int) -> int:
         nonlocal compressor, plain, is_over
         assert isinstance(source, FileSource)  # noqa: S101
-        compressor, plain, is_over = _compressor(), _reader(source), False
+        compressor, plain, is_over = _make_compressor(), _make_reader(source), False
         return 0
 
     async def read() -> bytes:
@@ -273,11 +273,11 @@ def gzip_source(source: FileSource | StreamSource) -> StreamSource:
     return StreamSource(source.name, read, restart if isinstance(source, FileSource) else None)
 
 
-def _compressor() -> "zlib._Compress":
+def _make_compressor() -> "zlib._Compress":
     return zlib.compressobj(_LEVEL, zlib.DEFLATED, _WITH_HEADER)  # it states no time
 
 
-def _reader(file: FileSource) -> Callable[[], Awaitable[bytes]]:
+def _make_reader(file: FileSource) -> Callable[[], Awaitable[bytes]]:
     """Return a function that reads the next piece of a file, and b"" at its end."""
     size = file.stat.st_size
     pieces = iter((file.read(),)) if size <= PIECE else file.pieces(0, size)
@@ -291,19 +291,19 @@ def _reader(file: FileSource) -> Callable[[], Awaitable[bytes]]:
     return read
 
 
-def _of_iterable(source: AsyncIterable[bytes]) -> StreamSource:
+def _wrap_iterable(source: AsyncIterable[bytes]) -> StreamSource:
     pieces: AsyncIterator[bytes] = aiter(source)
 
     async def read() -> bytes:
         async for piece in pieces:
-            if data := _checked_bytes(piece):
+            if data := _check_bytes(piece):
                 return data
         return b""
 
     return StreamSource("the stream", read)
 
 
-def _checked_bytes(piece: object) -> bytes:
+def _check_bytes(piece: object) -> bytes:
     """Return `piece` as bytes. Raise TypeError if it is neither bytes nor a bytearray."""
     if isinstance(piece, bytes | bytearray):
         return bytes(piece)

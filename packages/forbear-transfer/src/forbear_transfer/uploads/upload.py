@@ -84,7 +84,7 @@ async def upload(
     condition = Precondition(storage, target, generation, ObjectEncryption.of(options))
     if isinstance(source, str | os.PathLike):
         with FileSource(source) as file:
-            resource = _resource(chosen, file.name, {MTIME: str(int(file.stat.st_mtime))})
+            resource = _make_resource(chosen, file.name, {MTIME: str(int(file.stat.st_mtime))})
             if gzip:
                 chunk_size, packed = min(chunk_size, LAST), gzip_source(file)
                 if not await _fits(packed, chunk_size):
@@ -94,7 +94,7 @@ async def upload(
                 return await _insert(storage, file, file.stat.st_size, condition, resource)
             return await _upload_large(storage, file, file, condition, resource, chunk_size, state)
     stream = stream_source(source)
-    resource = _resource(chosen, target.name, {})
+    resource = _make_resource(chosen, target.name, {})
     return await _upload_stream(storage, gzip_source(stream) if gzip else stream, condition, resource, chunk_size)
 
 
@@ -128,7 +128,7 @@ async def _insert(
     await condition.look_first()
     data = source.read() if isinstance(source, FileSource) and size <= PIECE else None
     size, crc32c = (size, await source.crc32c()) if data is None else (len(data), crc32c_of(data))
-    opening, ending = _multipart({**resource, "crc32c": crc32c})
+    opening, ending = _make_multipart({**resource, "crc32c": crc32c})
     pieces = partial(source.pieces, 0, size)
     body = RequestBody(pieces, size, moved, opening, ending) if data is None else b"".join((opening, data, ending))
     refusals, in_doubt = 0, False
@@ -226,7 +226,7 @@ async def _is_current(storage: Storage, made: Object) -> bool:
     return current is not None and current.generation == made.generation
 
 
-def _multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
+def _make_multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """Return the bytes of a multipart body before the data (with `resource`, the metadata, as JSON) and after it."""
     opening = (
         f"--{_BOUNDARY}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(resource)}\r\n"
@@ -235,7 +235,7 @@ def _multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
     return opening.encode(), f"\r\n--{_BOUNDARY}--\r\n".encode()
 
 
-def _resource(chosen: ObjectMetadata, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
+def _make_resource(chosen: ObjectMetadata, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
     """Return the metadata of an object, as the API has it; the default of the content type is guessed from `name`."""
     return chosen.over({"contentType": guess_content_type(name), "metadata": metadata})
 

@@ -1,9 +1,9 @@
 """One HTTP/1.1 connection, which sends one request at a time and reads its response. The pool opens it."""
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator
 from types import coroutine
-from typing import Protocol, cast
+from typing import cast
 
 try:
     import httptools
@@ -13,7 +13,7 @@ except ModuleNotFoundError as error:
 
 from forbear.adapters import current_runtime
 from forbear_transfer.errors import Stalled
-from forbear_transfer.wire.rate import RateLimit
+from forbear_transfer.wire.payload import Payload, RateLimit, slice_pieces
 from forbear_transfer.wire.response import BadResponse, Broken, Response
 
 _LONGEST_HEAD = 64 * 1024
@@ -23,30 +23,8 @@ chunk extensions and trailers. The service sends some 2 KiB."""
 _NO_BODY = {204, 304}
 
 
-class Payload(Protocol):
-    """The body of a request, which is read piece by piece as the server takes it."""
-
-    def __len__(self) -> int:
-        """Return the size of the body in bytes."""
-        ...
-
-    def pieces(self) -> Iterable[bytes]:
-        """Return the pieces of the body, from its start on.
-
-        Each is requested from the iterator when the connection has taken the one before.
-        """
-        ...
-
-
-def _sliced(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """Yield the bytes of pieces, at most `most` at a time."""
-    for piece in pieces:
-        for start in range(0, len(piece), most):
-            yield piece[start : start + most]
-
-
 @coroutine
-def _turn() -> Generator[None, None, None]:
+def _yield_once() -> Generator[None, None, None]:
     """Give control back to the event loop once, so that other tasks can run."""
     yield
 
@@ -130,7 +108,7 @@ class Connection(asyncio.Protocol):
         self._sending = True
         self.transport.write(head)
         left = len(body)
-        for piece in body.pieces() if self._rate is None else _sliced(body.pieces(), self._rate.step):
+        for piece in body.pieces() if self._rate is None else slice_pieces(body.pieces(), self._rate.step):
             if self._rate is not None:
                 await self.pace(len(piece))
                 if came.done():
@@ -144,7 +122,7 @@ class Connection(asyncio.Protocol):
                 self._drained = self._loop.create_future()
                 await asyncio.wait((came, self._drained), return_when=asyncio.FIRST_COMPLETED)
             else:
-                await _turn()  # a fast server would block all other tasks
+                await _yield_once()  # a fast server would block all other tasks
             if came.done():
                 return
         if left:
@@ -173,45 +151,31 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._deadline, self._check)
 
     def abort(self) -> None:
-        """Close the connection at once, and drop unsent bytes.
-
-        A running request, or the reader of its response, raises Broken.
-        """
+        """Close the connection at once, and drop unsent bytes: the request, or reader of its response, gets Broken."""
         self._fail(Broken("the connection was closed before the whole response arrived"))
 
-    # Callbacks of the event loop.
+    # Callbacks of the event loop. At the end of the connection, a response without a known length is complete.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, and mark the connection as open."""
         self.transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Mark the connection as closed, and end a running request, with Broken unless its response is complete now.
-
-        `exc` is the reason, None if the connection was closed without an error. Also stop the stall timeout.
-        """
         self.is_open = False
-        self._ended_by_peer(exc)
+        self._end_by_peer(exc)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def eof_received(self) -> bool:
-        """Mark the connection as closed, and end a running request, since the peer sends no more.
-
-        The request fails with Broken, unless its response is complete now. The result, False, lets the transport close.
-        """
         self.is_open = False
-        self._ended_by_peer(None)
+        self._end_by_peer(None)
         return False
 
     def pause_writing(self) -> None:
-        """Note that the transport's buffer is full: the sending of a body waits after the next piece."""
         self._full = True
 
     def resume_writing(self) -> None:
-        """Let the sending of a body continue, since the peer has taken enough."""
         self._full = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -238,15 +202,13 @@ class Connection(asyncio.Protocol):
                     part = "the head" if self._response is None else "the framing of the body"
                     self._fail(BadResponse(f"{part} of the response is longer than {_LONGEST_HEAD // 1024} KiB"))
 
-    # Callbacks of the parser.
+    # Callbacks of the parser. The head of an interim response (1xx) is dropped, and so are trailers.
 
     def on_message_begin(self) -> None:
-        """Close the connection if a second response follows the first: it belongs to no request."""
         if self._response is not None:
             self.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; join repeated ones by commas. Ignore trailers, since the head was acted upon already."""
         if self._response is not None:
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -254,7 +216,6 @@ class Connection(asyncio.Protocol):
         self._headers[key] = text if before is None else f"{before}, {text}"
 
     def on_headers_complete(self) -> None:
-        """Make the response and hand it to the waiting request; drop the head of an interim response (1xx)."""
         parser = self._parser
         if parser is None:  # the head belongs to a second response
             return
@@ -274,7 +235,6 @@ class Connection(asyncio.Protocol):
             self._came.set_result(response)
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of a body that came with the head, in chunks, or without a known length."""
         self._overhead = 0
         if self._response is not None and self._busy:
             self._response.feed(body)
@@ -282,15 +242,10 @@ class Connection(asyncio.Protocol):
                 self._left -= len(body)
 
     def on_message_complete(self) -> None:
-        """End the request, since its response is complete; do nothing for an interim response (1xx)."""
         if self._response is not None:
             self._finish()
 
     def _take(self, data: bytes) -> None:
-        """Pass on a part of a body of known length, and end the request at its end.
-
-        Bytes beyond the end are dropped, and the connection is not used again.
-        """
         response, left = self._response, self._left
         assert response is not None and left is not None  # noqa: S101, PT018
         if len(data) > left:  # the rest belongs to no request
@@ -302,10 +257,6 @@ class Connection(asyncio.Protocol):
             self._finish()
 
     def _finish(self) -> None:
-        """End the request, since its whole response has arrived; do nothing for the response of a proxy to CONNECT.
-
-        The connection is closed if the body was not fully sent, or if the response does not keep the connection alive.
-        """
         response = self._response
         if response is None or response.ended or self._is_tunnel:
             return
@@ -315,23 +266,17 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
         self._end()
 
-    def _ended_by_peer(self, error: Exception | None) -> None:
-        """End the running request, if there is one, since the peer has closed the connection.
-
-        A response without a known length and without chunks is complete now, unless there was an `error`. Any other
-        request fails with Broken.
-        """
+    def _end_by_peer(self, error: Exception | None) -> None:
         response = self._response
         until_end = response is not None and self._left is None and "transfer-encoding" not in response.headers
         if response is not None and until_end and error is None:
             self._finish()
         elif self._busy:
-            broken = Broken(f"the server closed the connection {self._progress()}")
+            broken = Broken(f"the server closed the connection {self._describe_progress()}")
             broken.__cause__ = error
             self._fail(broken)
 
-    def _progress(self) -> str:
-        """Return a text that says how much of the response had arrived, for messages."""
+    def _describe_progress(self) -> str:
         if self._response is None:
             return "without a response"
         if self._left is None:

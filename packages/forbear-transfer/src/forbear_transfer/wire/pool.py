@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 from forbear import PERMANENT
 from forbear.adapters import HiddenBytes, HiddenText, redact_address
 from forbear_transfer.errors import Stalled
-from forbear_transfer.wire.connection import Connection, Payload
-from forbear_transfer.wire.rate import RateLimit
+from forbear_transfer.wire.connection import Connection
+from forbear_transfer.wire.payload import Payload, RateLimit
 from forbear_transfer.wire.response import NotConnected, ProxyFailed, ProxyRefused, Response, Untrusted, WireError
 
 CONNECT_TIMEOUT = 30.0
@@ -69,8 +69,8 @@ class Pool:
         self._stall_timeout = stall_timeout
         self._headers = dict(headers)
         self._rate = rate
-        self._proxy = None if proxy is None else _proxy(proxy)
-        self._proxy_headers = {} if proxy is None else _authorization(proxy)
+        self._proxy = None if proxy is None else _parse_proxy(proxy)
+        self._proxy_headers = {} if proxy is None else _make_authorization(proxy)
         self._slots = asyncio.Semaphore(limit)
         self._idle: dict[Origin, list[Connection]] = {}
         self._open: dict[Connection, Origin] = {}
@@ -87,14 +87,14 @@ class Pool:
         raised unchanged. RuntimeError once the pool is closed; ValueError for a wrong URL or header.
         """
         origin, target = split(url)
-        head = self._head(method, origin, target, headers, body)
+        head = self._make_full_head(method, origin, target, headers, body)
         await self._slots.acquire()
         try:
             connection = self._reuse(origin) or await self._connect(origin)
         except BaseException:
             self._slots.release()
             raise
-        return await connection.request(head, body)  # it calls `_freed` at the end, which releases the slot
+        return await connection.request(head, body)  # it calls `_take_back` at the end, which releases the slot
 
     async def close(self) -> None:
         """Close all connections; running requests raise Broken, and later ones RuntimeError."""
@@ -105,7 +105,7 @@ class Pool:
         self._idle.clear()
         await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, in which it closes the sockets
 
-    def _head(
+    def _make_full_head(
         self, method: str, origin: Origin, target: str, headers: Mapping[str, str], body: "bytes | Payload | None"
     ) -> bytes:
         fields = {**self._headers, **headers}
@@ -114,7 +114,7 @@ class Pool:
             fields.update(self._proxy_headers)
         if body is not None or method not in {"GET", "DELETE"}:
             fields["Content-Length"] = str(len(body) if body is not None else 0)
-        return _head_bytes(method, target, origin.netloc, fields)
+        return _make_head(method, target, origin.netloc, fields)
 
     def _reuse(self, origin: Origin) -> Connection | None:
         """Take an open connection to an origin that was idle for less than 15 seconds; None if there is none.
@@ -145,7 +145,7 @@ class Pool:
             async with asyncio.timeout(CONNECT_TIMEOUT):
                 connection = await self._open_to(at)
                 if at is not origin and origin.scheme == "https":
-                    await self._tunnel(connection, at, origin)
+                    await self._open_tunnel(connection, at, origin)
             if self.closed:  # closed in the meantime
                 raise RuntimeError(_CLOSED)
         except BaseException as error:
@@ -161,7 +161,7 @@ class Pool:
             if isinstance(error, TimeoutError):
                 raise failure(f"no connection to {peer} within {CONNECT_TIMEOUT:g} s") from error
             if isinstance(error, OSError):
-                raised = failure(f"cannot connect to {peer}: {_why(error)}")
+                raised = failure(f"cannot connect to {peer}: {_explain(error)}")
                 if self._is_wrong_name(at, error):
                     raised.verdict = PERMANENT
                     raised.hint = raised.hint if isinstance(raised, ProxyFailed) else _WRONG_NAME
@@ -182,9 +182,9 @@ class Pool:
 
     async def _open_to(self, at: Origin) -> Connection:
         loop = asyncio.get_running_loop()
-        context, name = (self._context(), at.host) if at.scheme == "https" else (None, None)
+        context, name = (self._find_context(), at.host) if at.scheme == "https" else (None, None)
         transport, connection = await loop.create_connection(
-            lambda: Connection(self._stall_timeout, self._freed, self._rate),
+            lambda: Connection(self._stall_timeout, self._take_back, self._rate),
             at.host,
             at.port,
             ssl=context,
@@ -194,7 +194,7 @@ class Pool:
         transport.set_write_buffer_limits(_WRITE_AHEAD)
         return connection
 
-    async def _tunnel(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
+    async def _open_tunnel(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
         """Ask the proxy for a tunnel to the origin, and start TLS through it.
 
         ProxyFailed if the proxy does not respond, ProxyRefused if its status is not 2xx. Errors of TLS are raised
@@ -203,27 +203,27 @@ class Pool:
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
         target = f"{host}:{origin.port}"
         try:
-            status = await connection.tunnel(_head_bytes("CONNECT", target, target, self._proxy_headers))
+            status = await connection.tunnel(_make_head("CONNECT", target, target, self._proxy_headers))
         except (WireError, Stalled) as error:
             raise ProxyFailed(f"the proxy {proxy.netloc} opened no tunnel: {error}") from error
         if not 200 <= status < 300:
             raise ProxyRefused(proxy.netloc, status)
         transport = await asyncio.get_running_loop().start_tls(
-            connection.transport, connection, self._context(), server_hostname=origin.host
+            connection.transport, connection, self._find_context(), server_hostname=origin.host
         )
         if transport is None:
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         transport.set_write_buffer_limits(_WRITE_AHEAD)
         connection.transport = transport
 
-    def _context(self) -> ssl.SSLContext:
+    def _find_context(self) -> ssl.SSLContext:
         if self._tls is None:  # creating it reads all certificates of the machine
             self._tls = ssl.create_default_context()
             self._tls.hostname_checks_common_name = False  # only a subjectAltName names a host (RFC 9525)
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls
 
-    def _freed(self, connection: Connection) -> None:
+    def _take_back(self, connection: Connection) -> None:
         origin = self._open.get(connection)
         if origin is None:  # the request was the CONNECT to a proxy
             return
@@ -234,7 +234,7 @@ class Pool:
             self._open.pop(connection)
 
 
-def _proxy(url: str) -> Origin:
+def _parse_proxy(url: str) -> Origin:
     """Return the origin of a proxy from its URL; ValueError unless it is http or https, with a host and a valid port.
 
     The text of the ValueError leaves out the URL's user and password.
@@ -249,7 +249,7 @@ def _proxy(url: str) -> Origin:
 
 
 @lru_cache(maxsize=256)
-def _origin(scheme: str, netloc: str) -> Origin:
+def _parse_origin(scheme: str, netloc: str) -> Origin:
     parts = urlsplit(f"{scheme}://{netloc}")
     if scheme not in PORTS or not parts.hostname:
         raise ValueError(f"`url` must begin with http:// or https:// and a host, got {scheme}://{netloc}")
@@ -264,10 +264,10 @@ def split(url: str) -> tuple[Origin, str]:
     scheme, _, rest = url.partition("://")
     slash = rest.find("/")
     netloc, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
-    return _origin(scheme.lower(), netloc), HiddenText(target)
+    return _parse_origin(scheme.lower(), netloc), HiddenText(target)
 
 
-def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
+def _make_head(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
     """Return the head of an HTTP/1.1 request as bytes, with the Host header and the empty line at its end.
 
     ValueError if a header or the target holds a line end, or the target a space.
@@ -280,7 +280,7 @@ def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str])
     return HiddenBytes(f"{text}\r\n\r\n".encode("latin-1"))
 
 
-def _why(error: OSError) -> str:
+def _explain(error: OSError) -> str:
     """Return the text for an error of connecting: the system's for its errno, else the error's own.
 
     asyncio replaces the system's text by one with addresses.
@@ -297,7 +297,7 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def _authorization(proxy: str) -> dict[str, str]:
+def _make_authorization(proxy: str) -> dict[str, str]:
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}

@@ -44,9 +44,9 @@ class Manifest:
     def __enter__(self) -> Self:
         try:
             self._read()
-            self._file = open(self._path, "ab", buffering=0, opener=_private)
+            self._file = open(self._path, "ab", buffering=0, opener=_open_private)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._make_error(error) from error
         try:
             if os.fstat(self._file.fileno()).st_size == 0:
                 self._write(COLUMNS)
@@ -75,8 +75,8 @@ class Manifest:
         values = {
             "Source": str(item.source),
             "Destination": str(item.target),
-            "Start": _time(outcome.began),
-            "End": _time(outcome.began + outcome.seconds),
+            "Start": _format_time(outcome.began),
+            "End": _format_time(outcome.began + outcome.seconds),
             "Crc32c": outcome.crc32c or "",
             "Generation": outcome.generation or "",
             "Source Size": "" if item.size is None else item.size,
@@ -96,23 +96,23 @@ class Manifest:
         end, rest = 0, b""
         header: list[str] = []
         with self._path.open("rb") as file:
-            for raw, row in _rows(file):
+            for raw, row in _read_rows(file):
                 if not raw.endswith(b"\n"):
                     rest = raw
                     break
                 end += len(raw)
                 if not header:
-                    header = self._headed(row)
+                    header = self._check_header(row)
                     continue
                 values = dict(zip(header, row, strict=False))
                 if self._skips and values.get("Result") in _DONE:
                     self._done.add(hash((values["Source"], values["Destination"])))
-            if rest and not header and not _line(COLUMNS).startswith(rest):
-                self._headed([])
+            if rest and not header and not _format_line(COLUMNS).startswith(rest):
+                self._check_header([])
         if rest:
             os.truncate(self._path, end)
 
-    def _headed(self, row: list[str]) -> list[str]:
+    def _check_header(self, row: list[str]) -> list[str]:
         if not {"Source", "Destination", "Result"} <= set(row):
             raise TransferError(f"{self._path} is not a manifest: it has no such header", "name another file")
         self._columns = tuple(row)
@@ -125,21 +125,21 @@ class Manifest:
         """
         if self._file is None:
             raise RuntimeError("a Manifest must be entered before it is used: `with Manifest(path) as manifest:`")
-        data = _line(row)
+        data = _format_line(row)
         try:
             written = os.write(self._file.fileno(), data)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._make_error(error) from error
         if written < len(data):
             raise TransferError(
                 f"cannot write the manifest {self._path}: the disk is full", "make room, then start again"
             )
 
-    def _unwritable(self, error: OSError) -> TransferError:
+    def _make_error(self, error: OSError) -> TransferError:
         return unwritable(self._path, error, verb="write the manifest", named=not os.path.lexists(self._path))
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     """Open a file and return its descriptor, as an `opener` of open().
 
     Only its owner may read a new file, because names and errors may be confidential.
@@ -147,13 +147,13 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _line(row: Sequence[object]) -> bytes:
+def _format_line(row: Sequence[object]) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text).writerow(row)
     return text.getvalue().encode("utf-8", "surrogateescape")
 
 
-def _rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
+def _read_rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
     """Yield each row of a CSV file as bytes and as its parsed values; the last row may lack its line end.
 
     A quoted line end does not end a row. A quote that is never closed, because a process died or a user edited the
@@ -164,21 +164,21 @@ def _rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
         row = line
         while row.count(b'"') % 2 and len(row) < _LONGEST and (more := file.readline()):
             row += more
-        values = _values(row)
+        values = _parse_values(row)
         if len(row) > len(line) and len(values) != columns:
-            row, values = line, _values(line)
+            row, values = line, _parse_values(line)
             file.seek(at + len(row))
         at += len(row)
         columns = columns or len(values)
         yield row, values
 
 
-def _values(raw: bytes) -> list[str]:
+def _parse_values(raw: bytes) -> list[str]:
     try:
         return next(csv.reader(io.StringIO(raw.decode("utf-8", "surrogateescape"), newline="")))
     except csv.Error:  # a field longer than any name
         return []
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else ""

@@ -51,12 +51,12 @@ class Folders:
         """
         folder = os.path.dirname(path)
         known = self._known.get((folder, root))
-        if known is None or known != _identity(folder):  # a link may have replaced it
+        if known is None or known != _identify(folder):  # a link may have replaced it
             if root is not None:
                 _make(root)
                 real_below(root, folder)
             _make(folder)
-            self._known[folder, root] = _identity(folder)
+            self._known[folder, root] = _identify(folder)
 
 
 async def perform(
@@ -134,7 +134,7 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
         local = sys.stdin.buffer if source == STREAM else source
         return await upload(storage, local, target, generation=generation, gzip=item.gzip, state=state, **options)
-    version, keys = _version(source, item.object), encryption.decryption_keys
+    version, keys = _pick_version(source, item.object), encryption.decryption_keys
     if isinstance(target, Url):
         return await copy(storage, version, target, generation=generation, state=state, decryption_keys=keys, **options)
     if target == STREAM:
@@ -156,7 +156,7 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
     )
 
 
-def _version(source: Url, listed: Object | None) -> Url | Object:
+def _pick_version(source: Url, listed: Object | None) -> Url | Object:
     """Return `listed`, the object in the listing, or `source` if there is none or `source` names a generation.
 
     The copy then reads that version. The listed object saves a request.
@@ -175,7 +175,7 @@ async def _delete(storage: Storage, item: Item) -> None:
     if item.object is not None:
         await delete_version(storage, item.target, item.object.generation)
         return
-    with _unchanged(f"{item.target} was written meanwhile, and is not deleted"):
+    with _expect_unchanged(f"{item.target} was written meanwhile, and is not deleted"):
         await storage.delete(item.target, {"ifGenerationMatch": item.generation})
 
 
@@ -191,12 +191,12 @@ async def _touch(storage: Storage, item: Item) -> None:
         return
     query = {"ifGenerationMatch": listed.generation, "ifMetagenerationMatch": listed.metageneration}
     body = json.dumps({"metadata": {MTIME: str(int(item.mtime))}}).encode()
-    with _unchanged(f"{target} was written meanwhile; its time is not set"):
+    with _expect_unchanged(f"{target} was written meanwhile; its time is not set"):
         await storage.call(f"set the time of {target}", "PATCH", target.path, query, headers=_JSON, body=body)
 
 
 @contextmanager
-def _unchanged(otherwise: str) -> Generator[None]:
+def _expect_unchanged(otherwise: str) -> Generator[None]:
     """Replace an HttpError with status 412 (a failed precondition), raised in the block, by TargetChanged.
 
     `otherwise` is the text of that error.
@@ -253,7 +253,7 @@ def _make(folder: str) -> None:
         raise unwritable(folder, error, verb="make the folder") from error
 
 
-def _identity(folder: str) -> tuple[int, int]:
+def _identify(folder: str) -> tuple[int, int]:
     try:
         status = os.stat(folder or os.curdir)
     except OSError:

@@ -96,16 +96,16 @@ class WorkerPool:
                 limiter.lift()
                 return
             if self._manifest is not None and self._manifest.has(item):
-                self._finished(Outcome(item, Status.SKIPPED, error="done before, by the manifest"))
+                self._finish(Outcome(item, Status.SKIPPED, error="done before, by the manifest"))
                 continue
-            outcome = await self._outcome(item, progress)
+            outcome = await self._transfer(item, progress)
             if outcome.status is Status.DONE and not progress.was_throttled:
                 limiter.succeeded()
             if self._manifest is not None:
                 self._manifest.add(outcome)
-            self._finished(outcome)
+            self._finish(outcome)
 
-    async def _outcome(self, item: Item, progress: Progress) -> Outcome:
+    async def _transfer(self, item: Item, progress: Progress) -> Outcome:
         """Transfer an item and return its outcome.
 
         If no more files can be opened, try again once other items have closed theirs; only one item at a time does so.
@@ -129,7 +129,7 @@ class WorkerPool:
             self._one_ended.set()
             self._one_ended.clear()
 
-    def _finished(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: Outcome) -> None:
         self.summary.add(outcome)
         self._progress.emit(Finished(outcome))
 

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from forbear_transfer.cli.shared.estimate import TimeEstimate
-from forbear_transfer.cli.shared.statistics import Statistics
+from forbear_transfer.cli.shared.statistics import Statistics, TimeEstimate
 from forbear_transfer.items import Item, Outcome, Status
 from forbear_transfer.progress import Finished, Moved, Planned, Started
 

@@ -161,7 +161,7 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
         tell(f"ignored: {line.end} and what follows it")
     settings = CurlSettings.of(line)
     check_format(settings.values.get("write-out", ""))
-    rules = _rules(settings, options)
+    rules = _make_rules(settings, options)
     request = line.request()
     if options["dry_run"]:
         show_answer(rules.answer(request))
@@ -175,7 +175,7 @@ def _run(words: tuple[str, ...], options: CurlOptions, stack: ExitStack) -> None
     run.run(hop, line.urls[0])
 
 
-def _rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
+def _make_rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
     """Return the rules of the options; curl's own options for retries count where forbear's are not used."""
     from forbear_transfer.cli.curl.send import Rules
 
@@ -195,7 +195,7 @@ def _rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
     backoff = {**limits, "attempts": None, "timeout": None}
     if settings.retry_delay is not None and not any(value is not None for value in backoff.values()):
         limits["constant"] = settings.retry_delay
-    refusals = dict(map(_refusals, options["not_executed"]))
+    refusals = dict(map(_parse_refusals, options["not_executed"]))
     header = options["idempotency_header"]
     choice = ProfileChoice(options["profile"], options["retry_not_found"])
     try:
@@ -207,7 +207,7 @@ def _rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
     return Rules(options["service"], choice, limits, options["safe"], refusals or None, header, options["report"])
 
 
-def _refusals(text: str) -> tuple[str, frozenset[int]]:
+def _parse_refusals(text: str) -> tuple[str, frozenset[int]]:
     """Return origin and statuses of "https://host=429,503"; BadInput for any other text."""
     origin, equals, listed = text.rpartition("=")
     if not equals or not re.fullmatch(r"[45]\d\d(,[45]\d\d)*", listed, re.ASCII):

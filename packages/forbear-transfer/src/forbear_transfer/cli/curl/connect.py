@@ -44,11 +44,11 @@ class CurlTransport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send one attempt and return the response; raise ReadTimeout or ConnectTimeout at its time limit."""
         self._on_sent(request)
-        proxy = _proxy_for(request.url, self._settings.values)
-        transport = self._transport_for(request.url.scheme, proxy)
+        proxy = _find_proxy(request.url, self._settings.values)
+        transport = self._find_transport(request.url.scheme, proxy)
         limit = self._settings.max_time
         clock = None if limit is None else _AttemptClock(limit)
-        changed = self._addressed(request, {} if clock is None else {"trace": clock.trace}, proxy)
+        changed = self._set_address(request, {} if clock is None else {"trace": clock.trace}, proxy)
         if clock is None:
             return transport.handle_request(changed)
         try:
@@ -65,7 +65,7 @@ class CurlTransport(httpx.BaseTransport):
         for transport in self._transports.values():
             transport.close()
 
-    def _addressed(self, request: httpx.Request, extensions: Mapping[str, Any], proxy: str | None) -> httpx.Request:
+    def _set_address(self, request: httpx.Request, extensions: Mapping[str, Any], proxy: str | None) -> httpx.Request:
         """Return the request with these extensions, and with the address that `--resolve` or `--connect-to` names.
 
         A proxy that gets the request itself, without a tunnel, needs the whole URL in the request line.
@@ -86,15 +86,15 @@ class CurlTransport(httpx.BaseTransport):
             url = url.copy_with(host=address[0] or url.host, port=address[1] or port)
         return httpx.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)
 
-    def _transport_for(self, scheme: str, proxy: str | None) -> httpx.HTTPTransport:
+    def _find_transport(self, scheme: str, proxy: str | None) -> httpx.HTTPTransport:
         if (scheme, proxy) not in self._transports:
-            self._transports[scheme, proxy] = self._new_transport(scheme, proxy)
+            self._transports[scheme, proxy] = self._make_transport(scheme, proxy)
         return self._transports[scheme, proxy]
 
-    def _new_transport(self, scheme: str, proxy: str | None) -> httpx.HTTPTransport:
+    def _make_transport(self, scheme: str, proxy: str | None) -> httpx.HTTPTransport:
         settings = self._settings
         # Loading certificates takes long; without TLS a context that trusts none is enough.
-        context = _tls(settings) if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context = _make_tls(settings) if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         user, colon, password = settings.values.get("proxy-user", "").partition(":")
         if user and not colon:
             raise BadInput("-U needs USER:PASSWORD", "add a colon and the password")
@@ -105,7 +105,7 @@ class CurlTransport(httpx.BaseTransport):
                 http2=settings.has("http2", "http2-prior-knowledge"),
                 proxy=None if proxy is None else httpx.Proxy(proxy, auth=(user, password) if user else None),
                 uds=settings.values.get("unix-socket"),
-                local_address=_local_address(settings),
+                local_address=_find_local_address(settings),
                 limits=httpx.Limits(max_keepalive_connections=0),
                 trust_env=False,
             )
@@ -185,7 +185,7 @@ class _Timed(httpx.SyncByteStream):
         self._stream.close()
 
 
-def _tls(settings: CurlSettings) -> ssl.SSLContext:
+def _make_tls(settings: CurlSettings) -> ssl.SSLContext:
     """Return the TLS context of the settings; raise CurlFailed for a file that cannot be used."""
     values = settings.values
     if settings.has("insecure"):
@@ -195,7 +195,7 @@ def _tls(settings: CurlSettings) -> ssl.SSLContext:
             context = ssl.create_default_context(cafile=values.get("cacert"), capath=values.get("capath"))
         except (OSError, ValueError) as error:
             name = values.get("cacert") or values["capath"]
-            raise _failure(f"cannot use the CA certificates in {name}", error, BAD_CA_FILE) from None
+            raise _describe_failure(f"cannot use the CA certificates in {name}", error, BAD_CA_FILE) from None
     else:
         context = httpx.create_ssl_context()
     if settings.has("tlsv1.2", "tlsv1.3"):
@@ -207,16 +207,16 @@ def _tls(settings: CurlSettings) -> ssl.SSLContext:
         try:
             context.load_cert_chain(file, values.get("key"), values.get("pass", password))
         except (OSError, ValueError) as error:
-            raise _failure(f"cannot use the certificate in {file}", error, BAD_CERTIFICATE) from None
+            raise _describe_failure(f"cannot use the certificate in {file}", error, BAD_CERTIFICATE) from None
     return context
 
 
-def _failure(text: str, error: Exception, code: int) -> CurlFailed:
+def _describe_failure(text: str, error: Exception, code: int) -> CurlFailed:
     reason = (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
     return CurlFailed(f"{text}: {reason}", code, "name a PEM file that you may read")
 
 
-def _local_address(settings: CurlSettings) -> str | None:
+def _find_local_address(settings: CurlSettings) -> str | None:
     address = settings.values.get("interface")
     if address is not None:
         try:
@@ -226,7 +226,7 @@ def _local_address(settings: CurlSettings) -> str | None:
     return "0.0.0.0" if settings.has("ipv4") else "::" if settings.has("ipv6") else None  # noqa: S104 - nothing listens
 
 
-def _proxy_for(url: httpx.URL, values: Mapping[str, str]) -> str | None:
+def _find_proxy(url: httpx.URL, values: Mapping[str, str]) -> str | None:
     """Return the URL of the proxy for a request, by `-x` or else by the environment; None for none."""
     host = url.host if url.port is None else f"{url.host}:{url.port}"
     listed = values.get("noproxy")

@@ -72,15 +72,15 @@ def content_of(line: CurlLine, stack: ExitStack) -> RequestContent:
     if sum(kinds) > 1:
         raise BadInput("-d, -F and -T exclude each other", "choose one way to send the body")
     if line.file is not None:
-        return RequestContent(file=_stdin_file(stack) if line.file == "-" else _opened(line.file, stack))
+        return RequestContent(file=_spool_stdin(stack) if line.file == "-" else _open_file(line.file, stack))
     if line.form:
-        parts = [_part(option, value, stack) for option, value in line.form]
+        parts = [_parse_part(option, value, stack) for option, value in line.form]
         files = [content for _, (_, content, *_) in parts if not isinstance(content, bytes)]
         return RequestContent(form=parts, files=tuple(files))
     return RequestContent(line.draft.body or b"")
 
 
-def _stdin_file(stack: ExitStack) -> Any:
+def _spool_stdin(stack: ExitStack) -> Any:
     spool = stack.enter_context(SpooledTemporaryFile(max_size=_SPOOLED))  # noqa: SIM115 - the stack closes it
     length = 0
     for chunk in iter(_read_stdin, b""):
@@ -105,7 +105,7 @@ def _read_stdin() -> bytes:
         raise BadInput(f"cannot read stdin: {error.strerror}", "name a file instead of -") from None
 
 
-def _opened(name: str, stack: ExitStack) -> BinaryIO:
+def _open_file(name: str, stack: ExitStack) -> BinaryIO:
     if name == ".":
         raise BadInput("the curl option --upload-file . is not supported", "use -T - to read stdin")
     try:
@@ -118,7 +118,7 @@ def _opened(name: str, stack: ExitStack) -> BinaryIO:
     return file
 
 
-def _part(option: str, value: str, stack: ExitStack) -> tuple[str, tuple[Any, ...]]:
+def _parse_part(option: str, value: str, stack: ExitStack) -> tuple[str, tuple[Any, ...]]:
     """Return one part of a form for httpx: its name, and file name (None for a field), content and type."""
     name, equals, text = value.partition("=")
     if not equals or not name:
@@ -131,11 +131,11 @@ def _part(option: str, value: str, stack: ExitStack) -> tuple[str, tuple[Any, ..
         if unknown in settings:
             raise BadInput(f"the form option ;{unknown}= is not supported", "leave it out")
     kind = (settings["type"].strip(),) if "type" in settings else ()
-    filename = _unquoted(settings["filename"]) if "filename" in settings else None
+    filename = _unquote(settings["filename"]) if "filename" in settings else None
     if text[:1] not in ("@", "<"):
-        return name, (filename, _unquoted(text).encode(errors="replace"), *kind)
-    path = _unquoted(text[1:])
-    content: Any = stdin_bytes() if path == "-" else _opened(path, stack)
+        return name, (filename, _unquote(text).encode(errors="replace"), *kind)
+    path = _unquote(text[1:])
+    content: Any = stdin_bytes() if path == "-" else _open_file(path, stack)
     if text[0] == "<":
         if not isinstance(content, bytes):
             content = file_content(path, MAX_BODY, "send it as a file: -F 'NAME=@FILE'")
@@ -143,7 +143,7 @@ def _part(option: str, value: str, stack: ExitStack) -> tuple[str, tuple[Any, ..
     return name, (filename or Path(path).name, content, *kind)
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     if len(text) > 1 and text[0] == text[-1] == '"':
         return re.sub(r"\\(.)", r"\1", text[1:-1])
     return text

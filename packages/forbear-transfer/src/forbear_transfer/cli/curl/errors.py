@@ -36,7 +36,7 @@ def failure_of(error: Exception) -> CurlFailed:
     causes = error_chain(error)
     reason = next((cause.strerror for cause in causes if isinstance(cause, OSError) and cause.strerror), None)
     if code in (UNRESOLVED, NOT_CONNECTED):
-        return CurlFailed(f"cannot connect to {_host(error)}: {reason or error}", code)
+        return CurlFailed(f"cannot connect to {_name_host(error)}: {reason or error}", code)
     if isinstance(error, httpx.TimeoutException):
         reason = None  # the end of a connection whose time is over is no reason
     text = reason or str(error) or type(error).__name__
@@ -57,7 +57,7 @@ def code_of(error: Exception) -> int:
             return UNRESOLVED
         return TLS_FAILED if any(isinstance(cause, ssl.SSLError) for cause in causes) else NOT_CONNECTED
     if isinstance(error, httpx.RemoteProtocolError):
-        return _protocol_code(str(error))
+        return _find_protocol_code(str(error))
     if isinstance(error, httpx.WriteError):
         return NOT_SENT
     return BAD_ENCODING if isinstance(error, httpx.DecodingError) else NOT_RECEIVED
@@ -73,7 +73,7 @@ def _is_of_protocol(error: Exception) -> bool:
     return type(error).__module__.partition(".")[0] in ("h11", "h2")
 
 
-def _host(error: Exception) -> str:
+def _name_host(error: Exception) -> str:
     try:
         request: httpx.Request = getattr(error, "request")  # noqa: B009 - it raises if there is none
     except (AttributeError, RuntimeError):
@@ -81,7 +81,7 @@ def _host(error: Exception) -> str:
     return request.url.netloc.decode("ascii")
 
 
-def _protocol_code(text: str) -> int:
+def _find_protocol_code(text: str) -> int:
     if "without sending a response" in text:
         return NO_RESPONSE
     if "StreamReset" in text or "ConnectionTerminated" in text:

@@ -83,7 +83,7 @@ def first_hop(line: CurlLine, request: Request, settings: CurlSettings, content:
     headers = dict(request.headers)
     if settings.has("compressed"):  # lines copied from a browser list encodings that cannot be decoded here
         headers["accept-encoding"] = "gzip, deflate"
-    for name, value in _defaults(line, settings).items():
+    for name, value in _make_defaults(line, settings).items():
         if name not in line.removed and not (name == "user-agent" and not value):  # -A '' removes it
             headers.setdefault(name, value)
     if request.target.encode("ascii") == url.raw_path:
@@ -137,7 +137,7 @@ def _check_length(hop: Hop) -> None:
         raise BadInput(f"the header Content-Length is not the length of the body, {length} bytes", "leave it out")
 
 
-def _defaults(line: CurlLine, settings: CurlSettings) -> dict[str, str]:
+def _make_defaults(line: CurlLine, settings: CurlSettings) -> dict[str, str]:
     """Return the headers that the options of a line and curl itself add."""
     values = settings.values
     headers = {"user-agent": values.get("user-agent", f"forbear/{version('forbear')}")}
@@ -150,7 +150,7 @@ def _defaults(line: CurlLine, settings: CurlSettings) -> dict[str, str]:
         headers["range"] = f"bytes={values['range']}"
     if settings.cookies:
         headers["cookie"] = "; ".join(settings.cookies)
-    authorization = _authorization(line.urls[0], values)
+    authorization = _find_authorization(line.urls[0], values)
     if authorization is not None:
         headers["authorization"] = authorization
     for name, value in headers.items():
@@ -159,7 +159,7 @@ def _defaults(line: CurlLine, settings: CurlSettings) -> dict[str, str]:
     return headers
 
 
-def _authorization(url: str, values: Mapping[str, str]) -> str | None:
+def _find_authorization(url: str, values: Mapping[str, str]) -> str | None:
     """Return the Authorization header of `--oauth2-bearer`, of `-u`, or of the user in the URL; None without any."""
     if "oauth2-bearer" in values:
         return f"Bearer {values['oauth2-bearer']}"

@@ -84,10 +84,10 @@ class OutputFile(Sink):
             else:
                 handle, part = tempfile.mkstemp(prefix=f".{self._path.name[:100]}.", dir=self._path.parent)
                 self._part = Path(part)
-                self._part.chmod(_mode_of(self._path))
+                self._part.chmod(_find_mode(self._path))
                 self._file = os.fdopen(handle, "wb", buffering=0)
         except (OSError, ValueError) as error:
-            raise _unwritten(path, error) from None
+            raise _explain_failure(path, error) from None
 
     def write(self, data: bytes) -> None:
         """Write a piece of the response; CurlFailed if it cannot be written."""
@@ -96,7 +96,7 @@ class OutputFile(Sink):
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
-            raise _unwritten(self._path, error) from None
+            raise _explain_failure(self._path, error) from None
         self.size += len(data)
 
     def finish(self) -> None:
@@ -107,7 +107,7 @@ class OutputFile(Sink):
                 self._part.replace(self._path)
                 self._part = None
         except OSError as error:
-            raise _unwritten(self._path, error) from None
+            raise _explain_failure(self._path, error) from None
 
     def __exit__(self, *error: object) -> None:
         with suppress(OSError):
@@ -164,7 +164,7 @@ def formatted(template: str, values: Mapping[str, Any]) -> str:
     return _VARIABLE.sub(replaced, template)
 
 
-def _mode_of(path: Path) -> int:
+def _find_mode(path: Path) -> int:
     """Return the permissions for a file: those it has, else those that the umask leaves of a new one."""
     try:
         return path.stat().st_mode & 0o777
@@ -174,6 +174,6 @@ def _mode_of(path: Path) -> int:
         return 0o666 & ~umask
 
 
-def _unwritten(path: Path, error: Exception) -> CurlFailed:
+def _explain_failure(path: Path, error: Exception) -> CurlFailed:
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return CurlFailed(f"cannot write {path}: {reason}", NOT_WRITTEN, "name a file that you may write")

@@ -94,7 +94,7 @@ class CurlRun:
         self._settings = settings
         self._rules = rules
         self._reports: list[HopReport] = []
-        self._transport = CurlTransport(settings, self._sent)
+        self._transport = CurlTransport(settings, self._count_sent)
         self._started = current_runtime().monotonic()
 
     def run(self, hop: Hop, typed_url: str) -> None:
@@ -104,7 +104,7 @@ class CurlRun:
         """
         code = 1
         try:
-            with ExitStack() as stack, _ended_by_signals():
+            with ExitStack() as stack, _end_by_signals():
                 name = self._settings.values.get("dump-header")
                 dump = None if name is None else stack.enter_context(file_or_stdout(name))
                 sink = stack.enter_context(open_sink(self._settings, typed_url))
@@ -224,7 +224,7 @@ class CurlRun:
         }
         click.echo(formatted(template, variables), nl=False)
 
-    def _sent(self, request: httpx.Request) -> None:
+    def _count_sent(self, request: httpx.Request) -> None:
         if self._settings.has("verbose"):
             host, target = request.url.host, request.url.raw_path.decode("ascii")
             target = redact(f"{host}{target}").removeprefix(host)  # the host says which path is the secret of a webhook
@@ -234,7 +234,7 @@ class CurlRun:
 
 
 @contextmanager
-def _ended_by_signals() -> Generator[None]:
+def _end_by_signals() -> Generator[None]:
     """Exit with 128 + n when SIGTERM or SIGHUP arrives, so that the part file of a response is deleted.
 
     A signal that is ignored or has a handler keeps that. Outside the main thread, the block runs without this.

@@ -110,7 +110,7 @@ class CurlSettings:
         if name == "show-headers":
             name = "include"
         if name == "cookie":
-            self._cookie(value)
+            self._take_cookie(value)
         elif name in _FLAGS:
             self.flags.add(name)
         elif name in _VALUES:
@@ -123,94 +123,94 @@ class CurlSettings:
                 raise BadInput(f"the curl option --{name} is not supported", cure)
             self.flags.discard("include" if positive == "show-headers" else positive)  # --no-location and the like
 
-    def _cookie(self, value: str) -> None:
+    def _take_cookie(self, value: str) -> None:
         if "=" not in value:
             raise BadInput("the curl option --cookie FILE is not supported", "send cookies with -b 'NAME=VALUE'")
         self.cookies.append(value)
 
-    def _max_time(self, name: str, value: str) -> None:
-        self.max_time = _number(name, value) or None  # 0 means no limit
+    def _take_max_time(self, name: str, value: str) -> None:
+        self.max_time = _parse_number(name, value) or None  # 0 means no limit
 
-    def _connect_timeout(self, name: str, value: str) -> None:
-        self.connect_timeout = _number(name, value) or CONNECT_TIMEOUT
+    def _take_connect_timeout(self, name: str, value: str) -> None:
+        self.connect_timeout = _parse_number(name, value) or CONNECT_TIMEOUT
 
-    def _max_redirs(self, name: str, value: str) -> None:
-        self.max_redirects = 10**9 if value == "-1" else _whole(name, value)
+    def _take_max_redirs(self, name: str, value: str) -> None:
+        self.max_redirects = 10**9 if value == "-1" else _parse_whole(name, value)
 
-    def _retry(self, name: str, value: str) -> None:
-        self.retries = _whole(name, value)
+    def _take_retry(self, name: str, value: str) -> None:
+        self.retries = _parse_whole(name, value)
 
-    def _retry_delay(self, name: str, value: str) -> None:
-        self.retry_delay = _number(name, value) or None  # 0 means the default
+    def _take_retry_delay(self, name: str, value: str) -> None:
+        self.retry_delay = _parse_number(name, value) or None  # 0 means the default
 
-    def _retry_max_time(self, name: str, value: str) -> None:
-        self.retry_timeout = _number(name, value) or None
+    def _take_retry_max_time(self, name: str, value: str) -> None:
+        self.retry_timeout = _parse_number(name, value) or None
 
-    def _proto(self, name: str, value: str) -> None:
+    def _take_proto(self, name: str, value: str) -> None:
         listed = value.removeprefix("=").split(",")
         if not {*listed} <= {"http", "https"}:
-            _wrong(name, "a list of http and https, such as =https")
+            _refuse(name, "a list of http and https, such as =https")
         self.schemes = frozenset(listed)
 
     def _resolve(self, name: str, value: str) -> None:
         """Add "HOST:PORT:ADDRESS", of which the address may be in brackets and the host may be `*`."""
-        host, port, address = self._address_parts(name, value.removeprefix("+"), 3)
+        host, port, address = self._split_address(name, value.removeprefix("+"), 3)
         first = address.split(",")[0]
         match = _ADDRESS.fullmatch(first)
         if not match or not match["host"]:
-            _wrong(name, "HOST:PORT:ADDRESS")
-        self.resolved.setdefault(("" if host == "*" else host, _port(name, port)), (match["host"], 0))
+            _refuse(name, "HOST:PORT:ADDRESS")
+        self.resolved.setdefault(("" if host == "*" else host, _parse_port(name, port)), (match["host"], 0))
 
     def _connect_to(self, name: str, value: str) -> None:
         """Add "HOST1:PORT1:HOST2:PORT2", in which every part may be empty: any host, any port, the same as before."""
-        host, port, rest = self._address_parts(name, value, 3)
+        host, port, rest = self._split_address(name, value, 3)
         address, _, other = rest.rpartition(":")
         match = _ADDRESS.fullmatch(address)
         if not match or ":" not in rest:
-            _wrong(name, "HOST1:PORT1:HOST2:PORT2")
-        self.resolved.setdefault((host, _port(name, port)), (match["host"], _port(name, other)))
+            _refuse(name, "HOST1:PORT1:HOST2:PORT2")
+        self.resolved.setdefault((host, _parse_port(name, port)), (match["host"], _parse_port(name, other)))
 
-    def _address_parts(self, name: str, value: str, count: int) -> tuple[str, str, str]:
+    def _split_address(self, name: str, value: str, count: int) -> tuple[str, str, str]:
         text, host = value, ""
         if text.startswith("["):
             host, _, text = text[1:].partition("]")
         parts = text.split(":", count - 1)
         if len(parts) != count or (host and parts[0]):
-            _wrong(name, "HOST:PORT:ADDRESS" if name == "resolve" else "HOST1:PORT1:HOST2:PORT2")
+            _refuse(name, "HOST:PORT:ADDRESS" if name == "resolve" else "HOST1:PORT1:HOST2:PORT2")
         return (host or parts[0]).lower(), parts[1], parts[2]
 
 
 _PARSERS: dict[str, Callable[[CurlSettings, str, str], None]] = {
-    "connect-timeout": CurlSettings._connect_timeout,
+    "connect-timeout": CurlSettings._take_connect_timeout,
     "connect-to": CurlSettings._connect_to,
-    "max-redirs": CurlSettings._max_redirs,
-    "max-time": CurlSettings._max_time,
-    "proto": CurlSettings._proto,
+    "max-redirs": CurlSettings._take_max_redirs,
+    "max-time": CurlSettings._take_max_time,
+    "proto": CurlSettings._take_proto,
     "resolve": CurlSettings._resolve,
-    "retry": CurlSettings._retry,
-    "retry-delay": CurlSettings._retry_delay,
-    "retry-max-time": CurlSettings._retry_max_time,
+    "retry": CurlSettings._take_retry,
+    "retry-delay": CurlSettings._take_retry_delay,
+    "retry-max-time": CurlSettings._take_retry_max_time,
 }
 
 
-def _number(name: str, value: str) -> float:
+def _parse_number(name: str, value: str) -> float:
     if not re.fullmatch(r"\d{1,9}(\.\d{0,9})?|\.\d{1,9}", value, re.ASCII):
-        _wrong(name, "a number of seconds")
+        _refuse(name, "a number of seconds")
     return float(value)
 
 
-def _whole(name: str, value: str) -> int:
+def _parse_whole(name: str, value: str) -> int:
     if not re.fullmatch(r"\d{1,9}", value, re.ASCII):
-        _wrong(name, "a whole number")
+        _refuse(name, "a whole number")
     return int(value)
 
 
-def _port(name: str, value: str) -> int:
+def _parse_port(name: str, value: str) -> int:
     if value in ("", "*"):
         return 0
-    port = _whole(name, value)
-    return port if 0 < port < 65536 else _wrong(name, "a port from 1 to 65535")
+    port = _parse_whole(name, value)
+    return port if 0 < port < 65536 else _refuse(name, "a port from 1 to 65535")
 
 
-def _wrong(name: str, rule: str) -> NoReturn:
+def _refuse(name: str, rule: str) -> NoReturn:
     raise BadInput(f"the curl option --{name} needs {rule}", "see `man curl`")

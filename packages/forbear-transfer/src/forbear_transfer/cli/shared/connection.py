@@ -40,26 +40,26 @@ def connection_options(*more: str, without: Collection[str] = (), reads: bool = 
     lacks. `reads` adds the option for the keys of objects. The command gets them as keywords, for `completed`.
     """
     names = {*_KEPT, *more, *(("decryption_keys",) if reads else ())} - {*without}
-    options = _by_name() if more else _by_name() | _SHORT
+    options = _map_options() if more else _map_options() | _SHORT
     chosen = [option for name, option in options.items() if name in names]
     return lambda function: add_options(function, chosen)
 
 
 def completed(options: Mapping[str, Any]) -> TransferOptions:
     """Return the options of a command as those of `cp`, with defaults for the others; BadInput if they conflict."""
-    defaults = _command(*OPTIONS).make_context("defaults", []).params
+    defaults = _make_command(*OPTIONS).make_context("defaults", []).params
     complete = cast("TransferOptions", defaults | dict(options))
     check(complete)
     return complete
 
 
 @cache
-def _by_name() -> dict[str, Callable[[Any], Any]]:
+def _map_options() -> dict[str, Callable[[Any], Any]]:
     """Return the options of `cp` by the names of their parameters."""
-    return {str(_command(option).params[0].name): option for option in OPTIONS}
+    return {str(_make_command(option).params[0].name): option for option in OPTIONS}
 
 
-def _command(*options: Callable[[Any], Any]) -> click.Command:
+def _make_command(*options: Callable[[Any], Any]) -> click.Command:
     """Return a command that has these options, and does nothing."""
 
     def do_nothing(**_: object) -> None:

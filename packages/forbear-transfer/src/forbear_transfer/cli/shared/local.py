@@ -7,7 +7,7 @@ from pathlib import Path
 from forbear.cli.kit.output import BadInput
 from forbear_transfer.items import STREAM
 from forbear_transfer.objects import is_cloud
-from forbear_transfer.plans.matches import is_wild
+from forbear_transfer.plans.wildcards import is_wild
 
 
 def check_names(names: Iterable[str], *, streams: bool) -> None:

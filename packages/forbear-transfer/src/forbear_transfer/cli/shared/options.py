@@ -15,6 +15,7 @@ from forbear.cli.kit.shared_budget import shared_budget_option
 if TYPE_CHECKING:
     from forbear_transfer.encryption import EncryptionKey, KeyOptions
     from forbear_transfer.metadata import MetadataOptions
+    from forbear_transfer.plans.arguments import SharedOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -224,4 +225,18 @@ def metadata_of(options: TransferOptions) -> "MetadataOptions":
         "content_language": options["content_language"],
         "storage_class": None if options["storage_class"] is None else options["storage_class"].upper(),
         "metadata": pairs,
+    }
+
+
+def shared_keywords(options: TransferOptions) -> "SharedOptions":
+    """Return the options that `cp` and `rsync` share as keywords of the library; BadInput for wrong ones."""
+    return {
+        "exclude": options["exclude"],
+        "include": options["include"],
+        "manifest": options["manifest"],
+        "parallel": options["parallel"],
+        "gzip": options["gzip"],
+        "packed": options["packed"],
+        **metadata_of(options),
+        **keys_of(options),
     }

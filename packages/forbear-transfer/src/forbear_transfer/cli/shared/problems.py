@@ -31,17 +31,17 @@ def expected_errors() -> Generator[None]:
         embedded = context is not None and "embedded" in context.params
         raise Problem(str(error), f"{_NO_CREDENTIALS}{_EMBEDDED if embedded else ''}") from None
     except NotConnected as error:
-        raise Problem(_text(error), UNREACHABLE if error.hint == NotConnected.hint else error.hint) from None
+        raise Problem(_describe(error), UNREACHABLE if error.hint == NotConnected.hint else error.hint) from None
     except TransferError as error:
         if isinstance(error.__cause__, BrokenPipeError) and reader_is_gone():
             raise error.__cause__ from None
-        raise Problem(_text(error), None if error.hint is None else in_options(error.hint)) from None
+        raise Problem(_describe(error), None if error.hint is None else in_options(error.hint)) from None
     except ValueError as error:
         rule, _, cure = str(error).partition("; ")
         raise BadInput(rule, cure or None) from None
 
 
-def _text(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     """Return the text of an error, and after it, if there were several attempts, why they ended."""
     tried = report(error)
     return str(error) if tried is None or tried.count < 2 else f"{error}; {tried.note.partition(': ')[2]}"

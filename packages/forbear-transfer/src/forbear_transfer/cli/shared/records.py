@@ -20,7 +20,7 @@ def object_record(entry: Object | Url) -> Record:
         "url": str(Url(entry.bucket, entry.name)),
         "type": "object",
         "size": entry.size,
-        "updated": _optional_time(entry.updated),
+        "updated": _format_optional_time(entry.updated),
         "generation": entry.generation,
         "metageneration": entry.metageneration,
         "crc32c": entry.crc32c,
@@ -59,12 +59,12 @@ def of_time(seconds: float) -> str:
 def details_record(details: ObjectDetails) -> Record:
     """Return the details of an object as a JSON object: the keys of `object_record` and further ones."""
     return object_record(details.object) | {
-        "created": _optional_time(details.created),
-        "noncurrent_since": _optional_time(details.noncurrent_since),
+        "created": _format_optional_time(details.created),
+        "noncurrent_since": _format_optional_time(details.noncurrent_since),
         "components": details.components,
         "temporary_hold": details.temporary_hold,
         "event_based_hold": details.event_based_hold,
-        "retention_expires": _optional_time(details.retention_expires),
+        "retention_expires": _format_optional_time(details.retention_expires),
     }
 
 
@@ -81,7 +81,7 @@ def details_lines(details: ObjectDetails) -> Iterator[str]:
         yield f"  {'metadata':16}  {printable(f'{key}: {text}')}"
 
 
-def _optional_time(seconds: float | None) -> str | None:
+def _format_optional_time(seconds: float | None) -> str | None:
     return None if seconds is None else of_time(seconds)
 
 

@@ -43,11 +43,18 @@ class Reporter:
     """
 
     def __init__(
-        self, statistics: Statistics, *, as_json: bool, quiet: bool, verbose: bool = False, dry_run: bool = False
+        self,
+        statistics: Statistics,
+        *,
+        as_json: bool,
+        quiet: bool,
+        verbose: bool = False,
+        dry_run: bool = False,
+        deletes: bool = False,
     ) -> None:
         self.statistics = statistics
         self.work = 0
-        self.deletes = False
+        self._deletes = deletes
         self._verbose = verbose
         self.reports_standstill = False
         self._as_json = as_json
@@ -60,13 +67,13 @@ class Reporter:
         """Update the statistics with an event, and print the outcome, the standstill or the warning in it, if any."""
         self.statistics(event)
         if isinstance(event, Finished):
-            self._outcome(event.outcome)
+            self._print_outcome(event.outcome)
         elif isinstance(event, Retried) and self.reports_standstill:
-            self._standstill(event)
+            self._print_standstill(event)
         elif isinstance(event, Warned) and not self._quiet:
             warn(event.text)
 
-    def _outcome(self, outcome: Outcome) -> None:
+    def _print_outcome(self, outcome: Outcome) -> None:
         """Print a failure, an item that the plan leaves out (unless `quiet`), or what a dry run would do.
 
         With `as_json`, every outcome is printed as JSON, and a dry run needs no further line. No failure is printed if
@@ -74,11 +81,11 @@ class Reporter:
         """
         item = outcome.item
         if self._as_json:
-            click.echo(json.dumps(_record(outcome)))
+            click.echo(json.dumps(_make_record(outcome)))
         if outcome.status is Status.FAILED:
             self._unread = item.target == STREAM and reader_is_gone()
             if not self._unread:
-                _failure(outcome)
+                _print_failure(outcome)
         elif item.action is Action.SKIP:
             if not self._quiet:
                 name = str(item.source)
@@ -86,13 +93,13 @@ class Reporter:
         elif self._dry_run:
             self.work += 1
             if not self._as_json:
-                click.echo(printable(f"{item.action.value} {_both(item)}"))
+                click.echo(printable(f"{item.action.value} {_name_both(item)}"))
         elif self._verbose and outcome.status is Status.SKIPPED:
-            tell(printable(f"skipped {_both(item)}: {outcome.error}"))
+            tell(printable(f"skipped {_name_both(item)}: {outcome.error}"))
         elif self._verbose:
-            tell(printable(f"{_DONE[item.action]} {_both(item)}"))
+            tell(printable(f"{_DONE[item.action]} {_name_both(item)}"))
 
-    def _standstill(self, event: Retried) -> None:
+    def _print_standstill(self, event: Retried) -> None:
         """Print why nothing moves, if nothing has moved and no such line was printed for 30 s."""
         now, moved_at = self.statistics.clock(), self.statistics.moved_at
         if now - max(moved_at, self._reported_at) >= _STANDSTILL:
@@ -106,12 +113,12 @@ class Reporter:
         The words are also left out if the reader of stdout has closed the pipe to which a transfer wrote.
         """
         if self._as_json:
-            click.echo(json.dumps(_summary_record(summary)))
+            click.echo(json.dumps(_make_summary_record(summary)))
         if not self._quiet and not self._unread:
-            tell("dry run: nothing was changed" if self._dry_run else _total(summary, deletes=self.deletes))
+            tell("dry run: nothing was changed" if self._dry_run else _format_total(summary, deletes=self._deletes))
 
 
-def _total(summary: Summary, *, deletes: bool) -> str:
+def _format_total(summary: Summary, *, deletes: bool) -> str:
     """Return the total in one line, such as "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed".
 
     Zero counts of deletions, retries, skipped and failed items are left out. Without any item it is "nothing to do".
@@ -119,16 +126,16 @@ def _total(summary: Summary, *, deletes: bool) -> str:
     if not (summary.done or summary.skipped or summary.failed):
         return "nothing to do"
     if deletes or summary.deleted == summary.done > 0:
-        return "; ".join((f"{summary.deleted} deleted in {of_span(summary.seconds)}", *_others(summary)))
+        return "; ".join((f"{summary.deleted} deleted in {of_span(summary.seconds)}", *_list_others(summary)))
     done = of_count(summary.done - summary.deleted, "file")
     fast = summary.bytes >= _LEAST_BYTES and summary.seconds >= _LEAST_SECONDS
     speed = f", {of_bytes(summary.bytes / summary.seconds)}/s" if fast else ""
     deleted = (f"{summary.deleted} deleted",) if summary.deleted else ()
     total = f"{done}, {of_bytes(summary.bytes)} in {of_span(summary.seconds)}{speed}"
-    return "; ".join((total, *deleted, *_others(summary)))
+    return "; ".join((total, *deleted, *_list_others(summary)))
 
 
-def _others(summary: Summary) -> Iterator[str]:
+def _list_others(summary: Summary) -> Iterator[str]:
     """Yield the counts of retries, skipped and failed items that are not zero, in words."""
     if summary.retries:
         yield of_count(summary.retries, "retry", "retries")
@@ -138,12 +145,12 @@ def _others(summary: Summary) -> Iterator[str]:
         yield f"{summary.failed} failed"
 
 
-def _failure(outcome: Outcome) -> None:
+def _print_failure(outcome: Outcome) -> None:
     item, error = outcome.item, outcome.error or ""
     name = printable(str(item.target if item.action is Action.DELETE else item.source))
     report(error if _names(error, name) else f"{name}: {error}")
     if outcome.report is not None:
-        tell(f"tried: {_tried(outcome.report, error)}")
+        tell(f"tried: {_describe_attempts(outcome.report, error)}")
     hint = UNREACHABLE if outcome.hint == NotConnected.hint else outcome.hint
     if hint is not None:
         advise(in_options(hint))
@@ -168,7 +175,7 @@ def _names(error: str, name: str) -> bool:
     return f" {name}: " in error or (name in error and not _WORD.fullmatch(name))
 
 
-def _tried(report: Report, error: str) -> str:
+def _describe_attempts(report: Report, error: str) -> str:
     """Return a text: the number of attempts, the time, the reason to give up, and the four most frequent failures.
 
     The failures are left out if all have the same text and `error` contains it.
@@ -182,7 +189,7 @@ def _tried(report: Report, error: str) -> str:
     return "; ".join((report.note.partition(": ")[2], *(() if known else (", ".join(texts),))))
 
 
-def _both(item: Item) -> str:
+def _name_both(item: Item) -> str:
     return str(item.target) if item.action is Action.DELETE else f"{item.source} -> {item.target}"
 
 
@@ -196,7 +203,7 @@ def reader_is_gone() -> bool:
         return False
 
 
-def _record(outcome: Outcome) -> Record:
+def _make_record(outcome: Outcome) -> Record:
     """Return an outcome as a JSON object, with secrets removed from its texts; null stands for what does not apply."""
     item = outcome.item
     return {
@@ -216,7 +223,7 @@ def _record(outcome: Outcome) -> Record:
     }
 
 
-def _summary_record(summary: Summary) -> Record:
+def _make_summary_record(summary: Summary) -> Record:
     """Return a summary as a JSON object with one key, "summary", which no outcome has."""
     names = ("done", "deleted", "skipped", "failed", "bytes", "seconds", "retries")
     return {"summary": {**{name: getattr(summary, name) for name in names}, "seconds": round(summary.seconds, 3)}}

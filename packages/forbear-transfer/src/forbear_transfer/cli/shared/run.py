@@ -5,11 +5,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
 from types import FrameType
-from typing import NoReturn, TextIO, TypeVar
+from typing import NoReturn, TextIO
 
 import click
 
@@ -26,14 +25,12 @@ from forbear_transfer.cli.shared.options import TransferOptions, headers_of
 from forbear_transfer.cli.shared.problems import expected_errors
 from forbear_transfer.cli.shared.reporter import Reporter, of_bytes, of_count
 from forbear_transfer.cli.shared.statistics import Statistics
-from forbear_transfer.commands.removal import RmArguments
 from forbear_transfer.items import STREAM, Summary
 from forbear_transfer.objects import Url, is_cloud
-from forbear_transfer.plans.arguments import CpArguments, RsyncArguments
-from forbear_transfer.storage.client import CONNECTIONS, Settings, Storage
+from forbear_transfer.progress import Listener
+from forbear_transfer.runs import Work
+from forbear_transfer.storage.client import CONNECTIONS, Settings
 from forbear_transfer.storage.credentials import Credentials
-
-_A = TypeVar("_A", CpArguments, RsyncArguments, RmArguments)
 
 _SERVICE = "cloud_storage"
 _FRAMES = 8
@@ -51,23 +48,19 @@ def run_transfers(
     ctx: click.Context,
     options: TransferOptions,
     names: Sequence[str],
-    parse: Callable[[], _A],
-    run: Callable[[Storage, _A], Awaitable[Summary]],
+    prepare: Callable[[Listener], Work],
     *,
     check: Callable[[], None] | None = None,
     dry_run: bool = False,
+    deletes: bool = False,
 ) -> NoReturn:
-    """Call `run` with an open Storage and the arguments that `parse` returns, and exit.
+    """Run, over an open Storage, what `prepare` returns for a listener of all events, and exit.
 
     The exit code is 0, or 1 if an item failed, or 128 + n after signal n. With `--exit-code`, it is 3 after a dry run
     that found something to do. `check` raises BadInput for a wrong source, once all options are checked. `names` are
-    the sources and the target. A ValueError of `parse` or `run` becomes BadInput; other expected errors become Problem.
+    the sources and the target. A ValueError of `prepare` or of the work becomes BadInput; other expected errors become
+    Problem. `deletes` says that the command only deletes.
     """
-    try:
-        arguments = parse()
-    except ValueError as error:
-        rule, _, cure = str(error).partition("; ")
-        raise BadInput(rule, cure or None) from None
     streams = options["as_json"] or dry_run or STREAM in names
     statistics = Statistics(current_runtime().monotonic)  # the clock that waits use
     reporter = Reporter(
@@ -76,27 +69,28 @@ def run_transfers(
         quiet=options["quiet"],
         verbose=options["verbose"],
         dry_run=dry_run,
+        deletes=deletes,
     )
-    reporter.deletes = isinstance(arguments, RmArguments)
-    arguments = replace(arguments, on_event=reporter)
+    with expected_errors():
+        work = prepare(reporter)
     cancelled = [signal.SIGINT]
-    with _endpoint(options, names) as endpoint:
+    with _open_endpoint(options, names) as endpoint:
         settings = settings_of(options, endpoint)
         if check is not None:
             check()
         check_manifest(options["manifest"])
         _allow_files(settings.connections)
-        with _live_lines(reporter, quiet=options["quiet"], streams=streams):
+        with _show_live_lines(reporter, quiet=options["quiet"], streams=streams):
             try:
                 with expected_errors():
-                    summary = asyncio.run(_run(settings, arguments, run, cancelled))
+                    summary = asyncio.run(_run(settings, work, cancelled))
             except (KeyboardInterrupt, asyncio.CancelledError):
                 summary = None
         if summary is not None:
             reporter.summary(summary)
     if summary is None:
         continues = not options["embedded"] and STREAM not in names
-        tell("interrupted" if dry_run else _interrupted(statistics, continues=continues))
+        tell("interrupted" if dry_run else _describe_interruption(statistics, continues=continues))
         code = 128 + cancelled[-1]
         if STREAM in names:
             _leave(code)
@@ -104,12 +98,10 @@ def run_transfers(
     ctx.exit(_WORK if summary.ok and options["exit_code"] and reporter.work else int(not summary.ok))
 
 
-async def _run(
-    settings: Settings, arguments: _A, run: Callable[[Storage, _A], Awaitable[Summary]], cancelled: list[signal.Signals]
-) -> Summary:
+async def _run(settings: Settings, work: Work, cancelled: list[signal.Signals]) -> Summary:
     with cancelled_by_signals(cancelled):
         async with settings.storage() as storage:
-            return await run(storage, arguments)
+            return await work(storage)
 
 
 @contextmanager
@@ -171,7 +163,7 @@ def _leave(code: int) -> NoReturn:
 
 
 @contextmanager
-def _live_lines(reporter: Reporter, *, quiet: bool, streams: bool) -> Generator[None]:
+def _show_live_lines(reporter: Reporter, *, quiet: bool, streams: bool) -> Generator[None]:
     """Show live lines within the block if stderr is a terminal for them; otherwise the reporter reports a standstill.
 
     `streams` says that the command reads data from stdin or writes data to stdout. Then there are no live lines if
@@ -202,7 +194,7 @@ def _is_terminal(file: TextIO | None) -> bool:
     return file is not None and file.isatty()
 
 
-def _policy(name: str) -> Policy:
+def _find_policy(name: str) -> Policy:
     """Return the policy called `name`; of a policy of another service take the limits and the backoff, and say so."""
     policy = named_policy(name, _SERVICE)
     if policy.service is not None and policy.service.name == _SERVICE:
@@ -213,7 +205,7 @@ def _policy(name: str) -> Policy:
 
 def settings_of(options: TransferOptions, endpoint: str | None) -> Settings:
     """Return the Settings of a Storage by the options of a command; BadInput if they contradict each other."""
-    policy = _policy(options["profile"])
+    policy = _find_policy(options["profile"])
     limits, backoff = apply_options(policy.limits, policy.backoff, options)
     budget = shared_budget(options["shared_budget"], None if options["quiet"] else EventPrinter(None))
     credentials = None
@@ -248,19 +240,19 @@ def _allow_files(connections: int) -> None:
         )
 
 
-def _interrupted(statistics: Statistics, *, continues: bool) -> str:
+def _describe_interruption(statistics: Statistics, *, continues: bool) -> str:
     done = f"interrupted: {statistics.done} of {of_count(statistics.items, 'file')} done"
     return f"{done}; run it again: it continues where it stopped" if continues else done
 
 
-def _endpoint(options: TransferOptions, names: Sequence[str]) -> AbstractContextManager[str | None]:
+def _open_endpoint(options: TransferOptions, names: Sequence[str]) -> AbstractContextManager[str | None]:
     if options["embedded"]:
-        return _embedded(names, options["faults"], quiet=options["quiet"])
+        return _run_embedded(names, options["faults"], quiet=options["quiet"])
     return nullcontext(options["endpoint"])
 
 
 @contextmanager
-def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Generator[str]:
+def _run_embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Generator[str]:
     """Run an embedded cloud with the buckets of the gs:// addresses in `names`; yield its URL.
 
     At the end, unless `quiet`, print to stderr what it contained, and how many requests met a fault. `faults` is the
@@ -268,7 +260,7 @@ def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Gener
     """
     import forbear_cloud as cloud  # needs h11
 
-    buckets = sorted({_bucket(name) for name in names if is_cloud(name)})
+    buckets = sorted({_name_bucket(name) for name in names if is_cloud(name)})
     if not buckets:
         raise BadInput("`--embedded` needs a bucket to create", "name one, such as gs://demo/")
     with cloud.Cloud(body_limit=_LARGEST_BODY, memory_limit=_MOST_STORED) as running:
@@ -287,7 +279,7 @@ def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Gener
             tell(f"{hit} of {of_count(running.requests.total, 'request')} met a fault")
 
 
-def _bucket(name: str) -> str:
+def _name_bucket(name: str) -> str:
     try:
         return Url.parse(name).bucket
     except ValueError as error:

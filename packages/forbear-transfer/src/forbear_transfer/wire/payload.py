@@ -1,4 +1,7 @@
-"""The limit of bytes per second that all connections of a pool share, sent and received together."""
+"""The bodies of requests, and the limit of bytes per second that all connections of a pool share."""
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 from forbear.adapters import current_runtime
 
@@ -24,3 +27,25 @@ class RateLimit:
         start = max(self._free_at, now)
         self._free_at = start + count / self._most
         return (self._free_at if received else start) - now
+
+
+class Payload(Protocol):
+    """The body of a request, which is read piece by piece as the server takes it."""
+
+    def __len__(self) -> int:
+        """Return the size of the body in bytes."""
+        ...
+
+    def pieces(self) -> Iterable[bytes]:
+        """Return the pieces of the body, from its start on.
+
+        Each is requested from the iterator when the connection has taken the one before.
+        """
+        ...
+
+
+def slice_pieces(pieces: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """Yield the bytes of pieces, at most `most` at a time."""
+    for piece in pieces:
+        for start in range(0, len(piece), most):
+            yield piece[start : start + most]
