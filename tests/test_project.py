@@ -140,13 +140,12 @@ def test_doors(module: str, name: str, may: bool) -> None:
 LONG = {
     "forbear/exchange/grpc.py", "forbear/exchange/http/exchange.py",
     "forbear/http/ranges.py", "forbear/run/budget.py", "forbear/run/state.py", "forbear_cloud/faults/fault.py",
-    "forbear_cloud/storage/store.py", "forbear_transfer/plans/arguments.py", "forbear_transfer/storage/client.py",
-    "forbear_transfer/wire/connection.py",
+    "forbear_cloud/storage/store.py",
 }  # fmt: skip
 CRUMBS = {
     "forbear/run/remote.py", "forbear_audit/storm/texts.py",
     "forbear_simulate/engines/budgets/throttle.py", "forbear_simulate/gallery/queues.py",
-    "forbear_transfer/cli/shared/estimate.py", "forbear_transfer/storage/expectation.py",
+    "forbear_transfer/storage/expectation.py",
 }  # fmt: skip
 
 

@@ -52,9 +52,9 @@ from forbear_transfer import (
 )
 from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.downloads.download import download
-from forbear_transfer.encryption import ObjectEncryption, checked_keys
+from forbear_transfer.encryption import ObjectEncryption, check_keys
 from forbear_transfer.rewrite import copy
-from forbear_transfer.storage.endpoint import concealed
+from forbear_transfer.storage.endpoint import conceal_key
 from forbear_transfer.uploads.upload import upload
 from forbear_transfer.wire.response import WireError
 
@@ -99,7 +99,7 @@ def test_a_key_is_a_value(tmp_path: Path) -> None:
     assert set(same) == {A}
     assert B not in same
     assert SECRETS[0] != A
-    assert checked_keys(iter([A, B])) == (A, B)  # type: ignore[arg-type]
+    assert check_keys(iter([A, B])) == (A, B)  # type: ignore[arg-type]
     item = plan(
         "f", "gs://bkt/o", encryption_key=A, decryption_keys=B, settings=Settings(endpoint="http://127.0.0.1:1")
     )
@@ -348,7 +348,7 @@ def test_other_spellings_of_a_key_are_hidden() -> None:
     """A server may repeat it percent-encoded, URL-safe, as hexadecimals or in JSON, with padding or without."""
     raw = bytes(range(200, 232))
     key = base64.b64encode(raw).decode()
-    concealed(EncryptionKey(raw).headers(), "https://storage.googleapis.com")
+    conceal_key(EncryptionKey(raw).headers(), "https://storage.googleapis.com")
     quoted = quote(key, safe="")
     spellings = [key, quoted, quoted.replace("%2B", "%2b").replace("%2F", "%2f"), raw.hex(), raw.hex().upper()]
     spellings += [base64.urlsafe_b64encode(raw).decode(), key.replace("/", "\\/"), key.replace("+", " ")]

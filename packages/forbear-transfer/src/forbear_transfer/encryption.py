@@ -124,7 +124,7 @@ class ObjectEncryption:
                 "`kms_key` must be projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY, "
                 f"got {kms_key!r}; copy the name of the key from Cloud KMS"
             )
-        return cls(key=key, kms_key=kms_key, decryption_keys=checked_keys(options.get("decryption_keys")))
+        return cls(key=key, kms_key=kms_key, decryption_keys=check_keys(options.get("decryption_keys")))
 
     def __bool__(self) -> bool:
         """Return whether there is a key of any kind."""
@@ -164,7 +164,7 @@ class ObjectEncryption:
 DEFAULT_ENCRYPTION = ObjectEncryption()
 
 
-def checked_keys(keys: Keys | None, parameter: str = "decryption_keys") -> tuple[EncryptionKey, ...]:
+def check_keys(keys: Keys | None, parameter: str = "decryption_keys") -> tuple[EncryptionKey, ...]:
     """Return one or several keys as a tuple; TypeError, which names `parameter`, for anything else."""
     if keys is None:
         return ()

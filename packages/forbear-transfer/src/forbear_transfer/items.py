@@ -70,7 +70,7 @@ class Item:
     is_required: bool = False
     encryption: ObjectEncryption | None = None
 
-    def refused(self, reason: str | Exception) -> Self:
+    def refuse(self, reason: str | Exception) -> Self:
         """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.
 
         If `reason` is an error, the note is the error's text, and the hint is that of the error.
@@ -79,7 +79,7 @@ class Item:
             return replace(self, action=Action.REFUSE, note=reason)
         return replace(self, action=Action.REFUSE, note=describe(reason), hint=hint_of(reason))
 
-    def skipped(self, note: str) -> Self:
+    def skip(self, note: str) -> Self:
         """Return a copy of the item with the action SKIP and this note, which says why it is skipped."""
         return replace(self, action=Action.SKIP, note=note)
 

@@ -123,7 +123,7 @@ class Precondition:
         if not self.is_new(made):
             raise WrongResponse(f"the server says that it made {made.url}, which was there before")
 
-    async def verified(
+    async def verify(
         self, made: Object, sent: tuple[int, str], name: str, *, refused: bool = False, unsure: bool = False
     ) -> Object:
         """Return the object `made` by an upload of `name` if it has the size and CRC32C of what was `sent`.
@@ -138,7 +138,11 @@ class Precondition:
         if not _has_content(made, sent) or not self.encryption.is_of(made):
             if not refused:
                 await self._storage.delete(made.url)
-            raise mismatch(name, made.url) if not _has_content(made, sent) else unencrypted(made, deleted=not refused)
+            raise (
+                mismatch(name, made.url)
+                if not _has_content(made, sent)
+                else make_unencrypted_error(made, deleted=not refused)
+            )
         if not (refused or unsure or made.crc32c is None):
             return made
         there = await self.look()
@@ -194,7 +198,7 @@ def mismatch(name: str, target: Url) -> ChecksumMismatch:
     return ChecksumMismatch(f"{name} did not reach {target} as it was sent: the checksums differ")
 
 
-def another_key(operation: str, sha256: str, path: str) -> TransferError:
+def make_key_error(operation: str, sha256: str, path: str) -> TransferError:
     """Return the error for a transfer that an earlier run began with another customer-supplied key.
 
     `sha256` identifies that key, and `path` is the file with the state.
@@ -203,7 +207,7 @@ def another_key(operation: str, sha256: str, path: str) -> TransferError:
     return TransferError(text, f"use that key again; or delete {path} to start over")
 
 
-def unencrypted(made: Object, *, deleted: bool = True) -> WrongResponse:
+def make_unencrypted_error(made: Object, *, deleted: bool = True) -> WrongResponse:
     """Return the WrongResponse for an object that was written with a key, and is encrypted by another one or none."""
     return WrongResponse(
         f"{made.url} was not encrypted by the key that was sent{', and was deleted' if deleted else ''}",

@@ -22,7 +22,7 @@ from forbear_transfer.errors import (
 )
 from forbear_transfer.metadata import ObjectMetadata, check_keywords, with_keywords, writable_resource
 from forbear_transfer.objects import FIELDS, Object, Url
-from forbear_transfer.precondition import Precondition, another_key, unencrypted
+from forbear_transfer.precondition import Precondition, make_key_error, make_unencrypted_error
 from forbear_transfer.progress import current_progress, warner
 from forbear_transfer.state import SMALL, State
 from forbear_transfer.storage.bodies import LONGEST_TOKEN
@@ -255,7 +255,7 @@ class _Rewrite:
         """Raise TransferError if the saved rewrite has another customer-supplied key for the copy."""
         sha256 = saved.get("key_sha256")
         if self._state is not None and sha256 not in (None, self._identity.get("key_sha256")):
-            raise another_key(f"copy {self._source.url} to {self._condition.target}", sha256, self._state.path)
+            raise make_key_error(f"copy {self._source.url} to {self._condition.target}", sha256, self._state.path)
 
     def _change_metadata(self) -> dict[str, Any] | None:
         """Return all metadata of the copy, as the API has it; None if the service copies that of the source."""
@@ -285,7 +285,7 @@ class _Rewrite:
         if not encryption.is_of(made):
             if not in_place:
                 await self._storage.delete(made.url)
-            raise unencrypted(made, deleted=not in_place)
+            raise make_unencrypted_error(made, deleted=not in_place)
         if made.crc32c is None and source.crc32c is not None:  # its bucket may have a key
             made = await self._storage.stat(made.url, encryption.keys) or made
         if made.crc32c != source.crc32c or made.size != source.size:

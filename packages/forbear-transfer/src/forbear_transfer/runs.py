@@ -13,7 +13,7 @@ from forbear_transfer.objects import Url
 from forbear_transfer.progress import Finished, Listener, Progress
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.workers.manifest import Manifest
-from forbear_transfer.workers.versions import not_there
+from forbear_transfer.workers.versions import explain_absence
 from forbear_transfer.workers.worker_pool import WorkerPool
 
 _T = TypeVar("_T")
@@ -60,14 +60,14 @@ async def look_up(storage: Storage, items: AsyncGenerator[Item]) -> AsyncGenerat
         if item.action not in (Action.COPY, Action.MOVE):
             yield item
         elif isinstance(source, Url) and item.object is None and await storage.stat(source) is None:
-            yield item.refused(await not_there(storage, source))
+            yield item.refuse(await explain_absence(storage, source))
         elif item.no_clobber:
             exists = await storage.stat(target) if isinstance(target, Url) else os.path.lexists(target)  # noqa: ASYNC240
-            yield item.skipped(f"{target} exists already") if exists else item
+            yield item.skip(f"{target} exists already") if exists else item
         elif item.is_required and isinstance(target, Url):
             there = await storage.stat(target)
             wrong = (0 if there is None else there.generation) != item.generation
-            yield item.refused(TargetChanged(f"{target} is not generation {item.generation}")) if wrong else item
+            yield item.refuse(TargetChanged(f"{target} is not generation {item.generation}")) if wrong else item
         else:
             yield item
 

@@ -13,7 +13,7 @@ _STEPS = 64
 _T = TypeVar("_T")
 
 
-async def in_steps(steps: Iterator[object]) -> None:
+async def run_steps(steps: Iterator[object]) -> None:
     """Run an iterator to its end in threads, 64 steps at a time. When cancelled, it stops after the current steps."""
     while not await to_the_end(_take_some, steps):
         pass

@@ -22,7 +22,7 @@ def noon(seconds: float) -> str:
 def filled(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     """A cloud that the environment names, with some objects."""
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", cloud.url)
-    monkeypatch.setattr("forbear_transfer.cli.shared.records.of_time", noon)
+    monkeypatch.setattr("forbear_transfer.cli.shared.records.format_time", noon)
     for name in ("a\x1b[31m", "x/b", "x/c"):
         cloud.store.put("bkt", name, b"x" * 1536, {"contentType": "text/plain", "cacheControl": "no-store"})
     return cloud

@@ -13,7 +13,7 @@ from forbear_testkit.transfer.files import make
 from forbear_transfer import Action, Item, Settings, Storage, Url, aplan, plan
 from forbear_transfer.objects import Object
 from forbear_transfer.plans import targets
-from forbear_transfer.plans.cp import without_clashes
+from forbear_transfer.plans.cp import refuse_clashes
 from forbear_transfer.plans.matches import Match
 from forbear_transfer.plans.targets import CopyTarget
 
@@ -228,7 +228,7 @@ async def test_matches_that_wait_for_the_end_of_a_listing_wait_on_disk(tmp_path:
 
     tracemalloc.start()
     try:
-        names = [match.name async for match in without_clashes(found(), CopyTarget(str(tmp_path), folder=True))]
+        names = [match.name async for match in refuse_clashes(found(), CopyTarget(str(tmp_path), folder=True))]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -47,7 +47,7 @@ async def test_a_stream_hashes_bytes_once_that_it_reads_again(back: int) -> None
     await source.ready(2100, 100)
     await source.ready(back, 100)
     assert b"".join(source.pieces(back, back + 100)) == DATA[back : back + 100]
-    assert await source.measured() == (len(DATA), crc32c_of(DATA))
+    assert await source.measure() == (len(DATA), crc32c_of(DATA))
 
 
 async def test_a_stream_that_ends_before_the_stored_bytes_has_changed() -> None:

@@ -9,7 +9,7 @@ import click
 from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.output import EXIT_CODES, BadInput
 from forbear.cli.kit.values import file_content
-from forbear_transfer.cli.shared.options import TransferOptions, check, shared_keywords, transfer_options
+from forbear_transfer.cli.shared.options import TransferOptions, check, make_keywords, transfer_options
 
 _STREAM = "-"
 _MOST_LISTED = 256 * 1024 * 1024  # bytes of `--files-from`
@@ -87,7 +87,7 @@ def command(
             generation=generation,
             dry_run=dry_run,
             on_event=on_event,
-            **shared_keywords(options),
+            **make_keywords(options),
         )
 
     def check_sources() -> None:

@@ -34,7 +34,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, 
     from forbear_transfer.cli.shared.records import size, usage_record
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
     from forbear_transfer.commands.listing import adu
-    from forbear_transfer.commands.selection import checked_addresses
+    from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.storage.client import Storage
 
     async def work(storage: Storage) -> None:
@@ -44,4 +44,4 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, 
             else:
                 click.echo(f"{size(usage.bytes, human=human):>12}  {printable(usage.address)}")
 
-    run_command(ctx, complete, work, check=lambda: checked_addresses(addresses))
+    run_command(ctx, complete, work, check=lambda: check_addresses(addresses))

@@ -36,10 +36,10 @@ def command(
     complete = completed(options)
     from forbear.adapters import printable
     from forbear_transfer.cli.shared.records import object_line, object_record
-    from forbear_transfer.cli.shared.reporter import of_bytes, of_count
+    from forbear_transfer.cli.shared.reporter import format_bytes, format_count
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
     from forbear_transfer.commands.listing import als
-    from forbear_transfer.commands.selection import checked_addresses
+    from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.objects import Object, Url
     from forbear_transfer.storage.client import Storage
 
@@ -55,6 +55,6 @@ def command(
             else:
                 click.echo(printable(str(entry if isinstance(entry, Url) else Url(entry.bucket, entry.name))))
         if long and not complete["quiet"] and not complete["as_json"]:
-            tell(f"{of_count(objects, 'object')}, {of_bytes(total)}")
+            tell(f"{format_count(objects, 'object')}, {format_bytes(total)}")
 
-    run_command(ctx, complete, work, check=lambda: checked_addresses(addresses))
+    run_command(ctx, complete, work, check=lambda: check_addresses(addresses))

@@ -34,12 +34,12 @@ def command(
     terminal it needs --yes.
     """
     complete = completed(options)
-    from forbear_transfer.cli.shared.problems import expected_errors
-    from forbear_transfer.cli.shared.reporter import of_bytes, of_count
+    from forbear_transfer.cli.shared.problems import convert_errors
+    from forbear_transfer.cli.shared.reporter import format_bytes, format_count
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
     from forbear_transfer.cli.shared.session import run_command
     from forbear_transfer.commands.removal import plan_rm, prepare_rm
-    from forbear_transfer.commands.selection import checked_addresses
+    from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.items import Action, Item
     from forbear_transfer.plans.wildcards import is_wild
     from forbear_transfer.progress import Listener
@@ -55,12 +55,12 @@ def command(
         parallel = complete["parallel"]
         return prepare_rm(addresses, items, recursive=recursive, dry_run=dry_run, parallel=parallel, on_event=on_event)
 
-    with expected_errors():
-        checked_addresses(addresses)
+    with convert_errors():
+        check_addresses(addresses)
     if not (yes or dry_run) and (recursive or any(is_wild(address) for address in addresses)):
         items = run_command(ctx, complete, list_items)
         objects = [item.object.size for item in items if item.action is Action.DELETE and item.object is not None]
-        what = f"{of_count(len(objects), 'object')}, {of_bytes(sum(objects))}"
+        what = f"{format_count(len(objects), 'object')}, {format_bytes(sum(objects))}"
         if objects and not is_terminal():
             raise BadInput(f"`--yes` is needed to delete {what} where no terminal can ask", "look first with --dry-run")
         if objects and not _confirm(f"delete {what}?"):

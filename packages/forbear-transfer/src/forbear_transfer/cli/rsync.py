@@ -6,7 +6,7 @@ import click
 
 from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.output import EXIT_CODES, BadInput
-from forbear_transfer.cli.shared.options import TransferOptions, check, shared_keywords, transfer_options
+from forbear_transfer.cli.shared.options import TransferOptions, check, make_keywords, transfer_options
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -72,7 +72,7 @@ def command(
             max_delete=max_delete,
             dry_run=dry_run,
             on_event=on_event,
-            **shared_keywords(options),
+            **make_keywords(options),
         )
 
     def check_source() -> None:

@@ -32,7 +32,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -
     from forbear_transfer.cli.shared.records import details_lines, details_record
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
     from forbear_transfer.commands.metadata import astat
-    from forbear_transfer.commands.selection import checked_addresses
+    from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.storage.client import Storage
 
     async def work(storage: Storage) -> None:
@@ -42,4 +42,4 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -
             else:
                 click.echo("\n".join(details_lines(details)))
 
-    run_command(ctx, complete, work, check=lambda: checked_addresses(addresses))
+    run_command(ctx, complete, work, check=lambda: check_addresses(addresses))

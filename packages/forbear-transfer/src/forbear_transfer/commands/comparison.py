@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys
+from forbear_transfer.encryption import EncryptionKey, Keys, check_keys
 from forbear_transfer.errors import StrPath, TransferError
 from forbear_transfer.objects import Object, Url, check_scheme, is_cloud
 from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.rsync import FileOrObject
 from forbear_transfer.plans.side_by_side import side_by_side
-from forbear_transfer.plans.trees import Entry, batched, walk
+from forbear_transfer.plans.trees import Entry, read_batches, walk
 from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.uploads.sources import FileSource
@@ -62,7 +62,7 @@ def check(
     RuntimeError inside a running event loop, since it blocks.
     """
     check_arguments(left, right, exclude, include)
-    keys = checked_keys(decryption_keys)
+    keys = check_keys(decryption_keys)
 
     async def collect(storage: Storage) -> list[CheckResult]:
         every = acheck(storage, left, right, exclude=exclude, include=include, decryption_keys=keys)
@@ -82,7 +82,7 @@ async def acheck(
 ) -> AsyncGenerator[CheckResult]:
     """Yield over an open Storage a CheckResult for each name, also for those that are the same on both sides."""
     one, other, names = check_arguments(left, right, exclude, include)
-    keys = checked_keys(decryption_keys)
+    keys = check_keys(decryption_keys)
     async for name, here, there in side_by_side(_list_entries(storage, one), _list_entries(storage, other)):
         if not names.leaves_out(name):
             yield await _compare(storage, name, here, there, keys)
@@ -113,7 +113,7 @@ def _parse_folder(folder: StrPath, parameter: str) -> Url | str:
 
 async def _list_entries(storage: Storage, folder: Url | str) -> AsyncIterator[tuple[str, FileOrObject]]:
     if not isinstance(folder, Url):
-        async for entry in batched(walk(folder)):
+        async for entry in read_batches(walk(folder)):
             if entry.problem and not entry.name:
                 raise TransferError(f"cannot read the folder {entry.path}: {entry.problem}", "check the path")
             yield entry.name, entry

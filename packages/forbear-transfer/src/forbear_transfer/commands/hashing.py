@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
 from forbear_transfer.checksum import Crc32c
-from forbear_transfer.commands.selection import checked_addresses, objects_at
-from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys
+from forbear_transfer.commands.selection import check_addresses, objects_at
+from forbear_transfer.encryption import EncryptionKey, Keys, check_keys
 from forbear_transfer.errors import SourceChanged, StrPath, TransferError, unreadable
 from forbear_transfer.files import PIECE
 from forbear_transfer.objects import Url, check_scheme, is_cloud
@@ -47,7 +47,7 @@ def hashes(
     TransferError for a name that is no file or object, or a file that cannot be read. SourceChanged for a file that is
     written meanwhile. ValueError for an invalid address. RuntimeError inside a running event loop, since it blocks.
     """
-    checked, keys = checked_names(names), checked_keys(decryption_keys)
+    checked, keys = checked_names(names), check_keys(decryption_keys)
 
     async def collect(storage: Storage) -> list[FileHashes]:
         return [one async for one in ahashes(storage, checked, decryption_keys=keys)]
@@ -61,7 +61,7 @@ async def ahashes(
     storage: Storage, names: StrPath | Sequence[StrPath], *, decryption_keys: Keys | None = None
 ) -> AsyncGenerator[FileHashes]:
     """Yield over an open Storage what `hashes` returns, one file or object after the other."""
-    keys = checked_keys(decryption_keys)
+    keys = check_keys(decryption_keys)
     for name in checked_names(names):
         if is_cloud(name):
             async for one in _hash_objects(storage, name, keys):
@@ -79,7 +79,7 @@ def checked_names(names: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
     for text in texts:
         check_scheme("names", text)
         if is_cloud(text):
-            checked_addresses(text, "names")
+            check_addresses(text, "names")
     return texts
 
 

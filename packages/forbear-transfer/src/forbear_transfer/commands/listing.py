@@ -4,14 +4,14 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from forbear_transfer.commands.selection import checked_addresses
+from forbear_transfer.commands.selection import check_addresses
 from forbear_transfer.errors import TransferError
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.plans.matches import matches
 from forbear_transfer.plans.wildcards import is_wild
 from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
-from forbear_transfer.workers.versions import not_there
+from forbear_transfer.workers.versions import explain_absence
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def ls(
     TransferError for an address that names nothing, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
     """
-    names = checked_addresses(addresses)
+    names = check_addresses(addresses)
 
     async def collect(storage: Storage) -> list[Object | Url]:
         return [entry async for entry in als(storage, names, recursive=recursive)]
@@ -46,7 +46,7 @@ async def als(
     storage: Storage, addresses: str | Sequence[str], *, recursive: bool = False
 ) -> AsyncGenerator[Object | Url]:
     """Yield over an open Storage what `ls` returns, while the pages of the listings arrive."""
-    for address in checked_addresses(addresses):
+    for address in check_addresses(addresses):
         nothing = True
         async for entry in _list(storage, address, recursive):
             nothing = False
@@ -55,7 +55,7 @@ async def als(
         if nothing and is_wild(url.name):
             raise TransferError(f"nothing matches {address}", "check the name")
         if nothing and url.name:
-            raise await not_there(storage, url)
+            raise await explain_absence(storage, url)
 
 
 async def _list(storage: Storage, address: str, recursive: bool) -> AsyncGenerator[Object | Url]:
@@ -86,7 +86,7 @@ def du(addresses: str | Sequence[str], *, summarize: bool = False, settings: Set
 
     `summarize` leaves out all but the addresses themselves. Errors are those of `ls`.
     """
-    names = checked_addresses(addresses)
+    names = check_addresses(addresses)
 
     async def collect(storage: Storage) -> list[Usage]:
         return [usage async for usage in adu(storage, names, summarize=summarize)]
@@ -96,7 +96,7 @@ def du(addresses: str | Sequence[str], *, summarize: bool = False, settings: Set
 
 async def adu(storage: Storage, addresses: str | Sequence[str], *, summarize: bool = False) -> AsyncGenerator[Usage]:
     """Yield over an open Storage what `du` returns; the usage of a folder comes when its last object is listed."""
-    for address in checked_addresses(addresses):
+    for address in check_addresses(addresses):
         url = Url.parse(address)
         total = _Folder("")
         start = len(url.prefix) if not is_wild(url.name) else 0

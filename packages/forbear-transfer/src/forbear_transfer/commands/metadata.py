@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from forbear.adapters import error_text
-from forbear_transfer.commands.selection import checked_addresses, objects_at
-from forbear_transfer.encryption import Keys, checked_keys, matching
+from forbear_transfer.commands.selection import check_addresses, objects_at
+from forbear_transfer.encryption import Keys, check_keys, matching
 from forbear_transfer.errors import HttpError, TransferError, WrongResponse
 from forbear_transfer.objects import Object, seconds_of_time
 from forbear_transfer.runs import run_blocking
@@ -61,7 +61,7 @@ def stat(
     TransferError for an address that names no object, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
     """
-    names, keys = checked_addresses(addresses), checked_keys(decryption_keys)
+    names, keys = check_addresses(addresses), check_keys(decryption_keys)
 
     async def collect(storage: Storage) -> list[ObjectDetails]:
         return [details async for details in astat(storage, names, decryption_keys=keys)]
@@ -73,8 +73,8 @@ async def astat(
     storage: Storage, addresses: str | Sequence[str], *, decryption_keys: Keys | None = None
 ) -> AsyncGenerator[ObjectDetails]:
     """Yield over an open Storage what `stat` returns, one object after the other."""
-    keys = checked_keys(decryption_keys)
-    async for _, listed in objects_at(storage, checked_addresses(addresses), cure=_FOLDER):
+    keys = check_keys(decryption_keys)
+    async for _, listed in objects_at(storage, check_addresses(addresses), cure=_FOLDER):
         url, key = listed.url, storage.key_headers(matching(listed, keys))
         try:
             response = await storage.call(

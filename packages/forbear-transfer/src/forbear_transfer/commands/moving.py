@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Unpack
 
-from forbear_transfer.commands.selection import checked_addresses
+from forbear_transfer.commands.selection import check_addresses
 from forbear_transfer.encryption import KeyOptions
 from forbear_transfer.errors import StrPath
 from forbear_transfer.functions import run_copies
@@ -54,7 +54,7 @@ async def amv(storage: Storage, sources: str | Sequence[str], target: str, **opt
 
 def prepare_mv(sources: str | Sequence[str], target: str, **options: Unpack[MvOptions]) -> Work:
     """Check the arguments of `mv`, and return what does it; ValueError or TypeError if they make no sense."""
-    names = checked_addresses(sources, "sources")
+    names = check_addresses(sources, "sources")
     if not is_cloud(target):
         raise ValueError(
             f"`target` must begin with gs://, got {target!r}; to move an object here, copy it, then delete it"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Self
 
-from forbear_transfer.commands.selection import checked_addresses, objects_at
+from forbear_transfer.commands.selection import check_addresses, objects_at
 from forbear_transfer.downloads.download import download
 from forbear_transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear_transfer.downloads.sinks import StreamSink
-from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys
+from forbear_transfer.encryption import EncryptionKey, Keys, check_keys
 from forbear_transfer.errors import SourceChanged, TransferError
 from forbear_transfer.objects import Object
 from forbear_transfer.runs import run_blocking
@@ -77,7 +77,7 @@ def cat(
     The first failure ends it, with the errors of `download`, so that nothing follows a gap. ValueError for invalid
     arguments. RuntimeError inside a running event loop, since it blocks.
     """
-    names, keys = cat_addresses(addresses, byte_range), checked_keys(decryption_keys)
+    names, keys = cat_addresses(addresses, byte_range), check_keys(decryption_keys)
 
     async def read(storage: Storage) -> list[Object]:
         return await acat(storage, names, stream, byte_range=byte_range, decryption_keys=keys)
@@ -95,7 +95,7 @@ async def acat(
 ) -> list[Object]:
     """Do what `cat` does over an open Storage and without blocking; return the versions that were read."""
     names = cat_addresses(addresses, byte_range)
-    part, keys = None if byte_range is None else ByteRange.parse(byte_range), checked_keys(decryption_keys)
+    part, keys = None if byte_range is None else ByteRange.parse(byte_range), check_keys(decryption_keys)
     read: list[Object] = []
     async for address, there in objects_at(storage, names, cure=_FOLDER):
         if part is None:
@@ -111,7 +111,7 @@ def cat_addresses(addresses: str | Sequence[str], byte_range: str | None) -> tup
     """Return the addresses of `cat` as a tuple; ValueError if one, or the range, is not valid."""
     if byte_range is not None:
         ByteRange.parse(byte_range)
-    return checked_addresses(addresses)
+    return check_addresses(addresses)
 
 
 async def _write_range(

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
-from forbear_transfer.commands.selection import checked_addresses, select
+from forbear_transfer.commands.selection import check_addresses, select
 from forbear_transfer.items import Action, Item, Summary
 from forbear_transfer.metadata import check_keywords, with_keywords
 from forbear_transfer.objects import Url
@@ -51,12 +51,12 @@ def prepare_rm(
     `items` are those of an earlier `plan_rm`, None if they are to be listed.
     """
     check_keywords("rm", RmOptions, options)
-    names, run = checked_addresses(addresses), RunSettings.of(options)
+    names, run = check_addresses(addresses), RunSettings.of(options)
     recursive = options.get("recursive", False)
 
     async def work(storage: Storage) -> Summary:
         progress = Progress(run.on_event, warnings=set())
-        planned = plan_rm(storage, names, recursive=recursive) if items is None else _each(items)
+        planned = plan_rm(storage, names, recursive=recursive) if items is None else _yield_each(items)
         with tracked(progress):
             if run.dry_run:
                 return await report_only([planned], progress)
@@ -67,7 +67,7 @@ def prepare_rm(
     return work
 
 
-async def _each(items: Sequence[Item]) -> AsyncGenerator[Item]:
+async def _yield_each(items: Sequence[Item]) -> AsyncGenerator[Item]:
     for item in items:
         yield item
 

@@ -9,10 +9,10 @@ from forbear_transfer.plans.cp import LISTING_FAILURES
 from forbear_transfer.plans.matches import Match, matches
 from forbear_transfer.plans.wildcards import check_generation
 from forbear_transfer.storage.client import Storage
-from forbear_transfer.workers.versions import not_there
+from forbear_transfer.workers.versions import explain_absence
 
 
-def checked_addresses(addresses: str | Sequence[str], parameter: str = "addresses") -> tuple[str, ...]:
+def check_addresses(addresses: str | Sequence[str], parameter: str = "addresses") -> tuple[str, ...]:
     """Return the addresses as a tuple; ValueError, which names `parameter`, if there is none or one is not valid."""
     names = (addresses,) if isinstance(addresses, str) else tuple(addresses)
     if not names:
@@ -84,7 +84,7 @@ async def _look_up(storage: Storage, url: Url, cure: str) -> Match:
     there = await storage.stat(url)
     if there is not None:
         return replace(_make_match(there), source=url)
-    error = await not_there(storage, url, cure)
+    error = await explain_absence(storage, url, cure)
     return Match(url, url.name, problem=str(error), hint=error.hint)
 
 

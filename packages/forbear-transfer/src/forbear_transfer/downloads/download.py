@@ -14,7 +14,7 @@ from forbear_transfer.downloads.fetch import FAILURES, Fetch, Gone
 from forbear_transfer.downloads.resume import ResumableDownload
 from forbear_transfer.downloads.sinks import FileSink, GzipDecoder, StreamSink
 from forbear_transfer.downloads.target import DownloadOptions, PartFile, TargetPath
-from forbear_transfer.encryption import EncryptionKey, Keys, checked_keys, key_of
+from forbear_transfer.encryption import EncryptionKey, Keys, check_keys, key_of
 from forbear_transfer.errors import HttpError, SourceChanged, StrPath, WrongResponse
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.progress import current_progress, warner
@@ -66,7 +66,7 @@ async def download(
         source.check_object("source")
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
-    options, keys = DownloadOptions(no_clobber, slices, decode, root, state), checked_keys(decryption_keys)
+    options, keys = DownloadOptions(no_clobber, slices, decode, root, state), check_keys(decryption_keys)
     return await _Download(storage, source, target, options, keys).run()
 
 

@@ -19,7 +19,7 @@ from forbear_transfer.errors import ChecksumMismatch, TargetExists, TransferErro
 from forbear_transfer.files import hash_file
 from forbear_transfer.progress import current_progress
 from forbear_transfer.state import State
-from forbear_transfer.threads import in_steps, to_the_end
+from forbear_transfer.threads import run_steps, to_the_end
 from forbear_transfer.wire.response import Response
 
 
@@ -83,7 +83,7 @@ class ResumableDownload:
         """
         size, checksum = self._fetch.version.size, Crc32c()
         if resumed:
-            await self._hash(in_steps(hash_file(self._part.descriptor, 0, size, checksum)))
+            await self._hash(run_steps(hash_file(self._part.descriptor, 0, size, checksum)))
             current_progress.get().moved(checksum.size)
         self._received = sink = FileSink(self._part.descriptor, self._path, size, checksum=checksum, truncate=True)
         fill = partial(self._fetch.fill, sink)

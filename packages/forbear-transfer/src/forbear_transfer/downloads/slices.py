@@ -17,7 +17,7 @@ from forbear_transfer.downloads.sinks import FileSink
 from forbear_transfer.errors import TransferError
 from forbear_transfer.files import hash_file
 from forbear_transfer.progress import current_progress
-from forbear_transfer.threads import in_steps
+from forbear_transfer.threads import run_steps
 from forbear_transfer.wire.response import Response
 
 SLICED_FROM = 150 * 1024 * 1024
@@ -116,7 +116,7 @@ class Slices(AbstractContextManager["Slices", None]):
     async def resume(self, layout: Layout) -> None:
         """Hash the bytes that an earlier process wrote, as its `layout` says; each slice continues behind its bytes."""
         for sink, (start, _, count) in zip(self._sinks, layout, strict=True):
-            await in_steps(hash_file(self._descriptor, start, count, sink.checksum))
+            await run_steps(hash_file(self._descriptor, start, count, sink.checksum))
             sink.position = start + sink.checksum.size
 
     async def fill(self, fetch: Fetch, response: Response | None) -> None:

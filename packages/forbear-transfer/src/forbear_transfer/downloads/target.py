@@ -23,7 +23,7 @@ from forbear_transfer.downloads.sinks import decode_file
 from forbear_transfer.errors import StrPath, TargetExists, TransferError, unwritable
 from forbear_transfer.files import OpenFolder, folder_below, open_locked
 from forbear_transfer.objects import Object
-from forbear_transfer.threads import in_steps
+from forbear_transfer.threads import run_steps
 
 _CREATE = os.O_RDWR | os.O_CREAT
 _LONGEST = 100
@@ -222,7 +222,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
         """
         if options.decode and version.content_encoding == GZIP and not decoded:
             with PartFile.temporary(self._target) as plain:
-                await in_steps(decode_file(self.descriptor, plain.descriptor, self._target.path))
+                await run_steps(decode_file(self.descriptor, plain.descriptor, self._target.path))
                 plain._rename_to_target(version.mtime, no_clobber=options.no_clobber)
             self.keep = False
         else:

@@ -21,8 +21,8 @@ from forbear_transfer.items import STREAM, Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.matches import Match, matches
-from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder, unless_same
-from forbear_transfer.plans.trees import batched, walk
+from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder, refuse_same
+from forbear_transfer.plans.trees import read_batches, walk
 from forbear_transfer.plans.wildcards import is_wild
 from forbear_transfer.storage.client import Storage
 
@@ -98,7 +98,7 @@ class CopyPlan:
             yield self.each.apply_to(Item(STREAM, target.at))
             return
         found = self._find_matches(storage)
-        async for match in without_clashes(found, target) if self.may_collide else found:
+        async for match in refuse_clashes(found, target) if self.may_collide else found:
             async for item in self._items_of(storage, match, target):
                 yield self._as_move(self.each.apply_to(item)) if self.moves else self.each.apply_to(item)
 
@@ -106,7 +106,7 @@ class CopyPlan:
         if item.action is not Action.COPY:
             return item
         if item.source == item.target:  # possible with a key for new objects
-            return item.refused(TransferError("source and target are the same", "give it another key with cp"))
+            return item.refuse(TransferError("source and target are the same", "give it another key with cp"))
         return replace(item, action=Action.MOVE)
 
     async def _find_matches(self, storage: Storage) -> AsyncGenerator[Match]:
@@ -125,7 +125,7 @@ class CopyPlan:
         elif not match.folder:
             if not self.names.leaves_out(match.name):
                 planned = (
-                    target.with_target(item, match.name) if target.folder else unless_same(item, target.encryption)
+                    target.with_target(item, match.name) if target.folder else refuse_same(item, target.encryption)
                 )
                 yield await _look_at(storage, planned, target) if planned.source == planned.target else planned
         else:
@@ -138,17 +138,17 @@ class CopyPlan:
                 async for one in contents:
                     yield one
             except LISTING_FAILURES as error:
-                yield item.refused(error)
+                yield item.refuse(error)
 
     async def _list_local_folder(self, folder: str, target: CopyTarget) -> AsyncGenerator[Item]:
-        async for entry in batched(walk(folder)):
+        async for entry in read_batches(walk(folder)):
             if self.names.leaves_out(entry.name):
                 continue
             item = Item(entry.path, target.at, size=entry.size)
             if entry.note:
-                yield item.skipped(entry.note)
+                yield item.skip(entry.note)
             else:
-                yield item.refused(entry.problem) if entry.problem else target.with_target(item, entry.name)
+                yield item.refuse(entry.problem) if entry.problem else target.with_target(item, entry.name)
 
     async def _list_cloud_folder(self, storage: Storage, folder: Url, target: CopyTarget) -> AsyncGenerator[Item]:
         start, at = folder.prefix, target.at
@@ -164,12 +164,12 @@ class CopyPlan:
             if clashes is None:
                 yield target.with_target(item, name)
             elif not name or name.endswith("/"):
-                yield item.skipped("it stands for a folder")
+                yield item.skip("it stands for a folder")
             else:
                 yield clashes.checked(target.with_target(item, name), name)
 
 
-async def without_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> AsyncGenerator[Match]:
+async def refuse_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> AsyncGenerator[Match]:
     """Yield the matches once it is certain that all have different targets; ValueError if two have the same.
 
     ValueError also for the contents of a folder without its name, such as "." as one of several sources. Until then the
@@ -223,8 +223,8 @@ async def _look_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
     try:
         there = await storage.stat(item.source)
     except LISTING_FAILURES as error:
-        return item.refused(error)
-    return unless_same(replace(item, object=there), target.encryption)
+        return item.refuse(error)
+    return refuse_same(replace(item, object=there), target.encryption)
 
 
 def _exists_here(source: str) -> bool:

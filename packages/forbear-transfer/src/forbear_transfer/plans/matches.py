@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forbear_transfer.errors import TransferError, why_not
 from forbear_transfer.objects import Object, Url, is_cloud
-from forbear_transfer.plans.trees import Entry, batched, is_folder, walk
+from forbear_transfer.plans.trees import Entry, is_folder, read_batches, walk
 from forbear_transfer.plans.wildcards import compile_pattern, is_wild, literal_start
 from forbear_transfer.storage.client import Storage
 
@@ -40,7 +40,7 @@ async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGen
     url = Url.parse(source) if is_cloud(source) else None
     nothing = True
     async for match in (
-        batched(_match_here(source, recursive)) if url is None else _match_in_cloud(storage, url, recursive)
+        read_batches(_match_here(source, recursive)) if url is None else _match_in_cloud(storage, url, recursive)
     ):
         nothing = False
         yield match

@@ -20,7 +20,7 @@ from forbear_transfer.plans.cp import LISTING_FAILURES
 from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.side_by_side import side_by_side
 from forbear_transfer.plans.targets import Clashes, CopyTarget
-from forbear_transfer.plans.trees import Entry, batched, walk
+from forbear_transfer.plans.trees import Entry, read_batches, walk
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.uploads.sources import FileSource
 
@@ -86,17 +86,17 @@ class RsyncPlan:
                 if item is not None:
                     yield item
         except LISTING_FAILURES as error:
-            yield Item(self._source, self._target.at).refused(error)
+            yield Item(self._source, self._target.at).refuse(error)
             return
         for name, count in self._kept.items():
-            yield self._refused_deletions(self._unseen[name], count)
+            yield self._refuse_deletions(self._unseen[name], count)
         if empty and self._extras:
             text = f"there is nothing in {self._source}, so everything in {self._target.at} would be deleted"
             cure = "check the name of the source, or delete everything by other means"
-            yield Item(self._source, self._target.at).refused(TransferError(text, cure))
+            yield Item(self._source, self._target.at).refuse(TransferError(text, cure))
         elif empty and isinstance(self._source, Url) and self._source.name:
             text = f"there is nothing below {self._source}"
-            yield Item(self._source, self._target.at).refused(TransferError(text, "check the name of the source"))
+            yield Item(self._source, self._target.at).refuse(TransferError(text, "check the name of the source"))
 
     async def deletions(self, *, allowed: bool) -> AsyncGenerator[Item]:
         """Yield an item that deletes the target's version of each name that `copies` has found only there.
@@ -107,12 +107,12 @@ class RsyncPlan:
         count, most, at = len(self._extras), self.rules.max_delete, self._target.at
         if count and not allowed:
             note = f"nothing is deleted before all else has gone well; there are {count} to delete"
-            yield Item(at, at, size=0).skipped(note)
+            yield Item(at, at, size=0).skip(note)
             return
         if most is not None and count > most:
             text = f"{count} would be deleted, more than {most}, so nothing is deleted"
             cure = "look at what would be deleted (`dry_run`), then raise `max_delete`"
-            yield Item(at, at, size=0).refused(TransferError(text, cure))
+            yield Item(at, at, size=0).refuse(TransferError(text, cure))
             return
         for name, generation in self._extras:
             if isinstance(self._target.at, Url):
@@ -147,7 +147,7 @@ class RsyncPlan:
                 yield listed.name[len(start) :], listed
 
     async def _list_files(self, folder: str, *, follow: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
-        async for entry in batched(walk(folder, follow=follow, recursive=self.rules.recursive)):
+        async for entry in read_batches(walk(folder, follow=follow, recursive=self.rules.recursive)):
             if entry.problem:
                 raise TransferError(
                     f"cannot read the folder {entry.path}: {entry.problem}",
@@ -171,20 +171,20 @@ class RsyncPlan:
         else:
             self._extras.append((name, target.generation if isinstance(target, Object) else None))
 
-    def _refused_deletions(self, unseen: Entry, count: int) -> Item:
+    def _refuse_deletions(self, unseen: Entry, count: int) -> Item:
         """Return the refused item that reports deletions left out below a source path that is no folder any more.
 
         Such a path is a link to nothing, a pipe or the like. `count` is the number of these deletions.
         """
         below = self._target.with_target(Item(unseen.path, self._target.at), unseen.name)
         text = f"it is {unseen.note} now; {count} at the target, below {below.target}, would be deleted"
-        return replace(below.refused(text), hint="restore what was there, or exclude it, or delete these yourself")
+        return replace(below.refuse(text), hint="restore what was there, or exclude it, or delete these yourself")
 
     async def _compare(self, name: str, source: FileOrObject, target: FileOrObject | None) -> Item | None:
         if isinstance(source, Entry):
             item = Item(source.path, self._target.at, size=source.size)
             if source.note:
-                return item.skipped(source.note)
+                return item.skip(source.note)
         else:
             item = Item(Url(source.bucket, source.name), self._target.at, size=source.size, object=source)
         item = self._each.apply_to(self._target.with_target(item, name))
@@ -200,7 +200,7 @@ class RsyncPlan:
                 return None
             item = same
         link = self._find_link(name, target)
-        return item if link is None else item.refused(f"{link} is a link or a device, which is not written through")
+        return item if link is None else item.refuse(f"{link} is a link or a device, which is not written through")
 
     def _find_link(self, name: str, target: FileOrObject | None) -> str | None:
         """Return the path of a link or device at the target through which a copy would write, None if there is none.

@@ -52,13 +52,13 @@ class CopyTarget:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
                 target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
-                return unless_same(replace(item, target=target), self.encryption)
+                return refuse_same(replace(item, target=target), self.encryption)
             return replace(item, target=os.path.join(self.at, relative_path(name)), root=self.root or self.at)
         except UnsafeName as error:
-            return item.refused(error)
+            return item.refuse(error)
 
 
-def unless_same(item: Item, encryption: ObjectEncryption) -> Item:
+def refuse_same(item: Item, encryption: ObjectEncryption) -> Item:
     """Return the item, refused if its source and its target are equal, unless `encryption` has a key for new objects.
 
     With such a key, it is skipped if the listing says that the object has that key already.
@@ -66,8 +66,8 @@ def unless_same(item: Item, encryption: ObjectEncryption) -> Item:
     if item.source != item.target:
         return item
     if not encryption.encrypts:
-        return item.refused(TransferError("source and target are the same", "choose another target"))
-    return item.skipped("it has this key already") if item.object and encryption.is_of(item.object) else item
+        return item.refuse(TransferError("source and target are the same", "choose another target"))
+    return item.skip("it has this key already") if item.object and encryption.is_of(item.object) else item
 
 
 def names_folder(target: str) -> bool:
@@ -162,10 +162,10 @@ class Clashes:
             return item
         parent = self._nesting.parent(name)
         if parent is not None:
-            return item.refused(f"{parent!r} is an object, too, and its file cannot be a folder as well")
+            return item.refuse(f"{parent!r} is an object, too, and its file cannot be a folder as well")
         other = name if self._seen is None else self._seen.setdefault(name.casefold(), name)
         if other != name:
-            return item.refused(f"its file would be that of {other!r}: this disk ignores upper and lower case")
+            return item.refuse(f"its file would be that of {other!r}: this disk ignores upper and lower case")
         return item
 
 

@@ -143,7 +143,7 @@ def _find_note(name: str, status: os.stat_result) -> str:
     return "a part of an unfinished download" if is_part(name) else ""
 
 
-async def batched(values: Iterable[_T]) -> AsyncGenerator[_T]:
+async def read_batches(values: Iterable[_T]) -> AsyncGenerator[_T]:
     """Yield the values of a slow iterable one by one, and read it in other threads, 500 values at a time."""
     iterator = iter(values)
     while batch := await asyncio.to_thread(lambda: list(islice(iterator, _BATCH))):

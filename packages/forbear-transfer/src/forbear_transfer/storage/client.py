@@ -28,9 +28,9 @@ from forbear_transfer.storage.calls import StorageCall, adapt_policy, verdict
 from forbear_transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear_transfer.storage.endpoint import (
     ENDPOINT,
+    check_headers,
     checked,
-    checked_headers,
-    concealed,
+    conceal_key,
     is_private,
     is_trusted,
     origin,
@@ -82,7 +82,7 @@ class Storage:
                 f"`credentials` must be anonymous where the endpoint is {self.endpoint}: over plain http anybody on "
                 "the way could read them; use https, or leave them out for an emulator"
             )
-        self._extra = checked_headers(headers or {}, self.endpoint)
+        self._extra = check_headers(headers or {}, self.endpoint)
         if "authorization" in self._extra and not self._credentials.anonymous:
             raise ValueError("`headers` must not set Authorization beside `credentials`; leave one of them out")
         if limit_rate is not None and not limit_rate > 0:
@@ -150,7 +150,7 @@ class Storage:
         """
         url, source = HiddenText(url), self._source  # it may be that of a session
         if not url.startswith(f"{self.endpoint}/"):
-            self.trusted_url(url, f"{method} data")
+            self.check_url(url, f"{method} data")
             source = NO_TOKENS
         data = None if body is None else body()
         async with await self._attempt(
@@ -177,7 +177,7 @@ class Storage:
         """Return whether data may be sent to a URL that a server or a file has named."""
         return is_trusted(url, self.endpoint)
 
-    def trusted_url(self, location: str, what: str) -> str:
+    def check_url(self, location: str, what: str) -> str:
         """Return the absolute URL of `location`, a Location header; WrongResponse if data must not be sent there.
 
         It is a hidden text: whoever has the URL of an upload session may finish the upload. `what` names the request in
@@ -205,7 +205,7 @@ class Storage:
         From now on, no text of forbear shows the key, even if a server repeats it. TransferError if the endpoint is
         plain http on another machine.
         """
-        return {} if key is None else concealed(key.headers(of_source=of_source), self.endpoint)
+        return {} if key is None else conceal_key(key.headers(of_source=of_source), self.endpoint)
 
     async def stat(self, url: Url, keys: Sequence[EncryptionKey] = ()) -> Object | None:
         """Return the object at an address, None without one; its checksums need its customer-supplied key in `keys`."""

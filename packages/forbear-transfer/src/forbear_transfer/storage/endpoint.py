@@ -42,7 +42,7 @@ def checked(endpoint: str) -> str:
     return url.rstrip("/")
 
 
-def checked_headers(headers: Mapping[str, str], endpoint: str) -> dict[str, str]:
+def check_headers(headers: Mapping[str, str], endpoint: str) -> dict[str, str]:
     """Return additional headers for an endpoint, with lower-case names.
 
     ValueError for a wrong name or value, for a header that transfers set themselves, and for a secret over plain http.
@@ -62,7 +62,7 @@ def checked_headers(headers: Mapping[str, str], endpoint: str) -> dict[str, str]
     return checked
 
 
-def concealed(headers: dict[str, str], endpoint: str) -> dict[str, str]:
+def conceal_key(headers: dict[str, str], endpoint: str) -> dict[str, str]:
     """Return the headers with an encryption key, and hide the key in every text of forbear from now on.
 
     TransferError if the endpoint is plain http on another machine.

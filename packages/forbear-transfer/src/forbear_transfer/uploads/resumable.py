@@ -150,7 +150,7 @@ class ResumableUpload:
         if "location" not in response.headers:
             raise WrongResponse(f"{self._operation}: the server began no session")
         condition.accepted()
-        self._url = storage.trusted_url(response.headers["location"], self._operation)
+        self._url = storage.check_url(response.headers["location"], self._operation)
         if self._save is not None:
             self._is_saved = await to_the_end(self._save, self._url)
         self._session.started()
@@ -253,12 +253,12 @@ class ResumableUpload:
         It may have if the last chunk was sent and no usable response came (lost, or a transient error), or if the
         session is a resumed one.
         """
-        return await self._source.measured() if self._session.in_doubt else None
+        return await self._source.measure() if self._session.in_doubt else None
 
     async def _verify(self, made: Object) -> Object:
-        sent = await self._source.measured()
+        sent = await self._source.measure()
         refused, unsure = self._session.refused, self._session.unsure
-        return await self._condition.verified(made, sent, self._source.name, refused=refused, unsure=unsure)
+        return await self._condition.verify(made, sent, self._source.name, refused=refused, unsure=unsure)
 
     def _move(self, count: int) -> None:
         self._moved += count

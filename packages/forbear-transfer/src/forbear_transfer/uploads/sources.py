@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, cast
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.errors import SourceChanged, StrPath, TransferError, unreadable
 from forbear_transfer.files import PIECE, read_at
-from forbear_transfer.threads import in_steps, in_thread, to_the_end
+from forbear_transfer.threads import in_thread, run_steps, to_the_end
 
 _INLINE = 1024 * 1024
 _LEVEL, _WITH_HEADER = 6, 31
@@ -78,7 +78,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
         All other bytes of a file are ready, so `count` has no effect.
         """
         if first > self._crc.size:
-            await in_steps(self.pieces(self._crc.size, first))
+            await run_steps(self.pieces(self._crc.size, first))
 
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
         """Yield the bytes from `first` up to `end` (not included), in pieces of at most 256 KiB.
@@ -102,13 +102,13 @@ class FileSource(AbstractContextManager["FileSource", None]):
         """Return the CRC32C of all bytes of the file, in base64. Bytes that were not hashed yet are read."""
         rest = self.pieces(self._crc.size, self.stat.st_size)
         if self.stat.st_size - self._crc.size > _INLINE:
-            await in_steps(rest)
+            await run_steps(rest)
         else:
             for _ in rest:
                 pass
         return self._crc.text
 
-    async def measured(self) -> tuple[int, str]:
+    async def measure(self) -> tuple[int, str]:
         """Return size and CRC32C of the file."""
         return self.stat.st_size, await self.crc32c()
 
@@ -162,7 +162,7 @@ class StreamSource:
         while len(self._buffer) <= count and self.size is None:
             await self._read_on()
 
-    async def measured(self) -> tuple[int, str]:
+    async def measure(self) -> tuple[int, str]:
         """Return the size and CRC32C of the stream, which is read to its end if it can be read again.
 
         If it cannot, and its end was not read yet, return 0 and the CRC32C of what was read so far.

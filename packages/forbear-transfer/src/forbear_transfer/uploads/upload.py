@@ -19,7 +19,7 @@ from forbear_transfer.errors import HttpError, Stalled, StrPath, maybe_done
 from forbear_transfer.files import PIECE
 from forbear_transfer.metadata import ObjectMetadata, check_keywords, with_keywords
 from forbear_transfer.objects import FIELDS, MTIME, Object, Url
-from forbear_transfer.precondition import Precondition, another_key, mismatch, refuses_checksum
+from forbear_transfer.precondition import Precondition, make_key_error, mismatch, refuses_checksum
 from forbear_transfer.progress import current_progress, warner
 from forbear_transfer.state import SMALL, State
 from forbear_transfer.storage.bodies import RequestBody
@@ -157,7 +157,7 @@ async def _insert(
                 raise  # otherwise the upload has succeeded, and only its response was lost
         else:
             condition.made_new()
-            made = await condition.verified(Object.of(response.json()), (size, crc32c), source.name)
+            made = await condition.verify(Object.of(response.json()), (size, crc32c), source.name)
     moved(size - (body.moved_bytes if isinstance(body, RequestBody) else 0))
     return made
 
@@ -198,7 +198,7 @@ async def _upload_large(
                 condition.restore(generation)
                 resumed = session
             elif saved == identity and "key_sha256" in before:
-                raise another_key(f"upload {file.name}", before["key_sha256"], state.path)
+                raise make_key_error(f"upload {file.name}", before["key_sha256"], state.path)
             else:
                 await cancel(storage, session)
         work = ResumableUpload(storage, source, condition, resource, chunk_size, save, resumed)

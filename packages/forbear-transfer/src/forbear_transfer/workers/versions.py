@@ -10,7 +10,7 @@ from forbear_transfer.rewrite import copy
 from forbear_transfer.storage.client import Storage
 
 
-async def not_there(storage: Storage, url: Url, cure: str = "use `recursive`") -> TransferError:
+async def explain_absence(storage: Storage, url: Url, cure: str = "use `recursive`") -> TransferError:
     """Return the error for an object that does not exist; `cure` is for the case that there are objects below it."""
     if url.generation is not None:
         literal = f"{Url(url.bucket, url.name)}[#]{url.generation}"
@@ -62,7 +62,7 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
         )
     version = item.object or await storage.stat(source)
     if version is None:
-        raise await not_there(storage, source)
+        raise await explain_absence(storage, source)
     try:
         keys = item.encryption or DEFAULT_ENCRYPTION
         made = await copy(

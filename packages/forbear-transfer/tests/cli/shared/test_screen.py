@@ -13,7 +13,7 @@ from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.events import Scheduled
 from forbear.core.report import Report
-from forbear_transfer.cli.shared.reporter import Reporter, of_bytes, of_clock, of_span
+from forbear_transfer.cli.shared.reporter import Reporter, format_bytes, format_clock, format_span
 from forbear_transfer.cli.shared.screen import Screen
 from forbear_transfer.cli.shared.statistics import Statistics
 from forbear_transfer.items import Item, Outcome, Status
@@ -63,7 +63,7 @@ def lines(statistics: Statistics, width: int = 100, *, color: bool = False) -> l
 )
 def test_sizes(count: float, text: str) -> None:
     """A size has the unit in which it is short."""
-    assert of_bytes(count) == text
+    assert format_bytes(count) == text
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ def test_sizes(count: float, text: str) -> None:
 )
 def test_times_to_wait(seconds: float, text: str) -> None:
     """A time to wait is as on a clock."""
-    assert of_clock(seconds) == text
+    assert format_clock(seconds) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.24, "0.2 s"), (42, "42 s"), (119.6, "120 s"), (150, "2:30")])
 def test_times_that_have_passed(seconds: float, text: str) -> None:
     """A time that has passed is in seconds, unless it was long."""
-    assert of_span(seconds) == text
+    assert format_span(seconds) == text
 
 
 def test_the_figures_of_transfers() -> None:

@@ -228,7 +228,7 @@ def metadata_of(options: TransferOptions) -> "MetadataOptions":
     }
 
 
-def shared_keywords(options: TransferOptions) -> "SharedOptions":
+def make_keywords(options: TransferOptions) -> "SharedOptions":
     """Return the options that `cp` and `rsync` share as keywords of the library; BadInput for wrong ones."""
     return {
         "exclude": options["exclude"],

@@ -7,7 +7,7 @@ import click
 
 from forbear import report
 from forbear.cli.kit.output import BadInput, Problem
-from forbear_transfer.cli.shared.reporter import UNREACHABLE, in_options, reader_is_gone
+from forbear_transfer.cli.shared.reporter import UNREACHABLE, name_options, reader_is_gone
 from forbear_transfer.errors import NoCredentials, TransferError
 from forbear_transfer.wire.response import NotConnected
 
@@ -19,7 +19,7 @@ _EMBEDDED = "; --embedded needs none"
 
 
 @contextmanager
-def expected_errors() -> Generator[None]:
+def convert_errors() -> Generator[None]:
     """Raise BadInput for a ValueError in the block, and Problem with the right hint for errors of transfers.
 
     If stdout cannot be written because its reader has closed the pipe, raise BrokenPipeError.
@@ -35,7 +35,7 @@ def expected_errors() -> Generator[None]:
     except TransferError as error:
         if isinstance(error.__cause__, BrokenPipeError) and reader_is_gone():
             raise error.__cause__ from None
-        raise Problem(_describe(error), None if error.hint is None else in_options(error.hint)) from None
+        raise Problem(_describe(error), None if error.hint is None else name_options(error.hint)) from None
     except ValueError as error:
         rule, _, cure = str(error).partition("; ")
         raise BadInput(rule, cure or None) from None

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from forbear.adapters import printable
-from forbear_transfer.cli.shared.reporter import Record, of_bytes
+from forbear_transfer.cli.shared.reporter import Record, format_bytes
 from forbear_transfer.commands.comparison import CheckResult, CheckStatus
 from forbear_transfer.commands.hashing import FileHashes
 from forbear_transfer.commands.listing import Usage
@@ -42,16 +42,16 @@ def object_line(entry: Object | Url, *, human: bool) -> str:
     """Return an entry as a line with size, time of the last change and address; a folder has the address only."""
     if isinstance(entry, Url):
         return f"{'':12}  {'':20}  {printable(str(entry))}"
-    updated = "" if entry.updated is None else of_time(entry.updated)
+    updated = "" if entry.updated is None else format_time(entry.updated)
     return f"{size(entry.size, human=human):>12}  {updated:20}  {printable(str(Url(entry.bucket, entry.name)))}"
 
 
 def size(count: int, *, human: bool) -> str:
     """Return a number of bytes in digits, or with `human` in words such as "1.2 GiB"."""
-    return of_bytes(count) if human else str(count)
+    return format_bytes(count) if human else str(count)
 
 
-def of_time(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """Return epoch seconds as a time in UTC, such as "2026-01-31T12:00:00Z"; fractions are cut off."""
     return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
@@ -82,7 +82,7 @@ def details_lines(details: ObjectDetails) -> Iterator[str]:
 
 
 def _format_optional_time(seconds: float | None) -> str | None:
-    return None if seconds is None else of_time(seconds)
+    return None if seconds is None else format_time(seconds)
 
 
 def usage_record(usage: Usage) -> Record:

@@ -105,7 +105,7 @@ class Reporter:
         if now - max(moved_at, self._reported_at) >= _STANDSTILL:
             self._reported_at = now
             reason, delay = event.scheduled.failure.text, event.scheduled.delay
-            tell(f"nothing moved for {of_span(now - moved_at)}: {reason}; again in {delay:.1f} s")
+            tell(f"nothing moved for {format_span(now - moved_at)}: {reason}; again in {delay:.1f} s")
 
     def summary(self, summary: Summary) -> None:
         """Print the total: to stdout as JSON with `as_json`, and to stderr in words unless `quiet`.
@@ -126,19 +126,19 @@ def _format_total(summary: Summary, *, deletes: bool) -> str:
     if not (summary.done or summary.skipped or summary.failed):
         return "nothing to do"
     if deletes or summary.deleted == summary.done > 0:
-        return "; ".join((f"{summary.deleted} deleted in {of_span(summary.seconds)}", *_list_others(summary)))
-    done = of_count(summary.done - summary.deleted, "file")
+        return "; ".join((f"{summary.deleted} deleted in {format_span(summary.seconds)}", *_list_others(summary)))
+    done = format_count(summary.done - summary.deleted, "file")
     fast = summary.bytes >= _LEAST_BYTES and summary.seconds >= _LEAST_SECONDS
-    speed = f", {of_bytes(summary.bytes / summary.seconds)}/s" if fast else ""
+    speed = f", {format_bytes(summary.bytes / summary.seconds)}/s" if fast else ""
     deleted = (f"{summary.deleted} deleted",) if summary.deleted else ()
-    total = f"{done}, {of_bytes(summary.bytes)} in {of_span(summary.seconds)}{speed}"
+    total = f"{done}, {format_bytes(summary.bytes)} in {format_span(summary.seconds)}{speed}"
     return "; ".join((total, *deleted, *_list_others(summary)))
 
 
 def _list_others(summary: Summary) -> Iterator[str]:
     """Yield the counts of retries, skipped and failed items that are not zero, in words."""
     if summary.retries:
-        yield of_count(summary.retries, "retry", "retries")
+        yield format_count(summary.retries, "retry", "retries")
     if summary.skipped:
         yield f"{summary.skipped} skipped"
     if summary.failed:
@@ -153,10 +153,10 @@ def _print_failure(outcome: Outcome) -> None:
         tell(f"tried: {_describe_attempts(outcome.report, error)}")
     hint = UNREACHABLE if outcome.hint == NotConnected.hint else outcome.hint
     if hint is not None:
-        advise(in_options(hint))
+        advise(name_options(hint))
 
 
-def in_options(hint: str) -> str:
+def name_options(hint: str) -> str:
     """Return a hint of the library with the parameters in backticks replaced by the options of the running command.
 
     For example `recursive` becomes `--recursive`. Other names, and all names outside a command, stay as they are.
@@ -218,7 +218,7 @@ def _make_record(outcome: Outcome) -> Record:
         "generation": outcome.generation,
         "crc32c": outcome.crc32c,
         "error": None if outcome.error is None else redact(outcome.error),
-        "hint": None if outcome.hint is None else redact(in_options(outcome.hint)),
+        "hint": None if outcome.hint is None else redact(name_options(outcome.hint)),
         "tried": None if outcome.report is None else outcome.report.as_dict(),
     }
 
@@ -229,7 +229,7 @@ def _make_summary_record(summary: Summary) -> Record:
     return {"summary": {**{name: getattr(summary, name) for name in names}, "seconds": round(summary.seconds, 3)}}
 
 
-def of_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Return a number of bytes in words: "0 B", "4.0 KiB", "1.2 GiB"."""
     power = 0
     while count >= (999.95 if power else 1024) and power < len(_UNITS) - 1:
@@ -238,7 +238,7 @@ def of_bytes(count: float) -> str:
     return f"{count:.1f} {_UNITS[power]}" if power else f"{count:.0f} B"
 
 
-def of_clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Return a number of seconds as minutes or hours: "0:07", "1:02:03"; from two days on as "3 days"."""
     whole = round(seconds)
     if whole >= 2 * 86400:
@@ -248,13 +248,13 @@ def of_clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def of_span(seconds: float) -> str:
+def format_span(seconds: float) -> str:
     """Return a number of seconds that have passed in words: "0.2 s", "42 s"; from two minutes on as "1:02:03"."""
     if seconds < 10:
         return f"{seconds:.1f} s"
-    return f"{seconds:.0f} s" if seconds < 120 else of_clock(seconds)
+    return f"{seconds:.0f} s" if seconds < 120 else format_clock(seconds)
 
 
-def of_count(count: int, word: str, plural: str | None = None) -> str:
+def format_count(count: int, word: str, plural: str | None = None) -> str:
     """Return a number of things in words: "1 file", "2 retries"; `plural` is `word` with an "s" if it is None."""
     return f"{count} {word if count == 1 else plural or f'{word}s'}"

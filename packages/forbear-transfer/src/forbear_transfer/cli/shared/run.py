@@ -22,8 +22,8 @@ from forbear.cli.kit.shared_budget import shared_budget
 from forbear.services import cloud_storage
 from forbear_transfer.cli.shared.local import check_manifest
 from forbear_transfer.cli.shared.options import TransferOptions, headers_of
-from forbear_transfer.cli.shared.problems import expected_errors
-from forbear_transfer.cli.shared.reporter import Reporter, of_bytes, of_count
+from forbear_transfer.cli.shared.problems import convert_errors
+from forbear_transfer.cli.shared.reporter import Reporter, format_bytes, format_count
 from forbear_transfer.cli.shared.statistics import Statistics
 from forbear_transfer.items import STREAM, Summary
 from forbear_transfer.objects import Url, is_cloud
@@ -71,7 +71,7 @@ def run_transfers(
         dry_run=dry_run,
         deletes=deletes,
     )
-    with expected_errors():
+    with convert_errors():
         work = prepare(reporter)
     cancelled = [signal.SIGINT]
     with _open_endpoint(options, names) as endpoint:
@@ -82,7 +82,7 @@ def run_transfers(
         _allow_files(settings.connections)
         with _show_live_lines(reporter, quiet=options["quiet"], streams=streams):
             try:
-                with expected_errors():
+                with convert_errors():
                     summary = asyncio.run(_run(settings, work, cancelled))
             except (KeyboardInterrupt, asyncio.CancelledError):
                 summary = None
@@ -99,13 +99,13 @@ def run_transfers(
 
 
 async def _run(settings: Settings, work: Work, cancelled: list[signal.Signals]) -> Summary:
-    with cancelled_by_signals(cancelled):
+    with cancel_by_signals(cancelled):
         async with settings.storage() as storage:
             return await work(storage)
 
 
 @contextmanager
-def cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
+def cancel_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
     """Cancel this task when SIGINT, SIGTERM or SIGHUP arrives, and append it to `cancelled`; the same again kills.
 
     What is being printed then to a reader that does not read is dropped: it would block the event loop for ever. A
@@ -241,7 +241,7 @@ def _allow_files(connections: int) -> None:
 
 
 def _describe_interruption(statistics: Statistics, *, continues: bool) -> str:
-    done = f"interrupted: {statistics.done} of {of_count(statistics.items, 'file')} done"
+    done = f"interrupted: {statistics.done} of {format_count(statistics.items, 'file')} done"
     return f"{done}; run it again: it continues where it stopped" if continues else done
 
 
@@ -276,7 +276,7 @@ def _run_embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> G
             _describe(f"gs://{bucket}", sizes)
         if faults is not None:
             hit = sum(request.fault is not None for request in running.requests)
-            tell(f"{hit} of {of_count(running.requests.total, 'request')} met a fault")
+            tell(f"{hit} of {format_count(running.requests.total, 'request')} met a fault")
 
 
 def _name_bucket(name: str) -> str:
@@ -291,8 +291,8 @@ def _describe(bucket: str, sizes: dict[str, int]) -> None:
     if not sizes:
         tell(f"{bucket} contained nothing: an embedded cloud is empty when it starts")
         return
-    tell(f"{bucket} contained {of_count(len(sizes), 'object')}, {of_bytes(sum(sizes.values()))}:")
+    tell(f"{bucket} contained {format_count(len(sizes), 'object')}, {format_bytes(sum(sizes.values()))}:")
     for name in list(sizes)[:_SHOWN]:
-        tell(f"  {name}  {of_bytes(sizes[name])}")
+        tell(f"  {name}  {format_bytes(sizes[name])}")
     if len(sizes) > _SHOWN:
         tell(f"  and {len(sizes) - _SHOWN} more")

@@ -5,7 +5,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from forbear.adapters import printable
-from forbear_transfer.cli.shared.reporter import of_bytes, of_clock, of_count
+from forbear_transfer.cli.shared.reporter import format_bytes, format_clock, format_count
 from forbear_transfer.cli.shared.statistics import LastRetry, RunningItem, Statistics
 from forbear_transfer.items import Item
 
@@ -62,14 +62,14 @@ class Screen:
             texts.append((f"{int(share * 100)} %", ""))
         if figures.failed:
             texts.append((f"{figures.failed} failed", "bold red"))
-        texts.append((f"{of_bytes(speed)}/s", ""))
+        texts.append((f"{format_bytes(speed)}/s", ""))
         left = figures.time_left(speed)
         if left is not None:
-            texts.append((f"{of_clock(left)} left", ""))
+            texts.append((f"{format_clock(left)} left", ""))
         if figures.retries:
-            texts.append((of_count(figures.retries, "retry", "retries"), "yellow"))
-        of_all = f" of {of_bytes(size)}" if size and figures.is_planned else ""
-        texts.append((f"{of_bytes(figures.across)}{of_all}", ""))
+            texts.append((format_count(figures.retries, "retry", "retries"), "yellow"))
+        of_all = f" of {format_bytes(size)}" if size and figures.is_planned else ""
+        texts.append((f"{format_bytes(figures.across)}{of_all}", ""))
         if figures.skipped:
             texts.append((f"{figures.skipped} skipped", "dim"))
         return texts
@@ -77,7 +77,7 @@ class Screen:
 
 def _running_line(running: RunningItem, width: int) -> Text:
     size = running.size
-    figures = f"{of_bytes(running.moved)} of {of_bytes(size)}" if size else of_bytes(running.moved)
+    figures = f"{format_bytes(running.moved)} of {format_bytes(size)}" if size else format_bytes(running.moved)
     if size:
         figures = f"{min(max(running.moved, 0) * 100 // size, 100)} %  {figures}"
     return _fitting(Text(f"{_name(running.item, width - cell_len(figures) - 2)}  {figures}"), width)

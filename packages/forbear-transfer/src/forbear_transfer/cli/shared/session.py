@@ -10,9 +10,9 @@ import click
 from forbear.adapters import current_runtime
 from forbear.cli.kit.output import tell
 from forbear_transfer.cli.shared.options import TransferOptions
-from forbear_transfer.cli.shared.problems import expected_errors
+from forbear_transfer.cli.shared.problems import convert_errors
 from forbear_transfer.cli.shared.reporter import Reporter
-from forbear_transfer.cli.shared.run import cancelled_by_signals, settings_of
+from forbear_transfer.cli.shared.run import cancel_by_signals, settings_of
 from forbear_transfer.cli.shared.statistics import Statistics
 from forbear_transfer.progress import Progress, tracked
 from forbear_transfer.storage.client import Settings, Storage
@@ -34,7 +34,7 @@ def run_command(
     A ValueError becomes BadInput, an error of the transfer a Problem. If it is about stdout, whose reader has closed
     the pipe, exit with 1 and print nothing. On stderr, a line says why nothing happens for long, unless `quiet`.
     """
-    with expected_errors():
+    with convert_errors():
         if check is not None:
             check()
     settings = settings_of(options, options["endpoint"])
@@ -42,7 +42,7 @@ def run_command(
     reporter.reports_standstill = not options["quiet"]
     cancelled = [signal.SIGINT]
     try:
-        with expected_errors():
+        with convert_errors():
             return asyncio.run(_run(settings, reporter, work, cancelled))
     except (KeyboardInterrupt, asyncio.CancelledError):
         tell("interrupted")
@@ -52,6 +52,6 @@ def run_command(
 async def _run(
     settings: Settings, reporter: Reporter, work: Callable[[Storage], Awaitable[_T]], cancelled: list[signal.Signals]
 ) -> _T:
-    with cancelled_by_signals(cancelled), tracked(Progress(reporter, warnings=set())):
+    with cancel_by_signals(cancelled), tracked(Progress(reporter, warnings=set())):
         async with settings.storage() as storage:
             return await work(storage)

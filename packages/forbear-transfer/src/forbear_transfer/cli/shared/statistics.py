@@ -219,16 +219,16 @@ class TimeEstimate:
         """
         if not files or count / files >= _LARGE:
             return count / speed if speed else None
-        past_files, past_bytes, past_seconds, of_files, of_both, of_bytes, time_files, time_bytes = self._sums
+        past_files, past_bytes, past_seconds, of_files, of_both, format_bytes, time_files, time_bytes = self._sums
         if not past_files or not past_seconds:
             return None
-        spread = of_files * of_bytes
+        spread = of_files * format_bytes
         rest = spread - of_both**2
         if spread and rest / spread > _DISTINCT:  # least squares, with no negative times
-            each = (time_files * of_bytes - time_bytes * of_both) / rest
+            each = (time_files * format_bytes - time_bytes * of_both) / rest
             byte = (time_bytes * of_files - time_files * of_both) / rest
             if each < 0:
-                each, byte = 0.0, time_bytes / of_bytes
+                each, byte = 0.0, time_bytes / format_bytes
             elif byte < 0:
                 each, byte = time_files / of_files, 0.0
             return each * files + byte * count
