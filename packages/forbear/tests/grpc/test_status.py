@@ -62,60 +62,7 @@ def test_codes_beyond_the_list_are_permanent() -> None:
     """A number that nobody knows promises nothing."""
     assert grpc_status.verdict(17) is PERMANENT
     assert grpc_status.verdict(-1) is PERMANENT
-    assert grpc_status.verdict(codes.INTERNAL, (), {codes.UNAVAILABLE}) is PERMANENT
-
-
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        ("0", 0.0), ("1500", 1.5), (b"250", 0.25), ("-1", float("inf")), ("", float("inf")), ("soon", float("inf")),
-        ("1.5", float("inf")), ("9" * 400, float("inf")), (b"\xff", float("inf")), ("٣", float("inf")),
-    ],
-)  # fmt: skip
-def test_pushback(value: str | bytes, seconds: float) -> None:
-    """Milliseconds; what is negative or no number means that no retry is wanted."""
-    metadata = [("x-other", "1"), ("Grpc-Retry-Pushback-Ms", value)]
-    assert grpc_status.retry_delay(metadata) == seconds
-    assert grpc_status.verdict(14, metadata) == Verdict(Kind.TRANSIENT, retry_after=seconds, throttled=True)
-    assert grpc_status.verdict(5, metadata) is PERMANENT
-
-
-@pytest.mark.parametrize("seconds", [0.0, 1.5, 3600.0, 1e-6])
-def test_retry_info(seconds: float) -> None:
-    """The delay in the details of the status, among others; the pushback goes before it."""
-    metadata = trailer(error_details_pb2.DebugInfo(detail="x"), retry_info(seconds))
-    assert grpc_status.retry_delay(metadata) == pytest.approx(seconds)
-    assert grpc_status.verdict(13, iter(metadata)) == Verdict(Kind.TRANSIENT, retry_after=seconds)
-    assert grpc_status.retry_delay([*metadata, ("grpc-retry-pushback-ms", "70")]) == 0.07
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        (),
-        (("x-other", "1"),),
-        trailer(),
-        trailer(error_details_pb2.DebugInfo(detail="retry_delay")),
-        trailer(error_details_pb2.RetryInfo()),
-        trailer(retry_info(-1)),
-        (("grpc-status-details-bin", b"\x1a\xff"),),
-        (("grpc-status-details-bin", "text"),),
-        (("grpc-status-details-bin", trailer(retry_info(1))[0][1][:-1]),),
-        (("retry-after", "5"),),
-    ],
-)
-def test_nothing_asked_for(metadata: tuple[tuple[str, str | bytes], ...]) -> None:
-    """Garbage and negative delays ask for nothing."""
-    assert grpc_status.retry_delay(metadata) is None
-
-
-@given(st.binary(max_size=40))
-def test_no_details_raise(data: bytes) -> None:
-    """Any bytes can come in a trailer."""
-    metadata = [("grpc-status-details-bin", data)]
-    asked = grpc_status.retry_delay(metadata)
-    assert asked is None or asked >= 0
-    assert isinstance(grpc_status.parts(data), list)
+    assert grpc_status.verdict(codes.INTERNAL, {codes.UNAVAILABLE}) is PERMANENT
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.text(max_size=20))

@@ -134,11 +134,11 @@ def _body(kind: str) -> bytes:
     return json.dumps({"type": "error", "error": {"type": kind, "code": kind, "message": "x"}}).encode()
 
 
-WAIT = Verdict(Kind.TRANSIENT, retry_after=0.001, throttled=True)
+WAIT = Verdict(Kind.TRANSIENT, retry_after=0.001, throttled=True, wait_from="retry-after-ms")
 STATUSES = [
     (reply(429, _body("rate_limit_error"), AT_ONCE), WAIT),
     (reply(429, _body("insufficient_quota"), AT_ONCE), PERMANENT),
-    (reply(429, b"", "Retry-After: 7"), WAIT.replace(retry_after=7.0)),
+    (reply(429, b"", "Retry-After: 7"), WAIT.replace(retry_after=7.0, wait_from="Retry-After")),
     (reply(529, b"", AT_ONCE), WAIT),
     (reply(409, b"", AT_ONCE), WAIT.replace(throttled=False)),
     (reply(500), TRANSIENT),
@@ -165,7 +165,7 @@ def test_an_sdk_that_retried(sdk: Any) -> None:
         with Wire(reply(500, b"", AT_ONCE)) as wire:
             caught = _gives_up(patient, sdk, wire.url)
             assert len(wire.seen) == requests
-        assert judge(caught) == EXHAUSTED.replace(retry_after=0.001)
+        assert judge(caught) == EXHAUSTED.replace(retry_after=0.001, wait_from="retry-after-ms")
         report = forbear.report(caught)
         assert report is not None
         assert report.reason is (forbear.Reason.EXHAUSTED if requests == 2 else forbear.Reason.ATTEMPTS)

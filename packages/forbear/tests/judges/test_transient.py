@@ -31,7 +31,7 @@ from forbear_testkit.services import errors
 
 ROWS = [*OWN, *DATABASES, *CLOUDS]
 judge, in_transaction = forbear.transient, forbear.transient.transaction
-WAIT = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True)
+WAIT = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True, wait_from="Retry-After")
 
 
 @pytest.mark.parametrize("row", OWN, ids=lambda row: f"{row.kind}-{row.name}")
@@ -46,7 +46,7 @@ def test_the_server_s_word_is_heard() -> None:
     for make in errors.OF_HTTP.values():
         assert judge(make(503, b"", {"Retry-After": "7"})) == WAIT
     pushed = errors.OF_GRPC["grpc"](grpc.StatusCode.UNAVAILABLE, (("grpc-retry-pushback-ms", "7000"),))
-    assert judge(pushed) == WAIT
+    assert judge(pushed) == WAIT.replace(wait_from="grpc-retry-pushback-ms")
 
 
 def test_retries_of_urllib3_that_are_used_up() -> None:

@@ -66,7 +66,7 @@ def test_replies(make: errors.Maker, policy: Policy, status: int, verdict: Verdi
 @pytest.mark.parametrize("make", errors.OF_HTTP.values(), ids=errors.OF_HTTP)
 def test_the_server_s_word_is_heard(make: errors.Maker) -> None:
     """Retry-After, whatever the case of its name."""
-    expected = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True)
+    expected = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True, wait_from="Retry-After")
     assert iam.policy.verdict_of_error(make(503, b"", {"Retry-After": "7"})) == expected
 
 
@@ -81,7 +81,7 @@ def test_other_clients() -> None:
     """aiohttp and urllib keep no body, but a status and headers."""
     info: Any = None
     late = aiohttp.ClientResponseError(info, (), status=503, headers={"retry-after": "7"})  # type: ignore[arg-type]
-    expected = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True)
+    expected = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True, wait_from="Retry-After")
     assert cloud_storage.policy.verdict_of_error(late) == expected
     assert cloud_storage.policy.verdict_of_error(errors.urllib_error(503, {"Retry-After": "7"})) == expected
     assert cloud_storage.policy.verdict_of_error(errors.urllib_error(404, {})) is PERMANENT
@@ -96,7 +96,7 @@ def test_ends_of_calls(make: errors.CallMaker, policy: Policy) -> None:
     assert policy.verdict_of_error(make(grpc.StatusCode.INTERNAL, ())) == TRANSIENT
     assert policy.verdict_of_error(make(grpc.StatusCode.ABORTED, ())) is CONFLICT
     pushed = policy.verdict_of_error(make(grpc.StatusCode.UNAVAILABLE, (("grpc-retry-pushback-ms", "1500"),)))
-    assert pushed == Verdict(Kind.TRANSIENT, retry_after=1.5, throttled=True)
+    assert pushed == Verdict(Kind.TRANSIENT, retry_after=1.5, throttled=True, wait_from="grpc-retry-pushback-ms")
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def decide(
     left = INFINITY if timeout is None else timeout - elapsed
     retry_after = verdict.retry_after
     if retry_after is not None and retry_after > (limits.max_retry_after if timeout is None else left):
-        return Stop(Reason.RETRY_AFTER, _too_long(retry_after, limits, elapsed))
+        return Stop(Reason.RETRY_AFTER, _too_long(retry_after, verdict.wait_from, limits, elapsed))
 
     delay = verdict.delay
     if delay is None:
@@ -242,10 +242,11 @@ def _checked(delay: object, backoff: "Backoff") -> float:
     return float(delay)
 
 
-def _too_long(retry_after: float, limits: Limits, elapsed: float) -> str:
+def _too_long(retry_after: float, source: str | None, limits: Limits, elapsed: float) -> str:
+    by = f" by {source}" if source else ""
     if retry_after == INFINITY:
-        return "the server asked not to be called again"
-    wait = f"the server asked for a wait of {show(retry_after)}"
+        return f"the server asked{by} not to be called again"
+    wait = f"the server asked{by} for a wait of {show(retry_after)}"
     if limits.timeout is None:
         return f"{wait}, more than max_retry_after={show(limits.max_retry_after)}"
     return f"{wait}, with {show(max(limits.timeout - elapsed, 0))} left of the {limits._shown_timeout}"

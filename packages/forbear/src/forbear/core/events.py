@@ -82,10 +82,11 @@ class Scheduled(Record):
     """After a wait of `delay` seconds, attempt number `attempt` will start; `failure` is the failed attempt before it.
 
     `elapsed` is the time since the run began, in seconds, before that wait. `vouched` is true once only the user's word
-    allowed a retry of this run.
+    allowed a retry of this run. `wait_from` is the header or field by which the server asked for a wait, None if it
+    asked for none.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "delay", "failure", "vouched")
+    __slots__ = ("operation", "attempt", "elapsed", "delay", "failure", "vouched", "wait_from")
 
     operation: str
     attempt: int
@@ -93,11 +94,20 @@ class Scheduled(Record):
     delay: float
     failure: "Attempt"
     vouched: bool
+    wait_from: str | None
 
     def __init__(
-        self, operation: str, attempt: int, elapsed: float, delay: float, failure: "Attempt", vouched: bool = False
+        self,
+        operation: str,
+        attempt: int,
+        elapsed: float,
+        delay: float,
+        failure: "Attempt",
+        vouched: bool = False,
+        wait_from: str | None = None,
     ) -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed, delay=delay, failure=failure, vouched=vouched)
+        self._set(operation=operation, attempt=attempt, elapsed=elapsed, delay=delay, failure=failure)
+        self._set(vouched=vouched, wait_from=wait_from)
 
 
 class Recovered(Record):

@@ -40,14 +40,15 @@ class Verdict(Record):
     `kind` is the row of the decision table. NOT_EXECUTED: certainly without effect, so any operation may be repeated.
     TRANSIENT: the outcome is unknown, so only a repeatable operation is repeated. PERMANENT: a repeat cannot help.
     CONFLICT: only a whole read-modify-write cycle may be repeated, never the write alone. `retry_after` is the minimum
-    wait that the server asks for, in seconds: infinity for "do not retry", None if the server asks for none. `delay`
-    replaces the backoff by an exact wait in seconds. `throttled` says that the server is overloaded. `exhausted` says
+    wait that the server asks for, in seconds: infinity for "do not retry", None if the server asks for none.
+    `wait_from` names the header or field that asks for it, such as "Retry-After", if that is known. `delay` replaces
+    the backoff by an exact wait in seconds. `throttled` says that the server is overloaded. `exhausted` says
     that the client has used up retries of its own; it is not retried again, unless the policy has `retry_exhausted`.
     `timed_out` says that the client's own timeout ended the attempt. A run sets it for its budget if the class of the
     error, or a base of it, has "Timeout" in its name.
     """
 
-    __slots__ = ("kind", "retry_after", "delay", "throttled", "exhausted", "timed_out")
+    __slots__ = ("kind", "retry_after", "delay", "throttled", "exhausted", "timed_out", "wait_from")
 
     kind: Kind
     retry_after: float | None
@@ -55,6 +56,7 @@ class Verdict(Record):
     throttled: bool
     exhausted: bool
     timed_out: bool
+    wait_from: str | None
 
     def __init__(
         self,
@@ -64,6 +66,7 @@ class Verdict(Record):
         throttled: bool = False,
         exhausted: bool = False,
         timed_out: bool = False,
+        wait_from: str | None = None,
     ) -> None:
         if not isinstance(kind, Kind):
             raise TypeError(f"`kind` must be a forbear.Kind, got {kind!r}")
@@ -79,6 +82,7 @@ class Verdict(Record):
             throttled=throttled,
             exhausted=exhausted,
             timed_out=timed_out,
+            wait_from=wait_from,
         )
 
     def __bool__(self) -> bool:

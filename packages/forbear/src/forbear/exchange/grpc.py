@@ -19,14 +19,12 @@ from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, field, is_rpc_service
 from forbear.grpc.vouch import NO_RPC_VOUCH, RpcVouch, vouched
-from forbear.http.status import retry_after
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.judges import Broken
-from forbear.run.runtime import current_runtime
 from forbear.services import errors, registry, rfc9110
 from forbear.services.errors import verdict_of_one_request
-from forbear.tables import responses
+from forbear.waits import with_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,8 +201,7 @@ class Rpc:
         ruled = self.policy.verdict_of_error(error)
         if ruled.kind is not Kind.TRANSIENT:
             return with_proof(ruled, served) if served.kind is Kind.NOT_EXECUTED else within_rules(ruled, judgement)
-        wait = _wait(error) if ruled.retry_after is None else ruled.retry_after
-        return with_proof(ruled.replace(retry_after=wait), served)
+        return with_proof(with_wait(ruled, errors.wait_of(error)), served)
 
     def _served(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failure, by the user's word or by the tables.
@@ -214,8 +211,8 @@ class Rpc:
         code = errors.code_of(error) if errors.status_of(error) is None else None
         if code is None or not self.vouch.is_refusal(judgement, code, text_of(error)):
             return self._by_tables(error, judgement)
-        refused = settle(grpc_status.verdict(code, list(errors.metadata_of(error)), (code,), read=True))
-        return refused.replace(kind=Kind.NOT_EXECUTED)
+        refused = settle(grpc_status.verdict(code, (code,), read=True)).replace(kind=Kind.NOT_EXECUTED)
+        return with_wait(refused, errors.wait_of(error))
 
     def _by_tables(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failure by its HTTP status, else by its gRPC code, else by the kind of the error.
@@ -231,34 +228,21 @@ class Rpc:
             return _answered(service, error, judgement, status)
         if code is None:
             return verdict_of_one_request(error)
-        metadata = list(errors.metadata_of(error))
-        if service is not None:
-            return settle(service.call_verdict(judgement, code, metadata))
-        return settle(grpc_status.verdict(code, metadata, read=not judgement.mutation))
+        if service is None:
+            verdict = grpc_status.verdict(code, read=not judgement.mutation)
+        else:
+            verdict = service.call_verdict(judgement, code, list(errors.metadata_of(error)))
+        return with_wait(settle(verdict), errors.wait_of(error))
 
 
 def _answered(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
     """Return the verdict on an error that a REST transport made from a response with an HTTP status.
 
-    The `service` judges it, RFC 9110 if that is None; PERMANENT where it has no verdict. A TRANSIENT verdict without a
-    delay gets the delay that the error's body asks for.
+    The `service` judges it, RFC 9110 if that is None; PERMANENT where it has no verdict.
     """
     known = rfc9110.RFC9110 if service is None else service
     verdict = settle(known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)))
-    if verdict.kind is Kind.TRANSIENT and verdict.retry_after is None:
-        return verdict.replace(retry_after=responses.error_delay(errors.body_of(error)))
-    return verdict
-
-
-def _wait(error: Exception) -> float | None:
-    """Return the seconds that the server asks to wait, None if it does not ask.
-
-    They are in the metadata of a gRPC error, and in the Retry-After header or else the body of an HTTP error.
-    """
-    if errors.status_of(error) is None:
-        return grpc_status.retry_delay(errors.metadata_of(error))
-    seconds = retry_after(errors.headers_of(error), current_runtime().now())
-    return responses.error_delay(errors.body_of(error)) if seconds is None else seconds
+    return with_wait(verdict, errors.wait_of(error))
 
 
 def _within(policy: Policy, timeout: float) -> Policy:

@@ -1,30 +1,25 @@
-"""The meaning of a gRPC call's end: its status code, its details, and the wait that the server asks for.
+"""The meaning of a gRPC call's end: its status code, and its details.
 
 `parts`, `submessages` and `number` read just enough of the protobuf wire format; broken data reads as empty.
 """
 
 from collections.abc import Container, Iterator
 
-from forbear.core.verdict import CONFLICT, PERMANENT, Kind, Verdict
+from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.grpc import codes
 from forbear.grpc.call import Metadata
 
 _DETAILS = "grpc-status-details-bin"
-_PUSHBACK = "grpc-retry-pushback-ms"
-_RETRY_INFO = "google.rpc.RetryInfo"
 _REQUEST_INFO = "google.rpc.RequestInfo"
 _MAY_BE_THROTTLED = (codes.RESOURCE_EXHAUSTED, codes.UNAVAILABLE)
-_NEVER_AGAIN = float("inf")
+_THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 
 
-def verdict(
-    code: int, metadata: Metadata = (), transient: Container[int] = codes.TRANSIENT, *, read: bool = False
-) -> Verdict | None:
+def verdict(code: int, transient: Container[int] = codes.TRANSIENT, *, read: bool = False) -> Verdict | None:
     """Return the verdict on a gRPC status code, None for OK.
 
-    The codes in `transient` are transient, with the wait that the server asks for in `metadata`; all others are
-    permanent. ABORTED is a conflict: by definition the caller starts over at a higher level, with a new read. For a
-    `read` it is transient.
+    The codes in `transient` are transient, all others permanent. ABORTED is a conflict: by definition the caller starts
+    over at a higher level, with a new read. For a `read` it is transient. The verdict has no wait: see `forbear.waits`.
     """
     if code == codes.OK:
         return None
@@ -32,25 +27,7 @@ def verdict(
         return CONFLICT
     if code not in transient and code != codes.ABORTED:
         return PERMANENT
-    listed = list(metadata)
-    return Verdict(Kind.TRANSIENT, retry_after=retry_delay(listed), throttled=code in _MAY_BE_THROTTLED)
-
-
-def retry_delay(metadata: Metadata) -> float | None:
-    """Return the seconds that the server asks to wait, infinity for "do not retry", None if it says nothing.
-
-    `metadata` is trailing metadata. gRPC's own pushback (grpc-retry-pushback-ms) gives milliseconds; a negative or
-    invalid value means that no retry is wanted. Without it, the RetryInfo in the details of the status counts.
-    """
-    listed = list(metadata)
-    for name, value in listed:
-        if name.lower() == _PUSHBACK:
-            text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
-            return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) < 16 else _NEVER_AGAIN
-    for kind, content in details(listed):
-        if kind == _RETRY_INFO:
-            return _delay(content)
-    return None
+    return _THROTTLED if code in _MAY_BE_THROTTLED else TRANSIENT
 
 
 def request_info(metadata: Metadata) -> str | None:
@@ -75,7 +52,7 @@ def details(metadata: Metadata) -> Iterator[tuple[str, bytes]]:
                     yield kinds[-1].decode("utf-8", "replace").rpartition("/")[2], contents[-1] if contents else b""
 
 
-def _delay(retry_info: bytes) -> float | None:
+def retry_delay(retry_info: bytes) -> float | None:
     """Return the retry_delay of an encoded RetryInfo in seconds, None if it has none or a negative one."""
     for duration in submessages(retry_info, 1):
         values = dict(parts(duration))

@@ -1,6 +1,6 @@
 """Judge an HTTP response by its status, and parse its Retry-After header (RFC 9110 §10.2.3)."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container
 
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 
@@ -19,37 +19,17 @@ _MOST = 16
 """The number of comma-separated parts of a Retry-After header that are read; a date has one comma itself."""
 
 
-def verdict(
-    status: int,
-    headers: Mapping[str, str],
-    transient: Container[int] = TRANSIENT_STATUSES,
-    now: float | None = None,
-) -> Verdict | None:
-    """Return the verdict on a response, None if it is no error (a status below 400).
+def verdict(status: int, transient: Container[int] = TRANSIENT_STATUSES) -> Verdict | None:
+    """Return the verdict on a response by its status, None if it is no error (a status below 400).
 
-    The statuses in `transient` are transient, all other errors permanent. `headers` has lower-case names. A transient
-    verdict carries the seconds of Retry-After, if any, and is `throttled` for 429 and 503. `now` is the wall clock in
-    epoch seconds; it is read only for a Retry-After date in a response that has no readable Date header.
+    The statuses in `transient` are transient, all other errors permanent. 429 and 503 are `throttled`. The verdict has
+    no wait: see `forbear.waits`.
     """
     if status < 400:
         return None
     if status not in transient:
         return PERMANENT
-    throttled = status in THROTTLED_STATUSES
-    seconds = retry_after(headers, now)
-    if seconds is None:
-        return _THROTTLED if throttled else TRANSIENT
-    return Verdict(Kind.TRANSIENT, retry_after=seconds, throttled=throttled)
-
-
-def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the seconds that a response's Retry-After asks to wait, None without a readable one.
-
-    `headers` has lower-case names. `now` is the wall clock in epoch seconds, for a date in a response without a
-    readable Date header.
-    """
-    value = headers.get("retry-after")
-    return None if value is None else parse_retry_after(value, headers.get("date"), now)
+    return _THROTTLED if status in THROTTLED_STATUSES else TRANSIENT
 
 
 def parse_retry_after(value: str, date: str | None = None, now: float | None = None) -> float | None:
@@ -64,9 +44,9 @@ def parse_retry_after(value: str, date: str | None = None, now: float | None = N
     # A date has a comma, too, but only after the day of the week, which is not needed.
     parts = [part.strip() for part in value[:_LONGEST].split(",", _MOST)[:_MOST]]
     waits = [float(part) for part in parts if _is_number(part)]
-    moments = [moment for part in parts if (moment := _epoch(part)) is not None]
+    moments = [moment for part in parts if (moment := epoch(part)) is not None]
     if moments:
-        since = _epoch(date or "")
+        since = epoch(date or "")
         if since is None:
             since = now
         if since is not None:
@@ -89,7 +69,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and whole.isdigit() and (fraction.isdigit() if dot else True)
 
 
-def _epoch(text: str) -> float | None:
+def epoch(text: str) -> float | None:
     """Parse an HTTP-date as epoch seconds; None for any text that is no date, or longer than 64 characters.
 
     Other dates that `email.utils` can read count as well. A date without a zone is in UTC.

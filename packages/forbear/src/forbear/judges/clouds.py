@@ -9,8 +9,8 @@ from typing import Any
 from forbear.core.chain import arguments_of, read, traceback_of
 from forbear.core.check import is_list, is_mapping
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.http.status import retry_after
-from forbear.services.errors import headers_of, lower_names, status_of
+from forbear.services.errors import headers_of, lower_names, status_of, wait_of
+from forbear.waits import find_wait, with_wait
 
 _THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
@@ -30,6 +30,7 @@ _AWS_LOST = frozenset({
     "botocore.exceptions.IncompleteReadError",
 })  # fmt: skip
 _AWS_LOOPS = ("botocore.endpoint", "aiobotocore.endpoint")
+_AWS_HOST = "x.amazonaws.com"
 _DEEPEST = 500
 """The number of traceback entries that are searched."""
 
@@ -69,12 +70,8 @@ def aws_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
         return PERMANENT
     # With retries turned off the first attempt reaches the maximum, too.
     gave_up = metadata.get("MaxAttemptsReached") is True or metadata.get("RetryQuotaReached") is True
-    return Verdict(
-        Kind.TRANSIENT,
-        retry_after=retry_after(lower_names(metadata.get("HTTPHeaders"))),
-        throttled=throttled,
-        exhausted=gave_up and metadata.get("RetryAttempts") != 0,
-    )
+    verdict = Verdict(Kind.TRANSIENT, throttled=throttled, exhausted=gave_up and metadata.get("RetryAttempts") != 0)
+    return with_wait(verdict, find_wait(lower_names(metadata.get("HTTPHeaders")), host=_AWS_HOST))
 
 
 def _cancelled_by_others(code: str, response: Mapping[str, Any]) -> bool:
@@ -123,12 +120,8 @@ def sdk_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
         return TRANSIENT if wish == "true" or kinds & _BROKEN_STREAMS else PERMANENT
     if wish != "true" and status is not None and status not in _SDK_STATUSES and status < 500:
         return PERMANENT
-    return Verdict(
-        Kind.TRANSIENT,
-        retry_after=_sdk_wait(headers),
-        throttled=status in (429, 503, 529),
-        exhausted=retried_by_sdk(error),
-    )
+    verdict = Verdict(Kind.TRANSIENT, throttled=status in (429, 503, 529), exhausted=retried_by_sdk(error))
+    return with_wait(verdict, wait_of(error))
 
 
 def is_lost_by_sdk(names: frozenset[str]) -> bool:
@@ -141,14 +134,6 @@ def retried_by_sdk(error: BaseException) -> bool:
     headers = lower_names(read(read(error, "request"), "headers"))
     count = headers.get("x-stainless-retry-count", "")
     return count[:9].isdecimal() and int(count[:9]) > 0
-
-
-def _sdk_wait(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the server asks to wait, by the header retry-after-ms, else by Retry-After."""
-    milliseconds = headers.get("retry-after-ms", "")
-    if len(milliseconds) < 16 and milliseconds.isascii() and milliseconds.isdecimal():
-        return int(milliseconds) / 1000
-    return retry_after(headers)
 
 
 def kafka_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:

@@ -6,21 +6,21 @@ from socket import gaierror
 from forbear.core.chain import arguments_of, cause_of, chain, context_of, read
 from forbear.core.check import is_mapping
 from forbear.core.record import Record
-from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict, settle
 from forbear.grpc.status import verdict as grpc_verdict
 from forbear.http.status import verdict as http_verdict
 from forbear.judges.clouds import aws_verdict, is_lost_by_sdk, kafka_verdict, retried_by_sdk, sdk_verdict
 from forbear.judges.databases import database_verdict
 from forbear.services.errors import (
     code_of,
-    headers_of,
     is_untrusted,
-    metadata_of,
     names_of,
     status_of,
     transport_verdict,
+    wait_of,
 )
 from forbear.services.redis.errors import response_of, verdict_of_exception
+from forbear.waits import with_wait
 
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
 _MOST_IN_ALL = 1000
@@ -147,11 +147,13 @@ def _combined(verdicts: Iterable[Verdict]) -> Verdict:
         listed.append(verdict)
     if any(verdict.kind is Kind.CONFLICT for verdict in listed):
         return CONFLICT
+    longest = max(listed, key=lambda verdict: -1.0 if verdict.retry_after is None else verdict.retry_after)
     return Verdict(
         Kind.TRANSIENT,
-        retry_after=max((verdict.retry_after for verdict in listed if verdict.retry_after is not None), default=None),
+        retry_after=longest.retry_after,
         throttled=any(verdict.throttled for verdict in listed),
         exhausted=any(verdict.exhausted for verdict in listed),
+        wait_from=longest.wait_from,
     )
 
 
@@ -184,10 +186,10 @@ def _wire_verdict(error: BaseException) -> Verdict | None:
     """
     status = status_of(error)
     if status is not None:
-        return http_verdict(status, headers_of(error))
+        return with_wait(settle(http_verdict(status)), wait_of(error))
     code = code_of(error)
     if code is not None:
-        return grpc_verdict(code, metadata_of(error))
+        return with_wait(settle(grpc_verdict(code)), wait_of(error))
     verdict = transport_verdict(error)
     if verdict.kind is Kind.PERMANENT:
         if "google.auth.exceptions.GoogleAuthError" in names_of(error) and read(error, "retryable") is True:

@@ -14,7 +14,7 @@ def fields(event: Event) -> tuple[str, Fields]:
     """Return the name of an event and its values by name; seconds are rounded to a thousandth.
 
     The names are "attempt failed", "retry scheduled", "recovered", "gave up", "budget degraded" and "budget restored".
-    Texts are without secrets.
+    Texts are without secrets. A scheduled retry has "wait_from" only if the server asked for a wait.
     """
     match event:
         case BudgetDegraded():
@@ -34,6 +34,7 @@ def fields(event: Event) -> tuple[str, Fields]:
                 "vouched": event.vouched,
                 "error": event.failure.error,
                 "text": event.failure.text,
+                **({} if event.wait_from is None else {"wait_from": event.wait_from}),
             }
         case Failed():
             return "attempt failed", {

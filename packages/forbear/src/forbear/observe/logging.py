@@ -45,6 +45,8 @@ def _line(event: Scheduled | Recovered | GaveUp | BudgetDegraded | BudgetRestore
     if isinstance(event, Scheduled):
         line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)})"
         line += f", attempt {event.attempt} in {show(event.delay)}{' (vouched)' if event.vouched else ''}"
+        if event.wait_from is not None:
+            line += f", as {event.wait_from} asks"
     elif isinstance(event, Recovered):
         line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
     elif isinstance(event, BudgetDegraded):

@@ -323,7 +323,9 @@ class Run(Grant):
         if self.listeners:
             elapsed, details = failure.elapsed, failure.details or (self.runtime.now(), None, ())
             kept = Attempt(number, failure.name, failure.text, elapsed, delay, *details)
-            scheduled = Scheduled(self.operation, number + 1, elapsed, delay, kept, self.vouched)
+            scheduled = Scheduled(
+                self.operation, number + 1, elapsed, delay, kept, self.vouched, failure.verdict.wait_from
+            )
             listeners.notify(self.listeners, self._event(failure, kept.text), scheduled)
             self.failures = with_kept(self.failures, kept)
         else:

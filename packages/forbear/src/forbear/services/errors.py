@@ -23,6 +23,8 @@ from forbear.grpc.call import Metadata, is_rpc_service
 from forbear.http.request import READS, joined
 from forbear.http.request_ids import request_ids
 from forbear.policy import Policy
+from forbear.run.runtime import current_runtime
+from forbear.waits import Wait, find_wait, find_wait_of_rpc, with_wait
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
@@ -115,6 +117,30 @@ def _metadata(error: object, name: str) -> tuple[tuple[str, str | bytes], ...]:
     return ()
 
 
+def wait_of(error: object) -> Wait | None:
+    """Return the wait that the server asks for in an error of an HTTP client or of a gRPC call, None if in none."""
+    status = status_of(error)
+    if status is None:
+        return find_wait_of_rpc(metadata_of(error))
+    return find_wait(headers_of(error), status, host=host_of(error), body=lambda: body_of(error), now=_now)
+
+
+def host_of(error: object) -> str:
+    """Return the host of the request that an error names, "" if it names none."""
+    for place in (read(error, "request"), read(read(error, "response"), "request"), read(error, "response")):
+        url = read(place, "url")
+        host = read(url, "host")  # httpx and aiohttp have objects, the others texts
+        if isinstance(host, str):
+            return host
+        if isinstance(url, str) and "://" in url[:_MOST_SCHEME]:
+            return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    return ""
+
+
+def _now() -> float:
+    return current_runtime().now()
+
+
 def names_of(error: object) -> frozenset[str]:
     """Return the full names of an error's class and all its bases, such as "requests.exceptions.ConnectionError"."""
     return frozenset(f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
@@ -193,6 +219,7 @@ _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, er
 
 
 _MOST_HEADERS = 1000
+_MOST_SCHEME = 10
 
 DOCUMENTED_WAITS = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
 """The waits of Google's pages in seconds: `min(2**n + up to 1 s, 64 s)` before retry n, counted from 0."""
@@ -220,16 +247,16 @@ class ErrorVerdicts(Record):
         """Return the verdict on an error: by its HTTP status, else by its gRPC code, else as a transport error."""
         service = self.service
         unknown = Judgement(service.name, None, Safety.NEVER)
-        status = status_of(error)
+        status, code = status_of(error), code_of(error)
         if status is not None:
-            return settle(service.verdict(unknown, status, headers_of(error), lambda: body_of(error)))
-        code = code_of(error)
-        if code is not None:
-            metadata = metadata_of(error)
-            if is_rpc_service(service):
-                return settle(service.call_verdict(unknown, code, metadata))
-            return settle(grpc_status.verdict(code, metadata))
-        return transport_verdict(error)
+            verdict = service.verdict(unknown, status, headers_of(error), lambda: body_of(error))
+        elif code is None:
+            return transport_verdict(error)
+        elif is_rpc_service(service):
+            verdict = service.call_verdict(unknown, code, metadata_of(error))
+        else:
+            verdict = grpc_status.verdict(code)
+        return with_wait(settle(verdict), wait_of(error))
 
 
 def policy_of(service: "HttpService", limits: Limits, backoff: Exponential) -> Policy:

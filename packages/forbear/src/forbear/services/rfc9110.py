@@ -11,10 +11,10 @@ from forbear.core.record import Record
 from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import Safety, Verdict
 from forbear.http import preconditions
+from forbear.http import status as http_status
 from forbear.http.request import IDEMPOTENT, READS, Request, danger, method_overrides
 from forbear.policy import Policy
 from forbear.services.errors import ErrorVerdicts
-from forbear.tables import responses
 
 _NAME = "rfc9110"
 _READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
@@ -80,7 +80,7 @@ class Rfc9110(Record):
 
         408, 429, 500, 502, 503 and 504 are transient, all others permanent.
         """
-        return responses.verdict(status, headers)
+        return http_status.verdict(status)
 
 
 RECOMMENDED = RFC9110 = Rfc9110()

@@ -1,29 +1,13 @@
-"""The meaning of HTTP responses: by their status, and by the JSON body of a Google API's error.
+"""The meaning of an HTTP response by the JSON body of a Google API's error.
 
 Such a body is `{"error": {…}}`, with a status, reasons and details in the inner object.
 """
 
 import json
-from collections.abc import Container, Mapping
 from typing import Any
 
 from forbear.core.check import is_list, is_mapping
-from forbear.core.verdict import Verdict
-from forbear.http import status as http_status
 from forbear.http.preconditions import MAX_BODY
-from forbear.run.runtime import current
-
-
-def verdict(
-    status: int, headers: Mapping[str, str], transient: Container[int] = http_status.TRANSIENT_STATUSES
-) -> Verdict | None:
-    """Return the verdict on a response, None for a success (a status below 400).
-
-    The statuses in `transient` are transient, with the wait of a Retry-After header; all others are permanent.
-    `headers` has lower-case names.
-    """
-    now = current.get().now() if "retry-after" in headers and "date" not in headers else None
-    return http_status.verdict(status, headers, transient, now)
 
 
 def checked(statuses: Any) -> frozenset[int]:
@@ -52,21 +36,6 @@ def error_reasons(body: bytes) -> frozenset[str]:
     """
     errors: Any = _error(body).get("errors")
     return frozenset(str(error.get("reason")) for error in (errors if is_list(errors) else ()) if is_mapping(error))
-
-
-def error_delay(body: bytes) -> float | None:
-    """Return the seconds that the first RetryInfo in a Google error's JSON body asks to wait.
-
-    None if there is no RetryInfo or its delay ("3.5s") cannot be read.
-    """
-    details: Any = _error(body).get("details")
-    for detail in details if is_list(details) else ():
-        if is_mapping(detail) and str(detail.get("@type")).endswith("/google.rpc.RetryInfo"):
-            text = str(detail.get("retryDelay"))[:24]
-            whole, _, fraction = text.removesuffix("s").partition(".")
-            plain = text[-1:] == "s" and text.isascii() and whole.isdigit() and (fraction or "0").isdigit()
-            return float(text[:-1]) if plain else None
-    return None
 
 
 def _error(body: bytes) -> dict[str, Any]:

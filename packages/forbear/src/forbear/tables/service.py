@@ -16,6 +16,7 @@ from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, Metadata
 from forbear.http import preconditions
+from forbear.http import status as http_status
 from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.tables import google_hosts, responses
@@ -96,8 +97,8 @@ class TableService(Record):
         Otherwise `statuses` are transient and all others permanent.
         """
         if status == 409 and body is not None and responses.error_status(body()) == "ABORTED":
-            return CONFLICT if judgement.mutation else responses.verdict(status, headers, (409,))
-        return responses.verdict(status, headers, self.statuses)
+            return CONFLICT if judgement.mutation else http_status.verdict(status, (409,))
+        return http_status.verdict(status, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
         """Return the judgement on an RPC by its name and message, the strictest if several tables have it.
@@ -114,7 +115,7 @@ class TableService(Record):
         DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503 and 504. All others are permanent. That
         includes UNKNOWN, DATA_LOSS and UNIMPLEMENTED, although HTTP maps them to statuses of 5xx.
         """
-        return grpc_status.verdict(code, metadata, codes.among(self.statuses), read=not judgement.mutation)
+        return grpc_status.verdict(code, codes.among(self.statuses), read=not judgement.mutation)
 
     def _known(self, request: Request, path: str, query: str) -> Judgement | None:
         apis, name = self._apis(), google_hosts.api(request.host)

@@ -285,13 +285,6 @@ def test_verdicts(status: int, recommended: Verdict | None, documented: Verdict 
     assert DOCUMENTED.verdict(judgement, status, {}) == documented
 
 
-@pytest.mark.parametrize("service", [RECOMMENDED, DOCUMENTED])
-def test_retry_after_is_read(service: CloudStorage) -> None:
-    """What the server asks for is in the verdict."""
-    expected = Verdict(Kind.TRANSIENT, retry_after=12.0, throttled=True)
-    assert service.verdict(READ, 429, {"retry-after": "12"}) == expected
-
-
 def test_it_is_a_plain_value() -> None:
     """Services with the same settings are equal, in any process."""
     assert pickle.loads(pickle.dumps(DISPUTED)) == DISPUTED != RECOMMENDED

@@ -120,8 +120,6 @@ def test_a_read_has_no_conflicts(line: str) -> None:
     """ABORTED says to begin anew with a read, which a read is, over HTTP as over gRPC."""
     read, of_call = judge(line), RECOMMENDED.classify_call(GrpcCall("google.iam.admin.v1.IAM/GetIamPolicy"))
     for service in (RECOMMENDED, DOCUMENTED):
-        asked = service.verdict(read, 409, {"retry-after": "7"}, lambda: ABORTED)
-        assert asked == Verdict(Kind.TRANSIENT, retry_after=7.0)
         assert service.verdict(read, 409, {}, lambda: ABORTED) == service.call_verdict(of_call, 10) == TRANSIENT
         assert service.verdict(read, 409, {}, lambda: EXISTS) is PERMANENT
 

@@ -17,7 +17,7 @@ from forbear.exchange.interrupt import is_interrupt
 from forbear.http.idempotency import IN_USE, IdempotencyKey
 from forbear.http.request import Request, method_label
 from forbear.http.request_ids import is_resumable, request_ids
-from forbear.http.status import reason, retry_after
+from forbear.http.status import reason
 from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
@@ -29,6 +29,7 @@ from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
 from forbear.run.vouching import is_vouched
 from forbear.services.rfc9110 import RFC9110
+from forbear.waits import find_wait, with_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -184,8 +185,7 @@ class Exchange:
             verdict = policy.verdict_of_value(response)
             verdict = word = None if verdict is None else within_rules(verdict, self.judgement)
         if verdict is not None:
-            if verdict.retry_after is None:  # as `on_result` judged it
-                verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
+            verdict = with_wait(verdict, find_wait(headers, status, host=self.request.host, now=self.runtime.now))
             details = self.details(status, headers)
             by_word = word is not None and word.kind is Kind.NOT_EXECUTED
             return self._after(

@@ -16,6 +16,7 @@ from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, Metadata
 from forbear.http import preconditions
+from forbear.http import status as http_status
 from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.services.cloud_storage import hosts, json_api, xml_api
@@ -137,8 +138,8 @@ class CloudStorage(Record):
         if json_api.is_cancelled(judgement, status):
             return None
         if self.documented and status == 429 and json_api.is_chunk(judgement):
-            return responses.verdict(status, headers, ())
-        return responses.verdict(status, headers, self.statuses)
+            return http_status.verdict(status, ())
+        return http_status.verdict(status, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
         """Return the judgement on an RPC by its name and its request message; an RPC in no table is never repeated."""
@@ -153,10 +154,9 @@ class CloudStorage(Record):
         others are permanent. That includes UNKNOWN, DATA_LOSS and UNIMPLEMENTED, although HTTP maps them to statuses of
         5xx: the retry page is about HTTP, and a retry does not cure them.
         """
-        listed = list(metadata)
-        if is_redirect(code, listed):
+        if is_redirect(code, metadata):
             return TRANSIENT
-        return grpc_status.verdict(code, listed, codes.among(self.statuses), read=not judgement.mutation)
+        return grpc_status.verdict(code, codes.among(self.statuses), read=not judgement.mutation)
 
 
 @cache
