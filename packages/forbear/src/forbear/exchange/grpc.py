@@ -23,7 +23,7 @@ from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.judges import Broken
 from forbear.services import errors, registry, rfc9110
-from forbear.services.errors import verdict_of_one_request
+from forbear.services.error_verdicts import verdict_of_one_request
 from forbear.waits import with_wait
 
 TYPE_CHECKING = False

@@ -6,7 +6,7 @@ from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.export.waits import Waits
 from forbear.policy import Policy
 from forbear.run.endings import RAISE
-from forbear.services.errors import ErrorVerdicts
+from forbear.services.error_verdicts import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 from forbear.text.duration import show
 

@@ -11,14 +11,8 @@ from forbear.grpc.status import verdict as grpc_verdict
 from forbear.http.status import verdict as http_verdict
 from forbear.judges.clouds import aws_verdict, is_lost_by_sdk, kafka_verdict, retried_by_sdk, sdk_verdict
 from forbear.judges.databases import database_verdict
-from forbear.services.errors import (
-    code_of,
-    is_untrusted,
-    names_of,
-    status_of,
-    transport_verdict,
-    wait_of,
-)
+from forbear.services.error_verdicts import is_untrusted, transport_verdict
+from forbear.services.errors import code_of, names_of, status_of, wait_of
 from forbear.services.redis.errors import response_of, verdict_of_exception
 from forbear.waits import with_wait
 

@@ -14,7 +14,7 @@ from forbear.http import preconditions
 from forbear.http import status as http_status
 from forbear.http.request import IDEMPOTENT, READS, Request, danger, method_overrides
 from forbear.policy import Policy
-from forbear.services.errors import ErrorVerdicts
+from forbear.services.error_verdicts import ErrorVerdicts
 
 _NAME = "rfc9110"
 _READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)

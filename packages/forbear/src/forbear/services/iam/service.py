@@ -22,7 +22,7 @@ from forbear.http.request import Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services import errors
-from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
+from forbear.services.error_verdicts import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 from forbear.services.iam import everywhere
 from forbear.tables import google_hosts, responses
 from forbear.tables.operations import COLUMNS, HttpOperation, RpcOperation
