@@ -17,6 +17,7 @@ from forbear.tables import responses
 from forbear.tables.conditions import is_positive
 from forbear.tables.xml_body import every_entry
 from forbear.text.redact import redact
+from forbear.waits import UNITS, find_wait, find_wait_of_rpc
 from forbear_testkit.hostile.bounds import MIB, Bounded, Limits
 from forbear_transfer.errors import HttpError, TransferError, WrongResponse
 from forbear_transfer.objects import Object
@@ -26,6 +27,8 @@ SIZE = 20_000
 """Bytes of a text, of which twice as many follow."""
 
 WIDE = Limits(memory=64 * MIB, calls=5_000_000)
+WAITS = dict(zip(("x-a", "x-b", "x-c", "x-d", "x-reset", "x-f"), UNITS, strict=True)) | {"ratelimit": "seconds"}
+JSON = {"content-type": "application/json"}
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
@@ -37,7 +40,9 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "redact": redact,
     "Retry-After": lambda text: parse_retry_after(text, DATE, 0.0),
     "Date": lambda text: parse_retry_after(DATE, text, 0.0),
-    "a response": lambda text: responses.verdict(503, {"retry-after": text, "date": text}),
+    "the headers of waits": lambda text: find_wait(dict.fromkeys(WAITS, text), 429, units=WAITS, now=lambda: 0.0),
+    "a wait in JSON": lambda text: find_wait(JSON, 429, body=text.encode),
+    "a wait in protobuf": lambda text: find_wait({"content-type": "application/x-protobuf"}, 429, body=text.encode),
     "Content-Range": ranges.parse,
     "Content-Length": ranges.number,
     "If-Match": lambda text: has_strong_tag({"if-match": text}),
@@ -45,8 +50,8 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "a body of XML": lambda text: every_entry(text.encode(), "Object", "VersionId", is_positive),
     "an error's status": lambda text: responses.error_status(text.encode()),
     "an error's reasons": lambda text: responses.error_reasons(text.encode()),
-    "gRPC's pushback": lambda text: grpc_status.retry_delay((("grpc-retry-pushback-ms", text),)),
-    "gRPC's details": lambda text: grpc_status.retry_delay((("grpc-status-details-bin", text.encode()),)),
+    "gRPC's pushback": lambda text: find_wait_of_rpc((("grpc-retry-pushback-ms", text),)),
+    "gRPC's details": lambda text: find_wait_of_rpc((("grpc-status-details-bin", text.encode()),)),
     "protobuf": lambda text: grpc_status.parts(text.encode()),
     "a host": lambda text: registry.find(text, text),
     "Cloud Storage, JSON": _classified(cloud_storage.policy.service, "storage.googleapis.com", "POST"),
