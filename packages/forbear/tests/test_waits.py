@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.waits import MOST_BODY, UNITS, find_wait, find_wait_of_rpc, parse_duration, with_wait
+from forbear.waits import MOST_BODY, UNITS, add_wait, find_wait, find_wait_of_rpc, parse_duration
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 EPOCH = 784111777
@@ -296,10 +296,10 @@ def test_no_details_raise(data: bytes) -> None:
 def test_a_wait_joins_only_what_asks_for_a_retry() -> None:
     """A permanent verdict gets no wait, and a longer one of its own stays."""
     wait = (7.0, "Retry-After")
-    assert with_wait(PERMANENT, wait) is PERMANENT
-    assert with_wait(CONFLICT, wait) is CONFLICT
-    assert with_wait(TRANSIENT, None) is TRANSIENT
-    assert with_wait(TRANSIENT, wait) == Verdict(Kind.TRANSIENT, retry_after=7.0, wait_from="Retry-After")
-    assert with_wait(NOT_EXECUTED, wait).retry_after == 7.0
+    assert add_wait(PERMANENT, wait) is PERMANENT
+    assert add_wait(CONFLICT, wait) is CONFLICT
+    assert add_wait(TRANSIENT, None) is TRANSIENT
+    assert add_wait(TRANSIENT, wait) == Verdict(Kind.TRANSIENT, retry_after=7.0, wait_from="Retry-After")
+    assert add_wait(NOT_EXECUTED, wait).retry_after == 7.0
     longer = Verdict(Kind.TRANSIENT, retry_after=8)
-    assert with_wait(longer, wait) is longer
+    assert add_wait(longer, wait) is longer

@@ -45,7 +45,7 @@ _QUOTA = re.compile(r";\s*(r|t)\s*=\s*([0-9]{1,15})(?![0-9.])")
 _RESET = re.compile(r"reset(?:-after)?(?=-|$)")
 
 
-def with_wait(verdict: Verdict, wait: Wait | None) -> Verdict:
+def add_wait(verdict: Verdict, wait: Wait | None) -> Verdict:
     """Return a verdict that asks for a retry with the `wait`, unless it has a longer one; any other as it is."""
     if wait is None or not verdict or (verdict.retry_after is not None and verdict.retry_after >= wait[0]):
         return verdict
@@ -71,12 +71,12 @@ def find_wait(
 
     Of several waits the longest counts. A finer one replaces it if it is the same, rounded up to whole seconds.
     """
-    waits = list(_in_headers(headers, status, host, units, now))
+    waits = list(_read_headers(headers, status, host, units, now))
     if body is not None and status in BODY_STATUSES:
-        seconds = _in_body(headers, body)
+        seconds = _read_body(headers, body)
         if seconds is not None:
             waits.append((seconds, "RetryInfo"))
-    return _longest(waits)
+    return _pick_longest(waits)
 
 
 def find_wait_of_rpc(metadata: "Metadata") -> Wait | None:
@@ -133,7 +133,7 @@ UNITS: "Mapping[str, tuple[Callable[[str], float | None], float, bool]]" = {
 """The units of headers: how to parse a value, how many of it are a second, and whether it is a moment."""
 
 
-def _in_headers(
+def _read_headers(
     headers: Mapping[str, str],
     status: int | None,
     host: str,
@@ -158,7 +158,7 @@ def _in_headers(
                 seconds = _parse(part.strip(), unit, headers, now)
                 if seconds is not None:
                     yield seconds, name
-    yield from _in_ratelimit(headers)
+    yield from _read_ratelimit(headers)
 
 
 def _parse(text: str, unit: str, headers: Mapping[str, str], now: Callable[[], float] | None) -> float | None:
@@ -183,7 +183,7 @@ def _is_used_up(headers: Mapping[str, str], name: str, status: int | None) -> bo
     return status == 429 if left is None else _parse_number(left.strip()[:_LONGEST]) == 0
 
 
-def _in_ratelimit(headers: Mapping[str, str]) -> Iterator[Wait]:
+def _read_ratelimit(headers: Mapping[str, str]) -> Iterator[Wait]:
     """Yield the waits of the RateLimit fields, in seconds, of the quotas of which nothing is left."""
     for policy in headers.get("ratelimit", "")[:_LONGEST].split(",", _MOST)[:_MOST]:
         quota = {name: int(number) for name, number in _QUOTA.findall(policy)}
@@ -194,7 +194,7 @@ def _in_ratelimit(headers: Mapping[str, str]) -> Iterator[Wait]:
         yield seconds, "RateLimit-Reset"
 
 
-def _in_body(headers: Mapping[str, str], body: Callable[[], bytes]) -> float | None:
+def _read_body(headers: Mapping[str, str], body: Callable[[], bytes]) -> float | None:
     """Return the seconds of the first RetryInfo in an error's body: JSON, an object or a list, or google.rpc.Status."""
     kind = _JSON_OR_PROTO.match(headers.get("content-type", "").strip()[:_LONGEST])
     length = headers.get("content-length", "")
@@ -210,10 +210,10 @@ def _in_body(headers: Mapping[str, str], body: Callable[[], bytes]) -> float | N
         document: Any = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    return next(_delays(document), None)
+    return next(_find_delays(document), None)
 
 
-def _delays(document: "Any") -> "Iterator[float]":
+def _find_delays(document: "Any") -> "Iterator[float]":
     """Yield the delays of the RetryInfo in a JSON error, or in a list of them: "3.5s", or an object of seconds."""
     errors: list[Any] = document[:_MOST] if is_list(document) else [document]
     for error in errors:
@@ -221,12 +221,12 @@ def _delays(document: "Any") -> "Iterator[float]":
         details: Any = inner.get("details") if is_mapping(inner) else None
         for detail in details[:_MOST] if is_list(details) else ():
             if is_mapping(detail) and str(detail.get("@type"))[:_LONGEST].rpartition("/")[2] == _RETRY_INFO:
-                seconds = _delay_of(detail.get("retryDelay"))
+                seconds = _parse_delay(detail.get("retryDelay"))
                 if seconds is not None:
                     yield seconds
 
 
-def _delay_of(delay: "Any") -> float | None:
+def _parse_delay(delay: "Any") -> float | None:
     """Return the seconds of a JSON duration: "53s", or {"seconds": 53, "nanos": 0}; None for anything else."""
     if isinstance(delay, str):
         text = delay[:_LONGEST]
@@ -238,7 +238,7 @@ def _delay_of(delay: "Any") -> float | None:
     return None if seconds is None or nanos is None else seconds + nanos / 1e9
 
 
-def _longest(waits: Iterable[Wait]) -> Wait | None:
+def _pick_longest(waits: Iterable[Wait]) -> Wait | None:
     listed = list(waits)
     if not listed:
         return None

@@ -16,7 +16,7 @@ from forbear.grpc.call import GrpcCall, Metadata, is_rpc_service
 from forbear.policy import Policy
 from forbear.services import registry
 from forbear.services.policies import DEFAULT_PROFILE
-from forbear.waits import find_wait_of_rpc, with_wait
+from forbear.waits import add_wait, find_wait_of_rpc
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
 
     def verdict(code: int, metadata: Metadata = ()) -> Verdict | None:
         found = status.verdict(code) if judge is None else judge.call_verdict(judgement, code, metadata)
-        return None if found is None else with_wait(found, find_wait_of_rpc(metadata))
+        return None if found is None else add_wait(found, find_wait_of_rpc(metadata))
 
     return Answer(
         f"gRPC {call.name}",

@@ -24,7 +24,7 @@ from forbear.policy import Policy
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
 from forbear.text.redact import hide, printable
-from forbear.waits import find_wait, with_wait
+from forbear.waits import add_wait, find_wait
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
@@ -148,7 +148,7 @@ def _outcomes(
         failure = f"{status} with Retry-After: {headers['retry-after']}" if headers else str(status)
         verdict = service.verdict(judgement, status, headers)
         if verdict is not None:
-            verdict = with_wait(verdict, find_wait(headers, status, host=request.host))
+            verdict = add_wait(verdict, find_wait(headers, status, host=request.host))
         if overrides.vouch.is_refusal(judgement, request, status, headers):
             verdict = NOT_EXECUTED if verdict is None else verdict.replace(kind=Kind.NOT_EXECUTED)
         elif status == IN_USE and overrides.key is not None and overrides.key.header.lower() in request.headers:

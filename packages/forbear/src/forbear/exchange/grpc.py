@@ -24,7 +24,7 @@ from forbear.run.budget import HostBudgets
 from forbear.run.judges import Broken
 from forbear.services import errors, registry, rfc9110
 from forbear.services.error_verdicts import verdict_of_one_request
-from forbear.waits import with_wait
+from forbear.waits import add_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Rpc:
         ruled = self.policy.verdict_of_error(error)
         if ruled.kind is not Kind.TRANSIENT:
             return with_proof(ruled, served) if served.kind is Kind.NOT_EXECUTED else within_rules(ruled, judgement)
-        return with_proof(with_wait(ruled, errors.wait_of(error)), served)
+        return with_proof(add_wait(ruled, errors.wait_of(error)), served)
 
     def _served(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failure, by the user's word or by the tables.
@@ -212,7 +212,7 @@ class Rpc:
         if code is None or not self.vouch.is_refusal(judgement, code, text_of(error)):
             return self._by_tables(error, judgement)
         refused = settle(grpc_status.verdict(code, (code,), read=True)).replace(kind=Kind.NOT_EXECUTED)
-        return with_wait(refused, errors.wait_of(error))
+        return add_wait(refused, errors.wait_of(error))
 
     def _by_tables(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failure by its HTTP status, else by its gRPC code, else by the kind of the error.
@@ -232,7 +232,7 @@ class Rpc:
             verdict = grpc_status.verdict(code, read=not judgement.mutation)
         else:
             verdict = service.call_verdict(judgement, code, list(errors.metadata_of(error)))
-        return with_wait(settle(verdict), errors.wait_of(error))
+        return add_wait(settle(verdict), errors.wait_of(error))
 
 
 def _answered(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
@@ -242,7 +242,7 @@ def _answered(service: "RpcService | None", error: Exception, judgement: Judgeme
     """
     known = rfc9110.RFC9110 if service is None else service
     verdict = settle(known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)))
-    return with_wait(verdict, errors.wait_of(error))
+    return add_wait(verdict, errors.wait_of(error))
 
 
 def _within(policy: Policy, timeout: float) -> Policy:

@@ -10,7 +10,7 @@ from forbear.core.chain import arguments_of, read, traceback_of
 from forbear.core.check import is_list, is_mapping
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.services.errors import headers_of, lower_names, status_of, wait_of
-from forbear.waits import find_wait, with_wait
+from forbear.waits import add_wait, find_wait
 
 _THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
@@ -71,7 +71,7 @@ def aws_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
     # With retries turned off the first attempt reaches the maximum, too.
     gave_up = metadata.get("MaxAttemptsReached") is True or metadata.get("RetryQuotaReached") is True
     verdict = Verdict(Kind.TRANSIENT, throttled=throttled, exhausted=gave_up and metadata.get("RetryAttempts") != 0)
-    return with_wait(verdict, find_wait(lower_names(metadata.get("HTTPHeaders")), host=_AWS_HOST))
+    return add_wait(verdict, find_wait(lower_names(metadata.get("HTTPHeaders")), host=_AWS_HOST))
 
 
 def _cancelled_by_others(code: str, response: Mapping[str, Any]) -> bool:
@@ -121,7 +121,7 @@ def sdk_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
     if wish != "true" and status is not None and status not in _SDK_STATUSES and status < 500:
         return PERMANENT
     verdict = Verdict(Kind.TRANSIENT, throttled=status in (429, 503, 529), exhausted=retried_by_sdk(error))
-    return with_wait(verdict, wait_of(error))
+    return add_wait(verdict, wait_of(error))
 
 
 def is_lost_by_sdk(names: frozenset[str]) -> bool:

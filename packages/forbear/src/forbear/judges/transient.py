@@ -14,7 +14,7 @@ from forbear.judges.databases import database_verdict
 from forbear.services.error_verdicts import is_untrusted, transport_verdict
 from forbear.services.errors import code_of, names_of, status_of, wait_of
 from forbear.services.redis.errors import response_of, verdict_of_exception
-from forbear.waits import with_wait
+from forbear.waits import add_wait
 
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
 _MOST_IN_ALL = 1000
@@ -180,10 +180,10 @@ def _wire_verdict(error: BaseException) -> Verdict | None:
     """
     status = status_of(error)
     if status is not None:
-        return with_wait(settle(http_verdict(status)), wait_of(error))
+        return add_wait(settle(http_verdict(status)), wait_of(error))
     code = code_of(error)
     if code is not None:
-        return with_wait(settle(grpc_verdict(code)), wait_of(error))
+        return add_wait(settle(grpc_verdict(code)), wait_of(error))
     verdict = transport_verdict(error)
     if verdict.kind is Kind.PERMANENT:
         if "google.auth.exceptions.GoogleAuthError" in names_of(error) and read(error, "retryable") is True:

@@ -14,7 +14,7 @@ from forbear.grpc.call import is_rpc_service
 from forbear.http.request import READS
 from forbear.policy import Policy
 from forbear.services.errors import body_of, code_of, headers_of, metadata_of, method_of, names_of, status_of, wait_of
-from forbear.waits import with_wait
+from forbear.waits import add_wait
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
@@ -70,7 +70,7 @@ class ErrorVerdicts(Record):
             verdict = service.call_verdict(unknown, code, metadata_of(error))
         else:
             verdict = grpc_status.verdict(code)
-        return with_wait(settle(verdict), wait_of(error))
+        return add_wait(settle(verdict), wait_of(error))
 
 
 def policy_of(service: "HttpService", limits: Limits, backoff: Exponential) -> Policy:

@@ -118,7 +118,7 @@ def wait_of(error: object) -> Wait | None:
     status = status_of(error)
     if status is None:
         return find_wait_of_rpc(metadata_of(error))
-    return find_wait(headers_of(error), status, host=host_of(error), body=lambda: body_of(error), now=_now)
+    return find_wait(headers_of(error), status, host=host_of(error), body=lambda: body_of(error), now=_read_clock)
 
 
 def host_of(error: object) -> str:
@@ -133,7 +133,7 @@ def host_of(error: object) -> str:
     return ""
 
 
-def _now() -> float:
+def _read_clock() -> float:
     return current_runtime().now()
 
 

@@ -29,7 +29,7 @@ from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
 from forbear.run.vouching import is_vouched
 from forbear.services.rfc9110 import RFC9110
-from forbear.waits import find_wait, with_wait
+from forbear.waits import add_wait, find_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Exchange:
             verdict = policy.verdict_of_value(response)
             verdict = word = None if verdict is None else within_rules(verdict, self.judgement)
         if verdict is not None:
-            verdict = with_wait(verdict, find_wait(headers, status, host=self.request.host, now=self.runtime.now))
+            verdict = add_wait(verdict, find_wait(headers, status, host=self.request.host, now=self.runtime.now))
             details = self.details(status, headers)
             by_word = word is not None and word.kind is Kind.NOT_EXECUTED
             return self._after(
