@@ -57,9 +57,9 @@ def _asking(budget: SharedBudget) -> Callable[[], None]:
 
 def _fill(budget: SharedBudget) -> None:
     """Put a hundred million tokens into the bucket."""
-    ticket: Any = budget._share._send(time.monotonic(), 0, 10**8 * MICRO)
-    while budget._share.look(ticket) is None:
-        budget._share.wait(1)
+    sent: Any = budget._share._send(time.monotonic(), 0, lambda now: 10**8 * MICRO)
+    while sent.wait(1) is None:
+        """The server is slow."""
 
 
 def _server_seconds(budget: SharedBudget, ask: Callable[[], None]) -> float:

@@ -40,14 +40,13 @@ if TYPE_CHECKING:
     from forbear.read_modify_write import aupdate, update
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
-    from forbear.shared_budget.budget import SharedBudget
-    from forbear.shared_budget.server_check import BudgetUnavailable
+    from forbear.shared_budget.budget import BudgetUnavailable, SharedBudget
 else:
     _LAZY = {
         "ActiveShare": "core.admission",
         "Answer": "answers.answer",
         "Backoff": "core.protocols",
-        "BudgetUnavailable": "shared_budget.server_check",
+        "BudgetUnavailable": "shared_budget.budget",
         "ClientThrottle": "core.admission",
         "FailureOutcome": "answers.answer",
         "IdempotencyKey": "http.idempotency",

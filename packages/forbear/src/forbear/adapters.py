@@ -100,9 +100,8 @@ if TYPE_CHECKING:
     from forbear.run.switch import is_off as retries_are_off
     from forbear.services.policies import AmbiguousName as AmbiguousPolicyName
     from forbear.services.policies import find_policy, policy_names
-    from forbear.shared_budget.pending_grant import PendingGrant
     from forbear.shared_budget.process import PAYMENT as PAYMENT_SECONDS
-    from forbear.shared_budget.process import ProcessShare
+    from forbear.shared_budget.process import PendingGrant, ProcessShare
     from forbear.shared_budget.script import LocalBucket
     from forbear.text.duration import parse_duration
     from forbear.text.redact import HiddenBytes, HiddenText, conceal, printable, redact
@@ -227,7 +226,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "LocalBucket": "shared_budget.script",
             "OnceBody": "exchange.http.send:Once",
             "Overrides": "answers.http",
-            "PendingGrant": "shared_budget.pending_grant",
+            "PendingGrant": "shared_budget.process",
             "ProcessShare": "shared_budget.process",
             "ProfileChoice": "answers.profile",
             "Record": "core.record",

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from forbear.core.budget import MICRO, micro
 from forbear.run.budget import Budget
-from forbear.shared_budget.pending_grant import PendingGrant
-from forbear.shared_budget.process import ProcessShare
+from forbear.shared_budget.process import PendingGrant, ProcessShare
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.shared_budget.fleet import Fleet, Server, retried, running_server
 

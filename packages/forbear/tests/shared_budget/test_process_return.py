@@ -8,7 +8,7 @@ import pytest
 from forbear.core.budget import MICRO, micro
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.shared_budget.budget import SharedBudget
-from forbear.shared_budget.pending_grant import PendingGrant
+from forbear.shared_budget.process import PendingGrant
 from forbear.testing.valkey import valkey_server
 from forbear.testing.virtual_clock import virtual_time
 from forbear_testkit.shared_budget.fleet import Fleet, Server, retried, running_server
@@ -97,9 +97,9 @@ def test_a_late_grant_is_paid_in_at_the_end(server: Server) -> None:
         assert isinstance(answer, PendingGrant)
         assert answer.wait(0) is None
         assert not answer.end()
-        assert (share.is_owed(), fleet.level()) == (True, 0)
+        assert (share.collect(), fleet.level()) == (True, 0)
         clock.advance(0.05)
-        assert not share.is_owed()
+        assert not share.collect()
         assert share.pay_in() is not None
         assert fleet.level() == MICRO
 

@@ -1,17 +1,16 @@
 """A fleet in virtual time: many processes of one test share a bucket on a real Valkey, through its script."""
 
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import Any
+
+from redis import Redis
 
 from forbear.core.budget import micro
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.run.runtime import current
-from forbear.shared_budget.address import parse_url
-from forbear.shared_budget.link import LinkFailed, SocketLink
-from forbear.shared_budget.pending_grant import PendingGrant
-from forbear.shared_budget.process import ProcessShare
-from forbear.shared_budget.script import Command, key_of
+from forbear.shared_budget.process import PendingGrant, ProcessShare
+from forbear.shared_budget.script import Command, LinkFailed, key_of
 from forbear.testing.valkey import valkey_server
 
 
@@ -22,22 +21,19 @@ class Server:
     """
 
     def __init__(self, path: str) -> None:
-        self._link = SocketLink(parse_url("url", f"unix://{path}"))
+        self._client: Any = Redis(unix_socket_path=path)
         self.latency = 0.0
         self.is_down = False
         self.commands = 0
 
-    def run(self, *command: bytes) -> object:
+    def run(self, *command: bytes) -> Any:
         """Execute a command, and return its response."""
         self.commands += 1
-        self._link.send(command, time.monotonic())
-        while not (responses := self._link.receive()):
-            self._link.wait(1)
-        return responses[0]
+        return self._client.execute_command(command[0].decode(), *command[1:])
 
     def close(self) -> None:
         """Close the connection."""
-        self._link.close()
+        self._client.close()
 
 
 class FleetLink:

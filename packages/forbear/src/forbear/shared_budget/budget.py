@@ -12,13 +12,10 @@ from forbear.core.budget import TokenBucket, micro
 from forbear.core.events import Event
 from forbear.run import budget as local
 from forbear.run import late, listeners
-from forbear.shared_budget.address import Address, parse_url
 from forbear.shared_budget.client_link import ClientLink, check_client
-from forbear.shared_budget.link import SocketLink
-from forbear.shared_budget.pending_grant import SLICE, PendingGrant
-from forbear.shared_budget.process import ProcessShare
-from forbear.shared_budget.script import key_of
-from forbear.shared_budget.server_check import check_server
+from forbear.shared_budget.link import Address, SocketLink, parse_url
+from forbear.shared_budget.process import SLICE, PendingGrant, ProcessShare
+from forbear.shared_budget.script import LinkFailed, command, key_of, parse
 
 if TYPE_CHECKING:
     from forbear.shared_budget.process import Link
@@ -28,6 +25,29 @@ _EXIT = 0.1
 _LONGEST_NAME = 200
 _LARGEST = 1_000_000_000
 """The largest capacity in tokens; micro-tokens beyond it would lose digits on the server."""
+
+_CURES = (
+    (("WRONGPASS", "invalid username-password", "without any password"), "check the user and password in the URL"),
+    (("NOAUTH", "Authentication required"), "put the password in the URL: redis://:PASSWORD@host"),
+    (
+        ("NOPERM", "no permissions"),
+        "allow the user eval, evalsha, hmget, hset, pexpire and time, on the keys {fb:*}",
+    ),
+    (("unknown command", "unknown or unsupported"), "use a server that runs scripts (the command EVAL)"),
+    (("DB index", "out of range"), "use a database that the server has, such as /0"),
+    (("READONLY", "read only replica"), "use the address of the primary"),
+    (("WRONGTYPE",), "the key of this name holds something else: choose another name"),
+    (("OOM",), "the server has no memory left: allow it more, or evict with a policy of its own"),
+    (("certificate",), "use the host's name in the certificate, and trust its authority, as with SSL_CERT_FILE"),
+    (("not of the Redis protocol", "SSL", "wrong version number"), "check the port, and whether it expects TLS"),
+    (("did not answer",), "check host and port, and that no firewall is between"),
+    (("cannot reach", "refused", "closed the connection"), "check host and port, and that the server runs"),
+)
+"""The cures, by words of a failure; the first row that fits counts."""
+
+
+class BudgetUnavailable(Exception):
+    """The server of a shared budget cannot be used; the text says why, and what helps."""
 
 
 class SharedBudget(local.Budget):
@@ -91,8 +111,6 @@ class SharedBudget(local.Budget):
         self._address: Address | None = None
         if isinstance(url_or_client, str):
             self._address = parse_url("url_or_client", url_or_client)
-            if self._address.tls:
-                self._client = _tls_client(url_or_client)
         else:
             check_client(url_or_client)
             self._client = url_or_client
@@ -106,8 +124,21 @@ class SharedBudget(local.Budget):
         It waits at most `timeout` seconds, and needs no credit. Call it when a program starts.
         """
         check.positive_seconds("timeout", timeout)
-        share = self._of_process()
-        check_server(self._new_link(), share, timeout, self._shown)
+        share, link, until = self._of_process(), self._new_link(), time.monotonic() + timeout
+        try:
+            link.send(command(share.key, share.capacity, 0, 0), time.monotonic())
+            while not (responses := link.receive()):
+                left = until - time.monotonic()
+                if left <= 0:
+                    raise LinkFailed(f"the server did not answer within {timeout:g} s")
+                link.wait(left)
+            parse(responses[0])
+        except LinkFailed as error:
+            hint = next((cure for words, cure in _CURES if any(word in str(error) for word in words)), "check the URL")
+            text = f"shared budget {self.name} cannot use {self._shown}: {error}; {hint}"
+            raise BudgetUnavailable(text) from None
+        finally:
+            link.close()
 
     def ask(self) -> bool | PendingGrant:
         """Ask for a retry without waiting, for runs: return the answer, or the PendingGrant if it may come late."""
@@ -143,8 +174,8 @@ class SharedBudget(local.Budget):
     def _pay_in(self, seconds: float, *, last: bool) -> None:
         """Wait for the answers that are still to come, since a late grant is credit, too; then pay in."""
         share, until = self._of_process(), time.monotonic() + seconds
-        while share.is_owed() and (left := until - time.monotonic()) > 0:
-            share.wait(min(left, SLICE))
+        while share.collect() and (left := until - time.monotonic()) > 0:
+            share.link.wait(min(left, SLICE))
         sent = share.pay_in(last=last)
         if sent is not None:
             sent.wait(max(until - time.monotonic(), 0.0))
@@ -166,9 +197,7 @@ class SharedBudget(local.Budget):
         return self._share
 
     def _new_link(self) -> "Link":
-        if self._client is None and self._address is not None:
-            return SocketLink(self._address)
-        return ClientLink(self._client)
+        return ClientLink(self._client) if self._address is None else SocketLink(self._address)
 
     def _new_share(self) -> ProcessShare:
         _, name, capacity, deposit, window, _ = self._arguments
@@ -198,29 +227,6 @@ def _check_name(name: object) -> None:
         raise ValueError(
             f"`name` must have 1 to {_LONGEST_NAME} printable characters without braces, got {check.shown(name)}"
         )
-
-
-def _tls_client(url: str) -> Any:
-    """Return a client of redis-py or valkey-py for a URL with TLS, without retries."""
-    # Without ssl_check_hostname, valkey-py accepts a certificate for any other host.
-    options = {"socket_timeout": 1.0, "socket_connect_timeout": 1.0, "ssl_check_hostname": True}
-    library: Any = _library()
-    return library.from_url(url, retry=library.retry.Retry(library.backoff.NoBackoff(), 0), **options)
-
-
-def _library() -> Any:
-    """Return the module of redis-py, or else of valkey-py; ImportError without both."""
-    from importlib import import_module
-
-    for name in ("redis", "valkey"):
-        try:
-            library = import_module(name)
-            import_module(f"{name}.retry")
-            import_module(f"{name}.backoff")
-        except ImportError:
-            continue
-        return library
-    raise ImportError("a rediss:// URL needs redis-py or valkey-py: install `forbear[redis]` or `forbear[valkey]`")
 
 
 def _at_exit(budget: "ref[SharedBudget]") -> None:

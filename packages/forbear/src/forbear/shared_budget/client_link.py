@@ -7,11 +7,8 @@ from typing import Any
 from forbear.core.check import is_mapping
 from forbear.core.report import text_of
 from forbear.run.switch import disabled
-from forbear.shared_budget.address import without
-from forbear.shared_budget.link import LinkFailed
-from forbear.shared_budget.script import Command
-from forbear.shared_budget.wire import ErrorResponse
-from forbear.text.redact import redact
+from forbear.shared_budget.link import Login, hide_login
+from forbear.shared_budget.script import Command, LinkFailed
 
 _MOST_STUCK = 3
 """The most threads that may hang in a client without a timeout before no more are started."""
@@ -64,9 +61,9 @@ class ClientLink:
         while not self._arrived.empty():
             response = self._arrived.get()
             self._due -= 1
-            if isinstance(response, Exception) and not isinstance(response, ErrorResponse):
+            if isinstance(response, Exception):
                 text = f"{type(response).__qualname__}: {text_of(response)}"
-                raise LinkFailed(redact(without(text, *_user_of(self._client)))[:300])
+                raise LinkFailed(hide_login(text, _login_of(self._client)))
             responses.append(response)
         return responses
 
@@ -98,7 +95,7 @@ def _work(
             woken.set()
 
 
-def _user_of(client: Any) -> tuple[str | None, str | None]:
+def _login_of(client: Any) -> Login:
     """Return the user and the password of a client, None for what it does not have or does not show."""
     options: Any = getattr(getattr(client, "connection_pool", None), "connection_kwargs", None)
     if not is_mapping(options):

@@ -1,212 +1,250 @@
-"""`SocketLink`: a connection of the budget's own, on a non-blocking socket that is driven only when it is looked at."""
+"""`SocketLink`: a connection of the budget's own, on a non-blocking socket that is driven only when it is looked at.
+
+It has TCP, TLS, Unix sockets, AUTH, SELECT and EVALSHA, and no more; the rest is for client objects (`ClientLink`).
+"""
 
 import errno
-import os
-import select
+import re
+import selectors
 import socket
+import ssl
 import threading
+from collections import deque
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from forbear.shared_budget.address import Address
-from forbear.shared_budget.script import Command, NonsenseResponse
-from forbear.shared_budget.wire import LONGEST, ErrorResponse, decode, encode
-from forbear.text.redact import redact
+from forbear.shared_budget.script import DIGEST, SCRIPT, Command, LinkFailed, decode, encode
+from forbear.text.redact import HIDDEN, redact
 
-_IDLE = 30.0
-"""Seconds after which an unused connection is closed at the next ask: something between may have dropped it."""
-
-_NOT_YET = (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOTCONN, errno.EINPROGRESS, errno.EALREADY)
+_IDLE = 30.0  # seconds after which an unused connection is closed: something between may have dropped it
+_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_FORMS = "redis://[user:password@]host[:6379][/0], rediss://... (TLS) or unix://[user:password@]/path[?db=0]"
 
 
-class LinkFailed(Exception):
-    """The server cannot be asked, or its answer is lost; the text says why, without secrets."""
+Login = tuple[str | None, str | None]  # the user and the password
+
+
+class Address(NamedTuple):
+    """A server. `target` is the family and address of its socket, None if a name must be looked up first, or for TLS.
+
+    `greeting` has the commands that log in and choose the database, `shown` is the URL without user and password.
+    """
+
+    host: str
+    port: int
+    target: tuple[int, Any] | None
+    tls: ssl.SSLContext | None
+    login: Login
+    greeting: list[Command]
+    shown: str
+
+
+def parse_url(name: str, url: str) -> Address:
+    """Return the address in `url`; `name` is that of the parameter or variable, for the error.
+
+    Raises ValueError for a URL of another form. Its text does not contain the URL, which may have a password.
+    """
+    try:
+        url.encode()  # a UnicodeEncodeError is a ValueError
+        parts = urlsplit(url)
+        port = 6379 if parts.port is None else parts.port
+        query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+    except ValueError:
+        raise _wrong_url(name, "it cannot be parsed") from None
+    scheme, host, is_path = parts.scheme, parts.hostname or "", parts.scheme == "unix"
+    in_query, in_path = query.pop("db", ""), "" if is_path else parts.path.removeprefix("/")
+    db = in_path or in_query
+    faults: dict[str, object] = {
+        "it has a zero character": "\0" in url,
+        "it has no scheme": not scheme,
+        "its scheme is another one": scheme not in ("redis", "rediss", "unix"),
+        "it has a user without a password": parts.username and parts.password is None,
+        f"its option `{min(query, default='')[:40]}` is not known; pass a client object for other options": query,
+        "it has a fragment (#)": parts.fragment,
+        "it has no path": is_path and not parts.path,
+        "its path must begin with a slash": is_path and host,
+        "it has no host": not is_path and not host,
+        "its port is 0": not port,
+        "it names the database twice": in_path and in_query,
+        "its database is not a number": db and not re.fullmatch("[0-9]{1,5}", db),
+    }
+    if why := next((fault for fault, is_so in faults.items() if is_so), None):
+        raise _wrong_url(name, why)
+    login = (parts.username and unquote(parts.username)) or None, parts.password and unquote(parts.password)
+    words = [word.encode() for word in login if word is not None]
+    number, path, target = int(db or 0), unquote(parts.path), None
+    greeting: list[Command] = [(b"AUTH", *words)] * bool(words) + [(b"SELECT", b"%d" % number)] * bool(number)
+    if is_path:
+        shown = f"unix://{path}" + f"?db={number}" * bool(number)
+        return Address("", 0, (socket.AF_UNIX, path), None, login, greeting, shown)
+    tls = ssl.create_default_context() if scheme == "rediss" else None  # now, because it reads files
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with suppress(OSError):  # for a name
+        socket.inet_pton(family, host)
+        target = None if tls else (family, (host, port))
+    shown = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/{number}"
+    return Address(host, port, target, tls, login, greeting, shown)
+
+
+def _wrong_url(name: str, why: str) -> ValueError:
+    return ValueError(f"`{name}` must be a URL such as {_FORMS}, but {why}")
+
+
+def hide_login(text: str, login: Login) -> str:
+    """Return `text` for display: without the password, and without the user where it is a word of its own."""
+    user, password = login
+    if password:
+        text = text.replace(password, HIDDEN)
+    return redact(re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", HIDDEN, text) if user else text)[:300]
+
+
+def _connect(address: Address) -> socket.socket:
+    """Return a socket to the server that does not block; it blocks itself where `address` has no `target`."""
+    if address.target is None:
+        connection = socket.create_connection((address.host, address.port), 5)  # tries all addresses of the name
+        if address.tls is not None:
+            connection = address.tls.wrap_socket(connection, server_hostname=address.host)
+        connection.setblocking(False)
+    else:
+        connection = socket.socket(address.target[0], socket.SOCK_STREAM)
+        connection.setblocking(False)
+        try:
+            with suppress(BlockingIOError):  # it goes on by itself
+                connection.connect(address.target[1])
+        except (OSError, ValueError):
+            connection.close()
+            raise
+    if address.host:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
 
 
 class SocketLink:
-    """A connection to `address`, over TCP without TLS or a Unix socket; it opens with the first command.
+    """A connection to `address`, without a lock; it opens with the first command, and each one is that of the script.
 
     No method but `wait` blocks. Responses come in the order of the commands. LinkFailed means that what was sent is
-    given up; close the link then. It has no lock.
+    given up; close the link then.
     """
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._addresses: list[tuple[int, Any]] = []  # addresses left to try
-        self._resolver: threading.Thread | None = None
-        self._resolved: list[list[tuple[int, Any]] | OSError] = []
         self._socket: socket.socket | None = None
-        self._written = False  # some byte has left
-        self._out = bytearray()
-        self._in = bytearray()
-        self._greetings = 0  # responses to AUTH and SELECT still to come
-        self._due = 0  # responses still to come, those to the greeting too
-        self._used = 0.0
+        self._opener: threading.Thread | None = None
+        self._opened: list[socket.socket | Exception | None] = []  # the first item counts; None: it was closed before
+        self._in, self._out, self._last_use = bytearray(), bytearray(), 0.0
+        self._due: deque[tuple[Command, list[object] | None]] = deque()  # commands sent, each with its box
+        self._boxes: deque[list[object]] = deque()  # for the responses of the script, in the order of the asks
 
     def send(self, command: Command, now: float) -> None:
         """Send `command` as far as that does not block, on a new connection if need be; `now` is monotonic time."""
-        if self._socket is not None and not self._due and (now - self._used > _IDLE or self._is_stale()):
-            self.close()
-        self._used = now
-        if self._socket is None and self._resolver is None:
-            greeting = self._address.greeting()
-            self._greetings = self._due = len(greeting)
-            for first in greeting:
-                self._out += encode(first)
-            self._resolve()
-        self._out += encode(command)
-        self._due += 1
+        if self._socket is not None and not self._due:
+            try:
+                self.receive()
+            except LinkFailed:  # the other side has closed it
+                self._last_use = float("-inf")
+            if now - self._last_use > _IDLE:
+                self.close()
+        self._last_use = now
+        if self._socket is None and not self._due:
+            for first in self._address.greeting:
+                self._write(first, None)
+            self._open()
+        self._boxes.append([])
+        self._write((b"EVALSHA", DIGEST, *command[2:]), self._boxes[-1])
         self._flush()
 
     def receive(self) -> list[object]:
-        """Return the responses that have arrived since the last call, an error response as an ErrorResponse."""
+        """Return the responses of the script that have arrived since the last call."""
         self._flush()
         if self._socket is None:
             return []
         try:
-            data = self._socket.recv(LONGEST)
+            data = self._socket.recv(16_384)
         except OSError as error:
-            if error.errno not in _NOT_YET:
-                raise self._failure(error) from None
+            self._check(error)
             return []
         if not data:
             raise LinkFailed("the server closed the connection")
         self._in += data
-        return self._responses()
+        while (decoded := decode(self._in)) is not None:
+            del self._in[: decoded[1]]
+            self._take(decoded[0])
+        self._flush()
+        responses: list[object] = []
+        while self._boxes and self._boxes[0]:
+            responses += self._boxes.popleft()
+        return responses
 
     def wait(self, seconds: float) -> None:
         """Wait until there may be more to do, for at most so many real seconds."""
-        resolver, connection = self._resolver, self._socket
-        if connection is None:
-            if resolver is not None:
-                resolver.join(seconds)
-            return
-        writing = [connection] if self._out else []
-        with suppress(OSError, ValueError):  # another thread may have closed it
-            if hasattr(select, "poll"):  # select() refuses descriptors from 1024 on
-                poll = select.poll()
-                poll.register(connection, select.POLLIN | (select.POLLOUT if writing else 0))
-                poll.poll(seconds * 1000)
-            else:
-                select.select([connection], writing, [], seconds)
+        opener, connection = self._opener, self._socket
+        if connection is not None:
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._out else 0)
+            with suppress(OSError, ValueError), selectors.DefaultSelector() as selector:  # it may be closed meanwhile
+                selector.register(connection, events)
+                selector.select(seconds)
+        elif opener is not None:
+            opener.join(seconds)
 
     def close(self) -> None:
         """Close the connection at once; the next command opens a new one."""
-        if self._socket is not None:
-            self._socket.close()
+        self._opened.append(None)
+        if isinstance(self._opened[0], socket.socket):
+            self._opened[0].close()
         self.__init__(self._address)  # type: ignore[misc]
 
-    def _is_stale(self) -> bool:
-        """Return whether the other side has closed the idle connection, or has sent a response to nothing."""
-        try:
-            self.receive()
-        except LinkFailed:
-            return True
-        return False
+    def _write(self, command: Command, box: list[object] | None) -> None:
+        self._out += encode(command)
+        self._due.append((command, box))
 
-    def _responses(self) -> list[object]:
-        responses: list[object] = []
-        at = 0
-        try:
-            while at < len(self._in) and (one := decode(self._in, at)) is not None:
-                response, at = one
-                if not self._due:
-                    raise NonsenseResponse("a response to nothing that was sent")
-                self._due -= 1
-                if isinstance(response, ErrorResponse):
-                    response = ErrorResponse(self._shown(str(response)))
-                if not self._greetings:
-                    responses.append(response)
-                elif isinstance(response, ErrorResponse):
-                    raise LinkFailed(str(response))
-                elif response == b"OK":
-                    self._greetings -= 1
-                else:
-                    raise NonsenseResponse("a response to AUTH or SELECT that is not OK")
-        except NonsenseResponse as error:
-            raise LinkFailed(f"the server sent {error}") from None
-        del self._in[:at]
-        if len(self._in) > LONGEST:
-            raise LinkFailed("the server sent a response that is too long")
-        return responses
+    def _take(self, response: object) -> None:
+        """Put a response into its box; if the server does not know the script, send it."""
+        if not self._due:
+            raise LinkFailed("the server sent a response to nothing that was sent")
+        command, box = self._due.popleft()
+        if command[0] == b"EVALSHA" and isinstance(response, LinkFailed) and str(response).startswith("NOSCRIPT"):
+            self._write((b"EVAL", SCRIPT, *command[2:]), box)
+        elif isinstance(response, LinkFailed):
+            name = command[0].decode() if box is None else "the script"
+            raise LinkFailed(hide_login(f"the server refused {name}: {response}", self._address.login))
+        elif box is not None:
+            box.append(response)
+        elif response != b"OK":
+            raise LinkFailed("the server sent a response to AUTH or SELECT that is not OK")
 
-    def _resolve(self) -> None:
-        """Look the host up, in a thread unless it is an address; then open the connection."""
-        address = self._address
-        if address.path is not None:
-            self._addresses = [(socket.AF_UNIX, address.path)]
-        else:
-            for family in (socket.AF_INET, socket.AF_INET6):
-                try:
-                    socket.inet_pton(family, address.host)
-                except OSError:
-                    continue
-                self._addresses = [(family, (address.host, address.port))]
-        if self._addresses:
-            self._connect(None)
+    def _open(self) -> None:
+        """Connect, in a thread where that may block: to look up a name, or to shake hands for TLS."""
+        address, opened = self._address, self._opened
+
+        def connect() -> None:
+            try:
+                opened.append(connection := _connect(address))
+                if opened[0] is not connection:
+                    connection.close()
+            except (OSError, ValueError) as error:  # a path or a name may be too long
+                opened.append(error)
+
+        if address.target is not None:
+            connect()
             return
-        resolved = self._resolved
-
-        def look_up() -> None:
-            try:
-                rows = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-                resolved.append([(row[0], row[4]) for row in rows])
-            except (OSError, UnicodeError) as error:
-                resolved.append(error if isinstance(error, OSError) else OSError(str(error)))
-
-        self._resolver = threading.Thread(target=look_up, name="forbear-shared-budget-dns", daemon=True)
-        try:
-            self._resolver.start()
-        except RuntimeError as error:  # the interpreter is about to end
-            raise LinkFailed(str(error)) from None
-
-    def _connect(self, failure: OSError | None) -> None:
-        """Begin to connect to the next address; LinkFailed with the last `failure` if none is left."""
-        while self._addresses:
-            family, target = self._addresses.pop(0)
-            try:
-                self._socket = connection = socket.socket(family, socket.SOCK_STREAM)
-                connection.setblocking(False)
-                if family != getattr(socket, "AF_UNIX", None):
-                    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                code = connection.connect_ex(target)
-                if code in (0, *_NOT_YET):
-                    return
-                connection.close()
-                failure = OSError(code, os.strerror(code))
-            except (OSError, ValueError) as error:  # no descriptor is left, or the path is too long
-                failure = error if isinstance(error, OSError) else OSError(str(error))
-        raise self._failure(failure or OSError("no address"))
+        self._opener = threading.Thread(target=connect, name="forbear-shared-budget-connect", daemon=True)
+        self._opener.start()
 
     def _flush(self) -> None:
         """Write what waits to be written, as far as that does not block."""
-        if self._resolver is not None and self._socket is None:
-            if not self._resolved:
-                return
-            result = self._resolved[0]
-            if isinstance(result, OSError):
-                raise self._failure(result)
-            self._addresses = result
-            self._connect(None)
-        while self._out and self._socket is not None:
-            code = 0 if self._written else self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            try:
-                if code:
-                    raise OSError(code, os.strerror(code))
-                count = self._socket.send(self._out)
-            except OSError as error:
-                if error.errno in _NOT_YET:
-                    return
-                if self._written:
-                    raise self._failure(error) from None
-                self._socket.close()  # nothing has left: another address of the server may work
-                self._connect(error)
-            else:
-                self._written = True
-                del self._out[:count]
+        if self._socket is None and self._opened:
+            if isinstance(self._opened[0], Exception):
+                self._check(self._opened[0])
+            self._socket = self._opened[0]  # type: ignore[assignment]
+        try:
+            while self._out and self._socket is not None:
+                del self._out[: self._socket.send(self._out)]
+        except OSError as error:
+            self._check(error)
 
-    def _failure(self, error: OSError) -> LinkFailed:
-        return LinkFailed(self._shown(f"cannot reach {self._address.shown}: {error.strerror or error}"))
-
-    def _shown(self, text: str) -> str:
-        return redact(self._address.hidden(text))[:300]
+    def _check(self, error: Exception) -> None:
+        """Raise LinkFailed unless the error says only that a step would block."""
+        if not isinstance(error, _NOT_YET) and getattr(error, "errno", None) != errno.ENOTCONN:  # it connects
+            why = getattr(error, "strerror", None) or error
+            raise LinkFailed(hide_login(f"cannot reach {self._address.shown}: {why}", self._address.login)) from None

@@ -1,5 +1,6 @@
 """`ProcessShare`: one process's part in a shared bucket: its credit, its link to the server, and what is on its way."""
 
+import time
 from _thread import RLock
 from collections import deque
 from collections.abc import Callable
@@ -9,10 +10,7 @@ from forbear.core.budget import MICRO
 from forbear.core.events import BudgetDegraded, BudgetRestored
 from forbear.run.runtime import current
 from forbear.shared_budget.credit import Credit
-from forbear.shared_budget.link import LinkFailed
-from forbear.shared_budget.pending_grant import PendingGrant, SentCommand
-from forbear.shared_budget.script import BucketState, Command, NonsenseResponse, command, parse
-from forbear.shared_budget.wire import ErrorResponse
+from forbear.shared_budget.script import BucketState, Command, LinkFailed, command, parse
 
 LOST = 1.0
 """Seconds after which an ask without an answer is given up."""
@@ -23,6 +21,9 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds; a pause doubles from failure to failure, and half of it is random."""
 _PAUSE_SHARE = 0.8
 """The longest pause as a share of the credit window: a process is back within a window, before its credit expires."""
+
+SLICE = 0.001
+"""The longest single wait in seconds: another thread may take the answer off the connection meanwhile."""
 
 PAYMENT = 60.0
 """Seconds between payments of unused surplus into a full bucket, times 0.5 to 1.5 at random.
@@ -80,11 +81,61 @@ class Health:
             self.since = now
         return was_well
 
-    def worked(self) -> bool:
-        """Note an answer of the server, and return whether it was degraded before."""
-        was_degraded, self.degraded, self._failures = self.degraded, False, 0
+    def succeeded(self) -> None:
+        """Note an answer of the server: it is left alone no longer."""
+        self._failures = 0
+        self.degraded = False
         self.until = float("-inf")
-        return was_degraded
+
+
+class PendingGrant:
+    """A command of `share` on its way, and its answer; see `forbear.run.late.LateAnswer` for the methods.
+
+    It was `sent` at a monotonic time, for a retry or (`pays` only) without one. `answer` is None until it is known; a
+    lost ask is a refusal. It is `overdue` once its run has stopped looking for it. A run that ended without the answer
+    sets `left`: a grant then makes the own token whole.
+    """
+
+    __slots__ = ("answer", "left", "overdue", "pays", "sent", "share")
+
+    def __init__(self, share: "ProcessShare", sent: float, *, pays: bool) -> None:
+        self.share = share
+        self.sent = sent
+        self.pays = pays
+        self.answer: bool | None = None
+        self.overdue = self.left = False
+
+    def look(self) -> bool | None:
+        """Return whether the retry is granted, None if there is no answer yet; never wait."""
+        if self.answer is None:
+            self.share.collect()
+        return self.answer
+
+    def wait(self, seconds: float) -> bool | None:
+        """Return the answer as soon as it is there, None after so many real seconds."""
+        until = time.monotonic() + seconds
+        while (answer := self.look()) is None:
+            left = until - time.monotonic()
+            if left <= 0:
+                self.overdue = True
+                return None
+            self.share.link.wait(min(left, SLICE))
+        return answer
+
+    def end(self) -> bool:
+        """Return whether the retry is granted, now that its backoff has ended; an own token grants it, too."""
+        answer = self.look()
+        if answer is None:
+            answer = self.share.spend()
+            self.give_up()
+        return answer
+
+    def give_up(self) -> None:
+        """Note that the run has ended without the answer: a grant becomes own credit, of at most one token."""
+        with self.share.lock:
+            self.overdue = self.left = True
+            if self.answer:
+                self.share.credit.refill()
 
 
 class ProcessShare:
@@ -94,8 +145,8 @@ class ProcessShare:
     but `wait` waits, and none raises an error. A subclass may have its own clock (`now`) and randomness (`random`).
     """
 
-    __slots__ = ("_busy", "_lock", "_news", "_notify", "_payment", "_refused_until", "_under_way", "capacity",
-                 "credit", "deposit", "health", "key", "link", "name", "sent")  # fmt: skip
+    __slots__ = ("_busy", "_news", "_notify", "_payment", "_refused_until", "_under_way", "capacity", "credit",
+                 "deposit", "health", "key", "link", "lock", "name", "sent")  # fmt: skip
 
     def __init__(
         self, link: Link, name: str, key: bytes, capacity: int, deposit: int, window: float, notify: Notify
@@ -109,44 +160,50 @@ class ProcessShare:
         self.health = Health(window)
         self.sent = 0  # commands, for measurements
         self._notify = notify
-        self._lock = RLock()
+        self.lock = RLock()
         self._busy = False  # with the link: a signal handler may come back here in the same thread
-        self._under_way: deque[SentCommand] = deque()
+        self._under_way: deque[PendingGrant] = deque()
         self._refused_until = self._payment = float("-inf")
         self._news: list[BudgetDegraded | BudgetRestored] = []
 
     def put(self) -> None:
         """Count a success; now and then, send unused surplus, without waiting."""
-        with self._lock:
+        with self.lock:
             credit, deposit = self.credit, self.deposit
             if credit.own + deposit <= MICRO and not self._under_way:  # nearly always; needs no clock
                 credit.own += deposit
                 return
             now = self.now()
-            if self._under_way:
-                self._collect(now)
+            self._collect(now)
             credit.earn(deposit, now, holds=bool(self._under_way))
             if now >= self._payment:
                 u, first = self.random(), self._payment < 0
                 self._payment = now + (u * credit.window if first else PAYMENT * (0.5 + u))
                 if not (first or self._under_way):
-                    self._send(now, 0, credit.hand_over_surplus(now))
+                    self._send(now, 0, credit.hand_over_surplus)
         if self._news:
             self._publish()
 
     def ask(self) -> bool | PendingGrant:
         """Take the own token and return True, or ask the shared bucket; False if it must not be asked now."""
-        with self._lock:
+        with self.lock:
             now = self.now()
-            if self._under_way:
-                self._collect(now)
-            result = self.credit.spend() or self._send(now, MICRO)
+            self._collect(now)
+            result = self.credit.spend() or self._send(now, MICRO, self.credit.hand_over) or False
         self._publish()
-        return PendingGrant(self, result) if isinstance(result, SentCommand) else result
+        return result
 
-    def is_owed(self) -> bool:
-        """Return whether an answer is still to come; False in a signal handler that has interrupted this object."""
-        with self._lock:
+    def spend(self) -> bool:
+        """Take the own token for a retry and return True; False if it is not whole."""
+        with self.lock:
+            return self.credit.spend()
+
+    def collect(self) -> bool:
+        """Take the answers that have arrived; return whether one is still to come.
+
+        That is False in a signal handler that has interrupted this object.
+        """
+        with self.lock:
             self._collect(self.now())
             owed = bool(self._under_way) and not self._busy
         self._publish()
@@ -157,48 +214,16 @@ class ProcessShare:
 
         Nothing is sent while the server is left alone. While an answer is overdue, only the `last` payment is sent.
         """
-        sent: SentCommand | bool = False
-        with self._lock:
+        with self.lock:
             now = self.now()
-            if self._under_way:
-                self._collect(now)
-            if self.credit.total(now) and not self._is_closed(now, last=last):
-                sent = self._send(now, 0, self.credit.hand_over(now), last=last)
+            self._collect(now)
+            sent = self._send(now, 0, self.credit.hand_over, last=last)
         self._publish()
-        return PendingGrant(self, sent) if isinstance(sent, SentCommand) else None
-
-    def look(self, sent: SentCommand) -> bool | None:
-        """Return the answer to `sent`, None if it has not arrived."""
-        if sent.answer is None:
-            with self._lock:
-                self._collect(self.now())
-            self._publish()
-        return sent.answer
-
-    def wait(self, seconds: float) -> None:
-        """Wait until there may be an answer, for at most so many real seconds."""
-        self.link.wait(seconds)
-
-    def end(self, sent: SentCommand) -> bool:
-        """Return whether the retry is granted at the end of the backoff, by the bucket or by an own token."""
-        answer = self.look(sent)
-        if answer is not None:
-            return answer
-        with self._lock:
-            spent = self.credit.spend()
-        self.leave(sent)
-        return spent
-
-    def leave(self, sent: SentCommand) -> None:
-        """Note that the run of `sent` has ended without it: a grant becomes own credit, of at most one token."""
-        with self._lock:
-            sent.overdue = sent.left = True
-            if sent.answer:
-                self.credit.refill()
+        return sent
 
     def close(self) -> None:
         """Close the link."""
-        with self._lock:
+        with self.lock:
             self.link.close()
 
     def now(self) -> float:
@@ -209,38 +234,30 @@ class ProcessShare:
         """Return a random number, uniform in [0, 1)."""
         return current.get().random()
 
-    def _is_closed(self, now: float, *, last: bool = False) -> bool:
-        """Return whether nothing may be sent now: the server is left alone, an ask is overdue, or a probe is out.
+    def _send(self, now: float, cost: int, take: Callable[[float], int], *, last: bool = False) -> PendingGrant | None:
+        """Send the credit that `take` hands over, and the ask for a retry of `cost`; None if nothing is sent.
 
-        The latter two do not hold for a `last` payment.
+        That is so while the server is left alone, and, unless it is the `last` command, while an ask is overdue or the
+        first one after a pause has no answer; after a refusal, if the credit cannot pay; and without a cost or credit.
         """
         if self._busy or now < self.health.until:
-            return True
-        return (
-            not last
-            and bool(self._under_way)
-            and (self.health.degraded or any(sent.overdue for sent in self._under_way))
-        )
-
-    def _send(self, now: float, cost: int, deposit: int | None = None, *, last: bool = False) -> SentCommand | bool:
-        """Send all credit, and the ask for a retry of `cost`; False if that must not or cannot be."""
-        if self._is_closed(now, last=last):
-            return False
+            return None
+        if not last and self._under_way and (self.health.degraded or any(sent.overdue for sent in self._under_way)):
+            return None
         if cost and now < self._refused_until and self.credit.total(now) < min(cost, self.capacity):
-            return False  # a credit that pays for the retry is never refused
-        sent = SentCommand(now, pays=not cost)
-        if deposit is None:
-            deposit = self.credit.hand_over(now)
-        elif not deposit:
-            return False
+            return None
+        deposit = take(now)
+        if not (cost or deposit):
+            return None
+        sent = PendingGrant(self, now, pays=not cost)
         self._busy = True
         try:
             self._under_way.append(sent)
             self.sent += 1
             self.link.send(command(self.key, self.capacity, deposit, cost), now)
         except Exception as error:
-            self._degrade(now, _why(error))
-            return False
+            self._degrade(now, error)
+            return None
         finally:
             self._busy = False
         return sent
@@ -252,21 +269,20 @@ class ProcessShare:
         self._busy = True
         try:
             for response in self.link.receive():
-                if isinstance(response, ErrorResponse):
-                    raise LinkFailed(f"the server refused the script: {response}")
                 state = parse(response)  # first: an ask whose answer is nonsense is lost with the others
-                self._answered(self._under_way.popleft(), state, now)
+                self._settle(self._under_way.popleft(), state, now)
             if self._under_way and now - self._under_way[0].sent >= LOST:
                 raise LinkFailed(f"the server did not answer within {LOST:g} s")
         except Exception as error:
-            self._degrade(now, _why(error))
+            self._degrade(now, error)
         finally:
             self._busy = False
 
-    def _answered(self, sent: SentCommand, state: BucketState, now: float) -> None:
+    def _settle(self, sent: PendingGrant, state: BucketState, now: float) -> None:
         sent.answer = state.granted
-        if self.health.worked():
+        if self.health.degraded:
             self._news.append(BudgetRestored(f"shared budget {self.name}", now - self.health.since))
+        self.health.succeeded()
         if sent.left and state.granted:
             self.credit.refill()
         if sent.pays and state.tokens < 0.9 * self.capacity:
@@ -275,8 +291,11 @@ class ProcessShare:
             memory = _REMEMBERED * (0.5 + self.random())
             self._refused_until = float("-inf") if state.granted else now + memory
 
-    def _degrade(self, now: float, text: str) -> None:
-        """Give up all that is on its way, and leave the server alone for a while."""
+    def _degrade(self, now: float, error: Exception) -> None:
+        """Give up all that is on its way, and leave the server alone for a while.
+
+        An error that this package does not know must not fail the user's call either.
+        """
         self.link.close()
         for sent in self._under_way:
             sent.answer = False
@@ -285,6 +304,7 @@ class ProcessShare:
         if self._payment > 0:
             self._payment = min(self._payment, self.health.until)  # a server that has lost its bucket needs it soon
         if is_new:
+            text = str(error) if isinstance(error, LinkFailed) else f"it failed: {type(error).__name__}"
             self._news.append(BudgetDegraded(f"shared budget {self.name}", text, self.health.until - now))
 
     def _publish(self) -> None:
@@ -295,10 +315,3 @@ class ProcessShare:
             except IndexError:  # another thread was faster
                 return
             self._notify(event)
-
-
-def _why(error: Exception) -> str:
-    """Return the text of a failure; one that this package does not know must not fail the user's call either."""
-    if isinstance(error, LinkFailed):
-        return str(error)
-    return f"the server sent {error}" if isinstance(error, NonsenseResponse) else f"it failed: {type(error).__name__}"

@@ -1,5 +1,7 @@
 """The script that changes the shared bucket on the server, the command that runs it, and its response."""
 
+import hashlib
+import re
 from typing import Any, NamedTuple
 
 SCRIPT = b"""\
@@ -32,10 +34,17 @@ one, in milliseconds on the server's clock. A bucket that is missing, or was idl
 its capacity.
 """
 
+DIGEST = hashlib.sha1(SCRIPT, usedforsecurity=False).hexdigest().encode()
+"""The name of the script on a server that has run it: EVALSHA takes it in place of the script."""
+
 IDLE = 3_600_000
 """Milliseconds after which a bucket expires if it is not changed."""
 
 Command = tuple[bytes, ...]
+
+_WHOLE = re.compile(rb"(?:\+(.{0,1024})|-(.{0,1024})|\*3\r\n:(\d{1,18})\r\n:(\d{1,18})\r\n:(\d{1,18}))\r\n")
+_PART = re.compile(rb"(?:[+-].{0,1025}|\*(?:3(?:\r(?:\n(?::(?:\d{1,18}(?:\r\n?)?)?){0,3})?)?)?)?")
+"""The patterns of a response, which is a line or the script's three numbers, and of its beginning. Both are bounded."""
 
 
 class LocalBucket:
@@ -71,8 +80,8 @@ class BucketState(NamedTuple):
     epoch: int
 
 
-class NonsenseResponse(Exception):
-    """The server sent what the script does not return; the text says what, without secrets."""
+class LinkFailed(Exception):
+    """The server cannot be asked, or its answer is lost; the text says why, without secrets."""
 
 
 def key_of(name: str) -> bytes:
@@ -90,10 +99,31 @@ def command(key: bytes, capacity: int, deposit: int, cost: int, now: int | None 
 
 
 def parse(response: object) -> BucketState:
-    """Return what the script answered; NonsenseResponse for anything else."""
+    """Return what the script answered; LinkFailed for anything else."""
     parts: Any = response
     if isinstance(response, list) and len(parts) == 3 and all(type(part) is int for part in parts):
         granted, tokens, epoch = parts
         if granted in (0, 1) and tokens >= 0:
             return BucketState(granted == 1, tokens, epoch)
-    raise NonsenseResponse(f"a response that the script does not send, of type {type(parts).__name__}")
+    raise LinkFailed(f"the server sent a response that the script does not send, of type {type(parts).__name__}")
+
+
+def encode(command: Command) -> bytes:
+    """Return the bytes of a command."""
+    return b"*%d\r\n" % len(command) + b"".join(b"$%d\r\n%b\r\n" % (len(word), word) for word in command)
+
+
+def decode(data: bytes | bytearray) -> tuple[bytes | list[int] | LinkFailed, int] | None:
+    """Return the first response in `data` and its length, None if it has not arrived in full.
+
+    It is a line, the three numbers of the script, or an error response as a LinkFailed. Raises LinkFailed for the rest.
+    """
+    whole = _WHOLE.match(data)
+    if whole is None:
+        if _PART.fullmatch(data) is None:
+            raise LinkFailed("the server sent a response that is not of the Redis protocol, or not of the script")
+        return None
+    line, error, *numbers = whole.groups()
+    if error is not None:
+        return LinkFailed(error.decode(errors="backslashreplace")), whole.end()
+    return [int(number) for number in numbers] if line is None else line, whole.end()

@@ -12,9 +12,8 @@ import forbear
 
 COMMON = """
 import forbear, socket
-from forbear.shared_budget.address import Address
 from forbear.shared_budget.client_link import ClientLink
-from forbear.shared_budget.link import SocketLink
+from forbear.shared_budget.link import SocketLink, parse_url
 listener = socket.create_server(("127.0.0.1", 0))  # it never answers
 class Client:
     def execute_command(self, *command):
@@ -22,8 +21,9 @@ class Client:
         time.sleep(0.01)
         steps.append("answered")
         return b"x"
-address = Address(*listener.getsockname(), None, 0, None, None, False)
-links = {"client": ClientLink(Client()), "socket": SocketLink(address)}
+urls = {"address": "redis://127.0.0.1:%d", "name": "redis://localhost:%d", "tls": "rediss://localhost:%d"}
+port = listener.getsockname()[1]
+links = {"client": ClientLink(Client()), **{name: SocketLink(parse_url("url", urls[name] % port)) for name in urls}}
 steps = []
 """
 
@@ -62,11 +62,12 @@ def link(name):
     def wait():
         link = links[name]
         steps.append("attempt")
-        link.send((b"PING",), 0.0)
+        link.send((b"EVAL", b"", b"0"), 0.0)
         link.wait(0.05)
+        link.close()
         steps.append("attempt")
     return wait
-for waiter in (function, block, stopped, link("client"), link("socket")):
+for waiter in (function, block, stopped, *map(link, links)):
     steps.clear()
     join([spawn(waiter), spawn(steps.append, "other")])
     assert steps.index("other") == 1 and steps.count("attempt") == 2, (waiter, steps)

@@ -8,8 +8,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from forbear.core.events import BudgetDegraded, Event
-from forbear.shared_budget.budget import SharedBudget
-from forbear.shared_budget.server_check import BudgetUnavailable
+from forbear.shared_budget.budget import BudgetUnavailable, SharedBudget
 from forbear.testing.valkey import valkey_server
 from forbear_testkit.clients.redis.proxy import HANG, Fate, proxy
 
@@ -22,8 +21,8 @@ def path() -> Generator[str]:
     with valkey_server() as running:
         with Redis(unix_socket_path=running) as admin:
             admin.execute_command("ACL", "SETUSER", "reader", "on", f">{SECRET}", "+get", "~*")
-            admin.execute_command("ACL", "SETUSER", "narrow", "on", f">{SECRET}", "+eval", "+hmget", "+hset",
-                                  "+pexpire", "+time", "~{fb:*}")  # fmt: skip
+            admin.execute_command("ACL", "SETUSER", "narrow", "on", f">{SECRET}", "+eval", "+evalsha", "+hmget",
+                                  "+hset", "+pexpire", "+time", "~{fb:*}")  # fmt: skip
             admin.set("{fb:taken}", "text")
             admin.config_set("requirepass", SECRET)
         yield running
@@ -40,7 +39,7 @@ def test_a_server_that_works(path: str) -> None:
 WRONG = [
     ("unix://{path}", "x", "NOAUTH", "put the password in the URL"),
     ("unix://:hunter3@{path}", "x", "WRONGPASS", "check the user and password in the URL"),
-    ("unix://reader:hunter2@{path}", "x", "NOPERM", "allow the user eval, hmget, hset, pexpire and time"),
+    ("unix://reader:hunter2@{path}", "x", "NOPERM", "allow the user eval, evalsha, hmget, hset, pexpire and time"),
     ("unix://:hunter2@{path}?db=99", "x", "DB index is out of range", "use a database that the server has"),
     ("unix://:hunter2@{path}", "taken", "WRONGTYPE", "choose another name"),
     ("unix://:hunter2@{path}/no", "x", "cannot reach unix://{path}/no", "check host and port"),
@@ -60,7 +59,7 @@ def test_what_is_wrong_and_what_helps(path: str, url: str, name: str, why: str, 
 
 
 RESPONSES: list[tuple[Fate, str, str]] = [
-    (b"-ERR unknown command 'EVAL'\r\n", "unknown command", "use a server that runs scripts"),
+    (b"-ERR unknown command 'EVALSHA'\r\n", "unknown command", "use a server that runs scripts"),
     (b"HTTP/1.1 400 Bad Request\r\n", "not of the Redis protocol", "check the port, and whether it expects TLS"),
     (b"-READONLY You can't write against a read only replica.\r\n", "READONLY", "use the address of the primary"),
     (b"-OOM command not allowed\r\n", "OOM", "no memory left"),
@@ -85,7 +84,7 @@ ECHO = b"-NOPERM User bob may not; s3cret \x1b[31m\r\n"
 def test_a_server_that_repeats_the_password(path: str, greets: bool, patient: None) -> None:
     """No text has user, password or control characters, whichever command the server refuses."""
     events: list[Event] = []
-    with proxy(path, lambda command: b"+OK\r\n" if greets and command[0] != b"EVAL" else ECHO) as seen:
+    with proxy(path, lambda command: b"+OK\r\n" if greets and not command[0].startswith(b"EVAL") else ECHO) as seen:
         url = f"redis://bob:s3cret@127.0.0.1:{seen.port}"
         with Redis.from_url(url, retry=Retry(NoBackoff(), 0)) as client:
             for target in (url, client):

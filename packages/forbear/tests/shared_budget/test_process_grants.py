@@ -5,11 +5,13 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
+from redis import Redis
 
 from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import report
 from forbear.policy import Policy
 from forbear.shared_budget.budget import SharedBudget
+from forbear.shared_budget.script import SCRIPT
 from forbear.testing.valkey import valkey_server
 from forbear_testkit.clients.redis.proxy import FORWARD, HANG, Command, Fate, proxy
 from forbear_testkit.run.cases import BUSY, Busy
@@ -20,8 +22,10 @@ DRIVERS = pytest.mark.parametrize("drive", [*SYNC, *ASYNC], ids=lambda driver: d
 
 @pytest.fixture(scope="module")
 def path() -> Generator[str]:
-    """Run one server for all tests of this module."""
+    """Run one server for all tests of this module; it knows the script, so each ask is one command."""
     with valkey_server() as running:
+        with Redis(unix_socket_path=running) as admin:
+            admin.script_load(SCRIPT.decode())
         yield running
 
 
@@ -92,7 +96,7 @@ def test_a_refusal_at_once_ends_the_call(drive: Driver, path: str) -> None:
 def _arrives_while_waiting(gate: Gate) -> Callable[[Watched], None]:
     def opened(watched: Watched) -> None:
         gate.opened.set()
-        watched.budget._share.wait(10)
+        watched.budget._share.link.wait(10)
 
     return opened
 
