@@ -26,7 +26,6 @@ import forbear
 from forbear.clients import redis as our_redis
 from forbear.clients.requests import RetryAdapter
 from forbear.services import redis as redis_service
-from forbear.services import rfc9110
 from forbear.testing.proxy import Proxy
 from forbear_cloud import Cloud, Fault
 from forbear_testkit import ROOT
@@ -78,8 +77,7 @@ LIBRARIES: dict[str, dict[str, Any]] = {
     "tenacity": {name: getattr(tenacity, name) for name in dir(tenacity) if not name.startswith("__")},
     "backoff": {"backoff": backoff},
     "stamina": {"stamina": stamina, "dt": dt},
-    "urllib3.Retry": {"Retry": urllib3.Retry, "HTTPAdapter": HTTPAdapter, "RetryAdapter": RetryAdapter,
-                      "rfc9110": rfc9110},
+    "urllib3.Retry": {"Retry": urllib3.Retry, "HTTPAdapter": HTTPAdapter, "RetryAdapter": RetryAdapter},
     "google.api_core.retry.Retry": {"Retry": GoogleRetry, "AsyncRetry": AsyncRetry,
                                     "if_exception_type": if_exception_type},
     "redis.retry.Retry": {"redis": redis, "Retry": RedisRetry, "our_redis": our_redis, **vars(redis_backoff)},

@@ -115,7 +115,7 @@ def test_on_need_not_know_what_was_never_sent(flavour: Flavour) -> None:
 def test_a_policy_may_forbid_what_the_table_allows(flavour: Flavour) -> None:
     """`repeatable=False` holds for a GET, too."""
     with Wire(reply(503)) as wire:
-        result = flavour.call(flavour.transport(forbear.retry(on=OSError, repeatable=False)), "GET", wire.url)
+        result = flavour.call(flavour.transport(forbear.retry(on=forbear.transient, repeatable=False)), "GET", wire.url)
         assert len(wire.seen) == 1
     assert result.report.reason is Reason.UNSAFE
 
@@ -150,7 +150,7 @@ def test_on_result_judges_responses(flavour: Flavour, status: int, method: str, 
         assert response.request.method == method
         return forbear.TRANSIENT if response.status_code == status else False
 
-    policy = forbear.retry(on=OSError, on_result=refused)
+    policy = forbear.retry(on=forbear.transient, on_result=refused)
     with Wire(reply(status), reply(200)) as wire:
         result = flavour.call(flavour.transport(policy), method, wire.url)
         assert (result.status, len(wire.seen)) == (200 if requests == 2 else status, requests)
@@ -165,7 +165,7 @@ def test_on_result_obeys_the_server(flavour: Flavour, status: int) -> None:
         found: int = response.status if hasattr(response, "status") else response.status_code
         return forbear.TRANSIENT if found == status else False
 
-    policy = forbear.retry(on=OSError, timeout=600, on_result=refused)
+    policy = forbear.retry(on=forbear.transient, timeout=600, on_result=refused)
     for wait, requests in ((30, 2), (700, 1)):
         with Wire(reply(status, b"", f"Retry-After: {wait}"), reply(204)) as wire:
             result = flavour.call(flavour.transport(policy), "GET", wire.url)
@@ -179,7 +179,7 @@ def test_an_on_result_that_fails_leaks_nothing(flavour: Flavour) -> None:
     def fail(response: Any) -> bool:
         raise ZeroDivisionError
 
-    transport = flavour.transport(forbear.retry(on=OSError, on_result=fail))
+    transport = flavour.transport(forbear.retry(on=forbear.transient, on_result=fail))
     with Wire(reply(200, b"ok")) as wire:
         result = flavour.call(transport, "GET", wire.url)
     assert isinstance(result.error, ZeroDivisionError)

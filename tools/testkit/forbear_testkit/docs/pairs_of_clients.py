@@ -19,15 +19,14 @@ URLLIB3 = [
     Pair(
         "raise_on_status",
         _R_BARE,
-        "session.mount(url, RetryAdapter(rfc9110.policy.with_attempts(4)))\nreturn session.get(url).status_code",
+        "session.mount(url, RetryAdapter(attempts=4))\nreturn session.get(url).status_code",
         [503],
     ),
     Pair(
         "respect_retry_after",
         "session.mount(url, HTTPAdapter(max_retries=Retry(total=3, status_forcelist=[503], {0})))\n"
         "return session.get(url).status_code",
-        "session.mount(url, RetryAdapter(rfc9110.policy.with_backoff(forbear.Constant(0))))\n"
-        "return session.get(url).status_code",
+        "session.mount(url, RetryAdapter(backoff=forbear.Constant(0)))\nreturn session.get(url).status_code",
         ["after", 200],
         "oc",
     ),

@@ -10,31 +10,46 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 try:
     from google.api_core import retry as api_retry
+    from google.api_core.exceptions import GoogleAPIError
+    from google.auth.exceptions import GoogleAuthError
+    from requests import RequestException
 except ImportError as error:
     raise ImportError(
         'forbear.clients.google needs google-api-core; install it with: pip install "forbear[google]"'
     ) from error
 
 from forbear.core.backoff import Exponential
+from forbear.exchange.chosen import choose, refuse_unraised
 from forbear.exchange.grpc import Rpc
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forbear.grpc.call import GrpcCall
+    from forbear.run.derive import ClientOptions
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_RAISED = (GoogleAPIError, GoogleAuthError, RequestException)
+"""The bases of what a call raises; the last one is of REST transports."""
+
 
 def retry_for(
-    method: str, policy: Policy | None = None, *, safe: "bool | Callable[[GrpcCall], bool]" = False
+    method: str,
+    policy: Policy | None = None,
+    *,
+    safe: "bool | Callable[[GrpcCall], bool]" = False,
+    **options: "Unpack[ClientOptions]",
 ) -> "Retry":
     """Return the object to pass as `retry=` to a call of the RPC `method`.
 
     - `method` is a full name, such as "google.iam.admin.v1.IAM/CreateRole".
-    - `policy` is by default the recommended one of the service; another one brings its limits, backoff and `on`.
+    - `policy` is by default the recommended one of the service; another one brings its limits, backoff and `on`. The
+      keywords of `forbear.retry` but `on`, such as `attempts=3, timeout=30`, change it.
     - Errors of a REST transport are judged by their HTTP status, those of gRPC by their code. If an attempt may have
       been executed, the call is repeated only where the table allows it for this request message. Pushback, RetryInfo
       and Retry-After are obeyed.
@@ -47,14 +62,18 @@ def retry_for(
     Raises ValueError for an RPC that no table knows if `safe` is False, and for a name that no RPC has. Raises
     TypeError if `method` is no string, or `safe` neither a bool nor a function.
     """
-    return Retry(_known(method, policy, safe))
+    return Retry(_known("retry_for", method, policy, safe, options))
 
 
 def async_retry_for(
-    method: str, policy: Policy | None = None, *, safe: "bool | Callable[[GrpcCall], bool]" = False
+    method: str,
+    policy: Policy | None = None,
+    *,
+    safe: "bool | Callable[[GrpcCall], bool]" = False,
+    **options: "Unpack[ClientOptions]",
 ) -> "AsyncRetry":
     """Return the object to pass as `retry=` to an async client's call of the RPC `method`; see `retry_for`."""
-    return AsyncRetry(_known(method, policy, safe))
+    return AsyncRetry(_known("async_retry_for", method, policy, safe, options))
 
 
 class _ForRpc(api_retry.retry_base._BaseRetry):
@@ -182,7 +201,9 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
         return retried
 
 
-def _known(method: str, policy: Policy | None, safe: "bool | Callable[[GrpcCall], bool]") -> Rpc:
+def _known(
+    function: str, method: str, policy: Policy | None, safe: "bool | Callable[[GrpcCall], bool]", options: Any
+) -> Rpc:
     rule = (
         "`method` must be the full name of an RPC of Cloud Storage, IAM or Memorystore, such as "
         f'"google.iam.admin.v1.IAM/CreateRole", or one that you vouch for by `safe`; got {method!r}'
@@ -198,7 +219,9 @@ def _known(method: str, policy: Policy | None, safe: "bool | Callable[[GrpcCall]
     if pattern.after is not None:
         raise ValueError(rule)
     vouch = RpcVouch(safe) if callable(safe) else RpcVouch([method] if safe else ())
-    rpc = Rpc(method, policy, vouch=vouch, option="safe=True")
+    policy, changes = choose(function, policy, options, ("safe",))
+    rpc = Rpc(method, policy, vouch=vouch, option="safe=True", changes=changes)
+    refuse_unraised(policy, _RAISED)
     if safe is False and (rpc.service is None or rpc.judge(None).operation is None):
         raise ValueError(rule)
     return rpc

@@ -23,6 +23,7 @@ from forbear.clients._urllib3 import Urllib3Errors
 from forbear.core.report import attach
 from forbear.core.verdict import Effect, Verdict
 from forbear.exchange.call import Start
+from forbear.exchange.chosen import choose
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, check_policy
 from forbear.http.ranges import number
@@ -31,6 +32,12 @@ from forbear.policy import Policy
 from forbear.run.grant import Grant
 from forbear.run.spending import succeeded
 from forbear.run.switch import is_off
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from forbear.run.derive import ClientOptions
 
 _LIBRARY = Urllib3Errors(urllib3.exceptions)
 
@@ -63,9 +70,10 @@ class Retry(urllib3.Retry):
     - You cannot vouch for requests: `safe`, `not_executed` and `idempotency` are refused, and
       `forbear.safe_to_repeat` does not apply.
 
-    `policy` is as for the other clients, but must not have `on_result` or `attempt_timeout`, which urllib3 does not
-    support. Nor may it have a budget per host, or one that counts first attempts. `redirect` limits the number of
-    redirects. You get the last response, with its report (`forbear.report(response)`, under requests, too).
+    `policy` and the keywords of `forbear.retry` (`attempts=3, timeout=30`) are as for the other clients, but without
+    `on_result` and `attempt_timeout`, which urllib3 does not support, and without a budget per host, or one that counts
+    first attempts. `redirect` limits the number of redirects. You get the last response, with its report
+    (`forbear.report(response)`, under requests, too).
     """
 
     def __init__(
@@ -77,14 +85,17 @@ class Retry(urllib3.Retry):
         safe: None = None,
         not_executed: None = None,
         idempotency: None = None,
+        **options: "Unpack[ClientOptions]",
     ) -> None:
         _refuse(safe=safe, not_executed=not_executed, idempotency=idempotency)
         check_policy(policy, "use an adapter that sees whole requests: forbear.clients.requests.RetryAdapter(safe=...)")
-        self._options = HttpOptions(policy)
-        if policy is not None and (policy.checks_values or policy.attempt_timeout is not None):
-            what = "on_result" if policy.checks_values else "attempt_timeout"
+        policy, changes = choose("Retry", policy, options, ("bodies_are_reusable", "redirect"))
+        self._options = HttpOptions(policy, changes=changes, raised=(urllib3.exceptions.HTTPError,))
+        sample = self._options.sample
+        if sample.checks_values or sample.attempt_timeout is not None:
+            what = "on_result" if sample.checks_values else "attempt_timeout"
             raise TypeError(f"`policy` must do without {what}, which urllib3 has no place for: mount a RetryAdapter")
-        budget = None if policy is None else policy.budget
+        budget = sample.budget
         if budget is not None and (budget.by_host or budget.counts_first_attempts):
             raise TypeError(
                 f"`policy` must do without {budget!r}, because urllib3 does not show a Retry object the first attempt: "
@@ -111,11 +122,10 @@ class Retry(urllib3.Retry):
             return False
         if status_code >= 400:
             return True
-        policy = self._options.policy
         if self._exchange is not None:
             self._exchange.answered(status_code, {}, None)
-        elif policy is not None:
-            succeeded(None, policy)
+        else:
+            succeeded(None, self._options.sample)
         return False
 
     def increment(

@@ -21,7 +21,7 @@ from valkey.asyncio import cluster as _async_cluster
 from valkey.asyncio.connection import Connection as AsyncConnection
 from valkey.asyncio.retry import Retry as AsyncRetry
 from valkey.backoff import NoBackoff
-from valkey.exceptions import ConnectionError, TimeoutError, WatchError
+from valkey.exceptions import ConnectionError, TimeoutError, ValkeyClusterException, ValkeyError, WatchError
 from valkey.retry import Retry
 
 from forbear.clients._redis.aio import AsyncClientMixin, AsyncClusterMixin, AsyncPipelineMixin, AsyncPubSubMixin
@@ -43,6 +43,8 @@ __all__ = [
     "ValkeyCluster",
     "promised",
 ]
+
+_RAISED = (ValkeyError, ValkeyClusterException)
 
 
 class Pipeline(PipelineMixin, _sync.Pipeline):
@@ -67,6 +69,7 @@ class Valkey(ClientMixin[Pipeline, PubSub], valkey.Valkey):  # pyright: ignore[r
     `policy`, `safe` and the rules are those of `forbear.clients.redis.Redis`.
     """
 
+    _raised = _RAISED
     _pipeline_class = Pipeline
     _pubsub_class = PubSub
 
@@ -96,6 +99,7 @@ class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMe
     The policy's `attempt_timeout` (seconds) interrupts an attempt, whatever it is waiting for.
     """
 
+    _raised = _RAISED
     _pipeline_class = AsyncPipeline
     _pubsub_class = AsyncPubSub
 
@@ -135,6 +139,7 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
     """
 
     _lost = (ConnectionError, TimeoutError)
+    _raised = _RAISED
 
     @staticmethod
     def _once() -> dict[str, Any]:
@@ -188,6 +193,7 @@ class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # ty
     """A `valkey.asyncio.ValkeyCluster` that retries as `ValkeyCluster` does and takes all the same arguments."""
 
     _lost = (ConnectionError, TimeoutError)
+    _raised = _RAISED
     _connection = AsyncConnection
 
     @staticmethod

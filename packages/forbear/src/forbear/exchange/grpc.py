@@ -7,13 +7,13 @@ service's statuses, a failure of a gRPC call by its code.
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from importlib import import_module
 from typing import NamedTuple
 
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict, settle
 from forbear.exchange.call import RetriedCall, Start, check_word, with_proof, within_rules
+from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, refuse_unraised
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
@@ -57,9 +57,9 @@ class Rpc:
 
     Of a budget per host, the one of the RPC's gRPC service counts: which host a channel calls is not known here.
 
-    `policy` None takes the recommended policy of the RPC's service, or of RFC 9110 for an RPC that no table knows. An
-    unknown RPC counts as one of the policy's service, if that service has RPCs. ValueError for a policy of another
-    service with RPCs.
+    `policy` None takes the recommended policy of the RPC's service, or of RFC 9110 for an RPC that no table knows, with
+    the `changes`. An unknown RPC counts as one of the policy's service, if that service has RPCs. ValueError for a
+    policy of another service with RPCs.
 
     `option` is the one by which the user may vouch for the RPC, for the note on a call that is not repeated; by
     default `safe="/package.Service/Method"`.
@@ -68,9 +68,15 @@ class Rpc:
     __slots__ = ("method", "policy", "service", "vouch", "option")
 
     def __init__(
-        self, method: str, policy: Policy | None = None, *, vouch: RpcVouch = NO_RPC_VOUCH, option: str | None = None
+        self,
+        method: str,
+        policy: Policy | None = None,
+        *,
+        vouch: RpcVouch = NO_RPC_VOUCH,
+        option: str | None = None,
+        changes: PolicyChanges = NO_CHANGES,
     ) -> None:
-        check_rpc_policy(policy)
+        check_rpc_policy(policy or changes.sample)
         check_word("safe", vouch.safe)
         service: RpcService | None = registry.find_rpc(method)
         own: object = None if policy is None else policy.service
@@ -81,10 +87,8 @@ class Rpc:
                 )
             service = own
         if policy is None:
-            recommended: Policy = (
-                rfc9110.policy if service is None else import_module(f"forbear.services.{service.name}").policy
-            )
-            policy = recommended
+            recommended = None if service is None else registry.policy(service.name)
+            policy = changes.of(recommended or rfc9110.policy)
         if isinstance(policy.budget, HostBudgets):  # the channel's target is not known here
             policy = policy.with_budget(policy.budget.of(method.removeprefix("/").partition("/")[0], "grpc"))
         self.method = method
@@ -97,7 +101,6 @@ class Rpc:
         """Return the state of a new call, whose first attempt the caller makes now.
 
         Raises Throttled, with a report, if the policy's budget refuses the first attempt.
-
         `timeout` is the caller's limit for all attempts, in seconds. It replaces the policy's timeout only if it is
         positive and shorter. `awaits` is true if the caller's loop is async.
         """
@@ -261,14 +264,12 @@ def check_rpc_policy(policy: Policy | None) -> None:
     Raise ValueError for a policy with an `attempt_timeout` or an `on_result`, which RPCs do not support.
     """
     check_policy(policy, _VOUCH)
-    if policy is None:
-        return
-    if policy.attempt_timeout is not None:
+    if policy is not None and policy.attempt_timeout is not None:
         raise ValueError(
             "`policy` must have no attempt_timeout, because gRPC has its own timeout: pass `timeout` to the call; "
             f"got {policy.attempt_timeout!r}"
         )
-    if policy.on_result is not None:
+    if policy is not None and policy.on_result is not None:
         raise ValueError("`policy` must have no on_result: responses of RPCs are not judged; got one")
 
 
@@ -280,15 +281,24 @@ def is_once(requests: object) -> bool:
 class Rpcs:
     """The RPCs of a channel under one policy: `rpcs["/package.Service/Method"]` is an `Rpc`.
 
-    `vouch` is the user's word for them. `policy` None takes the recommended policy of each RPC's service.
+    `vouch` is the user's word for them. `policy` None takes the recommended policy of each RPC's service, with the
+    `changes`. `raised` are the bases of the errors of the channel's calls.
     """
 
-    __slots__ = ("_known", "_policy", "_vouch")
+    __slots__ = ("_changes", "_known", "_policy", "_vouch")
 
-    def __init__(self, policy: Policy | None, vouch: RpcVouch) -> None:
-        check_rpc_policy(policy)
+    def __init__(
+        self,
+        policy: Policy | None,
+        vouch: RpcVouch,
+        changes: PolicyChanges = NO_CHANGES,
+        raised: tuple[type[Exception], ...] = (),
+    ) -> None:
+        check_rpc_policy(policy or changes.sample)
+        refuse_unraised(policy, raised)
         check_word("safe", vouch.safe)
         self._policy = policy
+        self._changes = changes
         self._vouch = vouch
         self._known: dict[str, Rpc] = {}
 
@@ -305,5 +315,5 @@ class Rpcs:
             service = registry.find_rpc(method)
             if is_rpc_service(own) and service is not None and own.name != service.name:
                 policy = None
-            rpc = self._known[method] = Rpc(method, policy, vouch=self._vouch)
+            rpc = self._known[method] = Rpc(method, policy, vouch=self._vouch, changes=self._changes)
         return rpc

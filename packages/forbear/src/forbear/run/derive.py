@@ -15,20 +15,24 @@ if TYPE_CHECKING:
     from forbear.core.events import Event
     from forbear.core.protocols import Answer, Backoff, On
     from forbear.run.budget import Budget
-    from forbear.run.plan import NamedOptions
+    from forbear.run.plan import NamedOptions, SharedOptions
 
     Seconds = float | timedelta
 
-    class RetryOptions(NamedOptions, total=False):
-        """The keywords of `retry()` but `on_give_up`, which changes the type of what a function returns."""
+    class ClientOptions(SharedOptions, total=False):
+        """The keywords of `retry()` that adapters of clients take, too."""
 
-        on: On
         attempts: int | Default | None
         timeout: Seconds | Default | None
         backoff: Backoff
         clamp: bool
         max_retry_after: Seconds
         unlimited: bool
+
+    class RetryOptions(ClientOptions, NamedOptions, total=False):
+        """The keywords of `retry()` but `on_give_up`, which changes the type of what a function returns."""
+
+        on: On
 
     class Changes(RetryOptions, total=False):
         """The keywords of `retry()`."""

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     Seconds = float | timedelta
 
-    class NamedOptions(TypedDict, total=False):
-        """The options in `OPTIONS` that users pass by name, but `on_give_up`."""
+    class SharedOptions(TypedDict, total=False):
+        """The options in `OPTIONS` that functions and adapters take."""
 
         attempt_timeout: Seconds | None
         on_result: Callable[[Any], Answer] | None
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
         name: str | None
         stop: Callable[[Failed], bool | str | None] | None
         delay: Callable[[Any], Seconds | None] | None
+
+    class NamedOptions(SharedOptions, total=False):
+        """The options in `OPTIONS` that users pass by name, but `on_give_up`."""
+
         raise_unsatisfied: bool
         on_success: Callable[[Succeeded], object] | None
 

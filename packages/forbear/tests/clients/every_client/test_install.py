@@ -58,7 +58,10 @@ def test_a_client(flavour: Flavour) -> None:
     """Its requests are retried by the options that `RetryTransport` takes."""
     with Wire(reply(503), reply(200)) as wire:
         client = client_of(flavour)
-        assert flavour.adapter.install(client, forbear.retry(on=OSError), safe=f"POST {wire.url}/search") is client
+        assert (
+            flavour.adapter.install(client, forbear.retry(on=forbear.transient), safe=f"POST {wire.url}/search")
+            is client
+        )
         assert post(flavour, client, f"{wire.url}/search").status_code == 200
 
 

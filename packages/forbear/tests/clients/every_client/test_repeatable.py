@@ -68,15 +68,15 @@ def _storage() -> Any:
 def test_true_is_refused_with_the_cure(make: Callable[[Policy], object], cure: str) -> None:
     """At construction, for a policy of one's own and for one of a service."""
     base = redis.policy if cure is COMMAND else iam.policy if cure is NAMES else cloud_storage.policy
-    plain, blunt = forbear.retry(on=OSError), forbear.retry(on=KeyError, repeatable=True)
-    for policy in (base.with_repeatable(True), blunt.with_on(OSError), plain | blunt):
+    plain, blunt = forbear.retry(on=forbear.transient), forbear.retry(on=KeyError, repeatable=True)
+    for policy in (base.with_repeatable(True), blunt.with_on(forbear.transient), plain | blunt):
         with pytest.raises(ValueError, match="`policy` must not have repeatable=True") as caught:
             make(policy)
         assert cure in str(caught.value)
 
 
 @BLIND_TOO
-@pytest.mark.parametrize("policy", [rfc9110.policy, cloud_storage.policy, forbear.retry(on=OSError)])
+@pytest.mark.parametrize("policy", [rfc9110.policy, cloud_storage.policy, forbear.retry(on=forbear.transient)])
 def test_false_repeats_no_get_in_doubt(flavour: Flavour, policy: Policy) -> None:
     """Not even under the policy of a service, whose table allows it; the note names the policy."""
     with Wire(reply(503)) as wire:
@@ -97,7 +97,7 @@ def test_false_repeats_what_was_not_executed(flavour: Flavour, closed_port: int)
 @BLIND_TOO
 def test_none_leaves_it_to_the_table(flavour: Flavour) -> None:
     """A GET is repeated, a POST is not, whoever made the policy."""
-    for policy in (rfc9110.policy, forbear.retry(on=OSError, on_result=lambda _: False)):
+    for policy in (rfc9110.policy, forbear.retry(on=forbear.transient, on_result=lambda _: False)):
         if flavour.name == "urllib3" and policy.checks_values:
             continue
         for method, requests_sent in (("GET", 2), ("POST", 1)):

@@ -38,7 +38,7 @@ def is_pending(response: Any) -> bool:
     return bool(response.json()["status"] == "pending")
 
 
-POLLING = forbear.retry(on=OSError, on_result=is_pending, backoff=forbear.Constant(1))
+POLLING = forbear.retry(on=forbear.transient, on_result=is_pending, backoff=forbear.Constant(1))
 
 
 @EVERY

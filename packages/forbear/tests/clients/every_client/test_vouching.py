@@ -225,7 +225,7 @@ def test_on_result_and_failed_responses(flavour: Flavour, answer: Any, status: i
             raise answer
         return answer
 
-    policy = forbear.retry(on=OSError, attempts=2, on_result=judge)
+    policy = forbear.retry(on=forbear.transient, attempts=2, on_result=judge)
     with Wire(reply(status), FINE) as wire:
         flavour.call(flavour.transport(policy), "GET", wire.url)
         assert len(wire.seen) == expected

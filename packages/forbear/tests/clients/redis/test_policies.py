@@ -39,7 +39,7 @@ def test_a_policy_of_ones_own_keeps_the_table(flavour: Flavour, path: str) -> No
 
 def test_a_policy_for_other_errors_lets_these_out(flavour: Flavour, path: str) -> None:
     """An error that the policy does not name is final."""
-    policy = forbear.retry(on=KeyError)
+    policy = forbear.retry(on=flavour.errors.ResponseError)
     with (
         proxy(path, once(GET=LOSE)) as seen,
         flavour.connect(seen.port, policy=policy) as session,

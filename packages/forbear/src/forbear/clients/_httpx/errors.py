@@ -55,6 +55,7 @@ class HttpxLibrary:
             TimeoutError,
         )
         self.broken = module.RemoteProtocolError
+        self.raised = (module.TransportError,)
         self.proxy = module.ProxyError
         self.RequestBody: Any = type("RequestBody", (_RequestBody, module.SyncByteStream), {})
         self.Begun: Any = type("Begun", (_Begun, module.SyncByteStream), {})

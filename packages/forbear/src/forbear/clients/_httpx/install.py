@@ -13,10 +13,11 @@ from forbear.policy import Policy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Protocol, Unpack
 
     from forbear.http.idempotency import IdempotencyKey
     from forbear.http.vouch import NotExecuted, Safe
+    from forbear.run.derive import ClientOptions
 
     AnyClient = TypeVar("AnyClient")
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
             not_executed: NotExecuted | None = None,
             idempotency: IdempotencyKey | None = None,
             buffer: int = BUFFER,
+            **options: Unpack[ClientOptions],
         ) -> AnyClient:
             """Put retries into `client`; see `forbear.clients.httpx.install`."""
             ...

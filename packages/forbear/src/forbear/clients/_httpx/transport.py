@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.core.report import ATTRIBUTE, EXTENSION, Report
+from forbear.exchange.chosen import choose
 from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
@@ -11,8 +12,13 @@ from forbear.run.switch import is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forbear.http.idempotency import IdempotencyKey
     from forbear.http.vouch import NotExecuted, Safe
+    from forbear.run.derive import ClientOptions
+
+_OWN = ("transport", "safe", "not_executed", "idempotency", "buffer")
 
 OVERRIDE = "forbear"
 """The name of the request extension whose value is the policy of that request; the value None sends it once."""
@@ -23,6 +29,7 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
       A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
       brings its limits, backoff and `on`; known hosts keep their tables. For one request: `client.get(url,
       extensions={{"forbear": policy}})`; None sends it once.
+    - The keywords of `forbear.retry` but `on`, such as `attempts=3, timeout=30`, change that policy. Tables stay.
     - `transport`: sends the requests, by default a plain `{module}.HTTPTransport()`. A client with a transport does not
       apply its own `verify`, `cert`, `http1`, `http2` and `limits`, nor the proxies of environment variables, so set
       them there.
@@ -72,12 +79,17 @@ class RetryingBase(Generic[Transport, Req, Resp]):
         not_executed: "NotExecuted | None" = None,
         idempotency: "IdempotencyKey | None" = None,
         buffer: int = BUFFER,
+        **options: "Unpack[ClientOptions]",
     ) -> None:
-        self._options = HttpOptions(policy, idempotency, buffer, vouch=Vouch(safe, not_executed))
-        module, (base, plain) = self._library.module, self._names
+        policy, changes = choose("RetryTransport", policy, options, _OWN)
+        vouch, library = Vouch(safe, not_executed), self._library
+        module, (base, plain) = library.module, self._names
         if transport is not None and not isinstance(transport, getattr(module, base)):
             raise TypeError(f"`transport` must be an {module.__name__}.{base} or None (a plain one), got {transport!r}")
         self._transport: Any = getattr(module, plain)() if transport is None else transport
+        is_own = type(self._transport).__module__.partition(".")[0] == module.__name__  # another may raise anything
+        raised = library.raised if is_own else ()
+        self._options = HttpOptions(policy, idempotency, buffer, vouch=vouch, changes=changes, raised=raised)
 
     if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 

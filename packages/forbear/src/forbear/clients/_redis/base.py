@@ -7,6 +7,8 @@ time. The `Library` classes declare its methods for type checkers; at run time t
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
+from forbear.core.spelling import refuse_unknown
+from forbear.exchange.chosen import KEYWORDS_OF_CLIENTS
 from forbear.exchange.redis.pipelines import PipelineState, is_open
 from forbear.exchange.redis.settings import (
     ONCE,
@@ -17,11 +19,15 @@ from forbear.exchange.redis.settings import (
     limit_sockets,
     refuse_later_retries,
     refuse_retries,
+    with_keywords,
 )
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from forbear.run.derive import ClientOptions
 
     class Library:
         def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -158,21 +164,24 @@ class Setup:
     """The settings of a client for one server or a cluster.
 
     `_once` returns the options of the constructor by which the library sends everything once. `_interrupts` is true if
-    the client interrupts an attempt at the attempt timeout; otherwise its sockets time out by then.
+    the client interrupts an attempt at the attempt timeout; otherwise its sockets time out by then. `_raised` are the
+    bases of the library's errors.
     """
 
     settings: RedisSettings
     _interrupts: ClassVar[bool]
+    _raised: ClassVar[tuple[type[Exception], ...]]
     _once: Callable[[], dict[str, Any]]
 
     def _set_up(self, policy: Policy | None, safe: str | Iterable[str], options: dict[str, Any]) -> None:
         """Adopt the policy (None: no retries), and switch off the library's own retries in the constructor's `options`.
 
-        The user vouches for the commands in `safe`. The socket timeouts in `options` are cut to the attempt timeout,
-        unless the client interrupts attempts. With a `connection_pool` among them, `options` stay as they are. Raises
+        The keywords of `forbear.retry` among the `options` change the policy, and are removed. The user vouches for the
+        commands in `safe`. The socket timeouts are cut to the attempt timeout, unless the client interrupts attempts.
+        With a `connection_pool` among them, `options` stay as they are. Raises
         TypeError for options of the library's own retries, and what `RedisSettings` raises.
         """
-        self.settings = RedisSettings(policy, safe)
+        self.settings = RedisSettings(with_keywords(policy, options), safe, self._raised)
         refuse_retries(options)
         if options.get("connection_pool") is None:
             limit_sockets(options, self._socket_limit(self.settings))
@@ -217,23 +226,33 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         Raises TypeError for arguments that turn on the library's own retries, and ValueError for a URL that does.
         ValueError also if the URL lets the sockets of a sync client wait longer than the attempt timeout.
         """
+        policy = with_keywords(policy, kwargs)
         refuse_retries(kwargs)
-        limit_sockets(kwargs, cls._socket_limit(RedisSettings(policy)))
+        limit_sockets(kwargs, cls._socket_limit(RedisSettings(policy, safe, cls._raised)))
         return cast(Self, super().from_url(url, *args, **kwargs))._under(policy, safe)
 
     @classmethod
     def from_pool(
-        cls, connection_pool: Any, *, policy: Policy | None = RECOMMENDED, safe: str | Iterable[str] = ()
+        cls,
+        connection_pool: Any,
+        *,
+        policy: Policy | None = RECOMMENDED,
+        safe: str | Iterable[str] = (),
+        **options: "Unpack[ClientOptions]",
     ) -> Self:
         """Return a client under `policy` that owns its pool and closes it, as the library's own `from_pool` makes it.
 
         `safe` names commands that may be executed twice, as in the constructor. Raises ValueError if the pool retries
         by itself, or if its sockets of a sync client wait longer than the attempt timeout.
         """
+        kwargs = dict[str, Any](options)
+        policy = with_keywords(policy, kwargs)
+        if kwargs:
+            refuse_unknown("from_pool", kwargs, ("policy", "safe", *KEYWORDS_OF_CLIENTS))
         return cast(Self, super().from_pool(connection_pool))._under(policy, safe)
 
     def _under(self, policy: Policy | None, safe: str | Iterable[str]) -> Self:
-        self.settings = RedisSettings(policy, safe)
+        self.settings = RedisSettings(policy, safe, self._raised)
         self._adopt_pool()
         return self
 

@@ -1,7 +1,14 @@
 """A middleware for aiohttp that retries requests."""
 
 try:
-    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+    from aiohttp import (
+        ClientConnectionError,
+        ClientHandlerType,
+        ClientHttpProxyError,
+        ClientPayloadError,
+        ClientRequest,
+        ClientResponse,
+    )
 except ImportError as error:
     raise ImportError(
         'forbear.clients.aiohttp needs aiohttp>=3.12.15; install it with: pip install "forbear[aiohttp]"'
@@ -10,6 +17,7 @@ except ImportError as error:
 from forbear.clients.aiohttp.port import AiohttpPort
 from forbear.clients.aiohttp.repeat import expect_repeat, stop_repeat
 from forbear.clients.aiohttp.response import attach_report
+from forbear.exchange.chosen import choose
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.http.vouch import Vouch
@@ -18,8 +26,14 @@ from forbear.run.switch import is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forbear.http.idempotency import IdempotencyKey
     from forbear.http.vouch import NotExecuted, Safe
+    from forbear.run.derive import ClientOptions
+
+
+_RAISED = (ClientConnectionError, ClientPayloadError, ClientHttpProxyError, TimeoutError)
 
 
 class RetryMiddleware:
@@ -29,6 +43,7 @@ class RetryMiddleware:
       A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
       brings its limits, backoff and `on`; known hosts keep their tables. For one request: `session.get(url,
       middlewares=(RetryMiddleware(policy),))`, or `middlewares=()` for no retries.
+    - The keywords of `forbear.retry` but `on`, such as `attempts=3, timeout=30`, change that policy. Tables stay.
     - `safe`: requests that may be executed twice, as you vouch: patterns such as
       "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
       `forbear.http.request.Request`.
@@ -58,8 +73,11 @@ class RetryMiddleware:
         not_executed: "NotExecuted | None" = None,
         idempotency: "IdempotencyKey | None" = None,
         buffer: int = BUFFER,
+        **options: "Unpack[ClientOptions]",
     ) -> None:
-        self._options = HttpOptions(policy, idempotency, buffer, vouch=Vouch(safe, not_executed))
+        policy, changes = choose("RetryMiddleware", policy, options, ("safe", "not_executed", "idempotency", "buffer"))
+        vouch = Vouch(safe, not_executed)
+        self._options = HttpOptions(policy, idempotency, buffer, vouch=vouch, changes=changes, raised=_RAISED)
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send `request` by `handler` as often as its policy allows; return the last response or raise the error."""

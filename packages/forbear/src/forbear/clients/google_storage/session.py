@@ -20,6 +20,7 @@ from forbear.clients.google_storage.cures import cure_of
 from forbear.clients.requests import RetryAdapter
 from forbear.core.decide import Reason
 from forbear.core.report import Report, attach, report
+from forbear.exchange.chosen import choose
 from forbear.exchange.http.options import check_policy
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
@@ -27,7 +28,10 @@ from forbear.services import cloud_storage
 from forbear.services.cloud_storage.service import RECOMMENDED
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forbear.clients.google_storage.callers import Caller
+    from forbear.run.derive import ClientOptions
 
 C = TypeVar("C", bound=storage.Client)
 
@@ -35,13 +39,13 @@ _BROKEN = (OSError, HTTPException, urllib3.exceptions.HTTPError)
 """Errors of the connection, those of requests included."""
 
 
-def install(client: C, policy: Policy | None = None) -> C:
+def install(client: C, policy: Policy | None = None, **options: "Unpack[ClientOptions]") -> C:
     """Make a google-cloud-storage client safe, and return it.
 
     Every request is judged as it is sent. It is repeated only if its operation allows it. Broken downloads are
     continued, and of a resumable upload only the part that its session lacks is sent again. `policy` is by default
-    `cloud_storage.policy`; your own brings its limits, backoff and `on`. The table of Cloud Storage applies to every
-    host, emulators included.
+    `cloud_storage.policy`; your own brings its limits, backoff and `on`. The keywords of `forbear.retry` but `on`, such
+    as `attempts=3, timeout=30`, change it. The table of Cloud Storage applies to every host, emulators included.
 
     A call is sent once if its `retry=` is None (by default or by the caller), or a ConditionalRetryPolicy whose
     condition does not hold. Its errors are those of the plain client. With any other `retry=`, `policy` decides, and
@@ -60,7 +64,7 @@ def install(client: C, policy: Policy | None = None) -> C:
             "`client` must be a google.cloud.storage.Client whose session is one of requests; for asyncio and gRPC "
             f"there is forbear.clients.grpc, got {client!r}"
         )
-    chosen = cloud_storage.policy if policy is None else policy
+    chosen: Any = choose("install", cloud_storage.policy if policy is None else policy, options)[0]
     check_policy(chosen)
     if chosen.service is not None and chosen.service.name != RECOMMENDED.name:
         raise TypeError(

@@ -11,12 +11,16 @@ import grpc.aio
 from forbear.clients.grpc.ready import AioReadiness, AioUnsent
 from forbear.clients.grpc.sync import comes_again, first_of, name_of, timed
 from forbear.exchange.call import RetriedCall
+from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forbear.grpc.vouch import SafeRpcs
+    from forbear.run.derive import ClientOptions
 
 Continuation = Callable[[Any, Any], Awaitable[Any]]
 
@@ -29,6 +33,7 @@ def aio_interceptors(
     safe: "SafeRpcs" = (),
     not_executed: Iterable[grpc.StatusCode] = (),
     channel: Callable[[], grpc.aio.Channel] | None = None,
+    **options: "Unpack[ClientOptions]",
 ) -> list[grpc.aio.ClientInterceptor]:
     """Return the interceptors for asyncio: `grpc.aio.insecure_channel(target, interceptors=aio_interceptors())`.
 
@@ -38,7 +43,8 @@ def aio_interceptors(
 
     `channel` is a function that returns the channel, which is made later: `channel=lambda: channel`.
     """
-    rpcs = Rpcs(policy, RpcVouch(safe, not_executed))
+    policy, changes = choose("aio_interceptors", policy, options, ("safe", "not_executed", "channel"))
+    rpcs = Rpcs(policy, RpcVouch(safe, not_executed), changes, (grpc.RpcError,))
     if channel is not None and not callable(channel):
         raise TypeError(f"`channel` must be a function that returns the channel (lambda: channel); got {channel!r}")
     ready = None if channel is None else AioReadiness(channel)

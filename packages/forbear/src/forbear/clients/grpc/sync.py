@@ -13,12 +13,16 @@ import grpc
 
 from forbear.clients.grpc.ready import Continuation, Details, Readiness, Unsent
 from forbear.exchange.call import RetriedCall
+from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forbear.grpc.vouch import SafeRpcs
+    from forbear.run.derive import ClientOptions
 
 
 def name_of(details: Any) -> str:
@@ -53,8 +57,8 @@ class RetryInterceptor(
 
     The request message decides, by the tables of Cloud Storage, IAM and Memorystore. An RPC that they do not know is
     repeated only if it was certainly not executed, or if you vouch for it. Without a `policy`, each service has its
-    recommended one. `grpc-retry-pushback-ms` and RetryInfo are obeyed. The caller's `timeout` is for all attempts
-    together.
+    recommended one. The keywords of `forbear.retry` but `on`, such as `attempts=3`, change it. The caller's `timeout`
+    is for all attempts together. `grpc-retry-pushback-ms` and RetryInfo are obeyed.
 
     - `safe`: the RPCs that may be executed twice. A full name ("/helloworld.Greeter/SayHello"), in which one `*` may
       stand for any part of the method's name ("/helloworld.Greeter/*"). Or several names, or a function that takes the
@@ -77,8 +81,10 @@ class RetryInterceptor(
         safe: "SafeRpcs" = (),
         not_executed: Iterable[grpc.StatusCode] = (),
         channel: grpc.Channel | None = None,
+        **options: "Unpack[ClientOptions]",
     ) -> None:
-        self._rpcs = Rpcs(policy, RpcVouch(safe, not_executed))
+        policy, changes = choose("RetryInterceptor", policy, options, ("safe", "not_executed", "channel"))
+        self._rpcs = Rpcs(policy, RpcVouch(safe, not_executed), changes, (grpc.RpcError,))
         if channel is not None and not isinstance(channel, grpc.Channel):
             raise TypeError(f"`channel` must be a grpc.Channel, as passed to grpc.intercept_channel; got {channel!r}")
         self._ready = None if channel is None else Readiness(channel)

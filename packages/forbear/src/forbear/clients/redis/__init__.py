@@ -48,6 +48,8 @@ __all__ = [
     "promised",
 ]
 
+_RAISED = (redis.RedisError, redis.exceptions.RedisClusterException)
+
 
 P = TypeVar("P")
 
@@ -83,12 +85,14 @@ class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[repo
     sent again; one whose response was lost is sent again only if executing it twice is harmless. `policy` decides how
     long to hold back and when to stop, by default `forbear.services.redis.policy`; None sends everything once. A policy
     of your own brings its limits and its `on`; the table stays. Its `attempt_timeout` (seconds) becomes the timeouts of
-    the sockets. `safe` names commands that may be executed twice, whatever the table says: "INCR", or several names.
+    the sockets. The keywords of `forbear.retry` but `on`, such as `attempts=3, timeout=30`, change it. `safe` names
+    commands that may be executed twice, whatever the table says: "INCR", or several names.
 
     The library's own retries are off, and asking for them is a TypeError: they repeat any command. A `connection_pool`
     has to be without them, too (ValueError).
     """
 
+    _raised = _RAISED
     _pipeline_class = Pipeline
     _pubsub_class = PubSub
     _once = staticmethod(_once)
@@ -115,6 +119,7 @@ class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMet
     The policy's `attempt_timeout` (seconds) interrupts an attempt, whatever it is waiting for.
     """
 
+    _raised = _RAISED
     _pipeline_class = AsyncPipeline
     _pubsub_class = AsyncPubSub
     _once = staticmethod(_async_once)
@@ -129,6 +134,7 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
 
     _once = staticmethod(_once)
     _lost = (redis.ConnectionError, redis.TimeoutError)
+    _raised = _RAISED
 
     def get_redis_connection(self, node: redis.cluster.ClusterNode) -> Any:
         """Return the client of a node."""
@@ -154,6 +160,7 @@ class AsyncRedisCluster(  # type: ignore[misc]
 
     _once = staticmethod(_async_once)
     _lost = (redis.ConnectionError, redis.TimeoutError)
+    _raised = _RAISED
     _connection = AsyncConnection
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.asyncio.cluster.ClusterPipeline:

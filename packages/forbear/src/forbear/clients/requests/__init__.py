@@ -14,6 +14,7 @@ except ImportError as error:
 
 from forbear.clients.requests.port import RequestsPort
 from forbear.clients.requests.response import attach_report, continued, read
+from forbear.exchange.chosen import choose
 from forbear.exchange.http.drive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.http.vouch import Vouch
@@ -22,8 +23,19 @@ from forbear.run.switch import is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from forbear.http.idempotency import IdempotencyKey
     from forbear.http.vouch import NotExecuted, Safe
+    from forbear.run.derive import ClientOptions
+
+
+_RAISED = (
+    requests.ConnectionError,
+    requests.Timeout,
+    requests.exceptions.ChunkedEncodingError,
+    requests.exceptions.ContentDecodingError,
+)
 
 
 class RetryAdapter(HTTPAdapter):
@@ -35,6 +47,7 @@ class RetryAdapter(HTTPAdapter):
       A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
       brings its limits, backoff and `on`; known hosts keep their tables. For a policy for some URLs, mount an adapter
       at their prefix.
+    - The keywords of `forbear.retry` but `on`, such as `attempts=3, timeout=30`, change that policy. Tables stay.
     - `safe`: requests that may be executed twice, as you vouch: patterns such as
       "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
       `forbear.http.request.Request`.
@@ -68,8 +81,11 @@ class RetryAdapter(HTTPAdapter):
         pool_connections: int = 10,
         pool_maxsize: int = 10,
         pool_block: bool = False,
+        **options: "Unpack[ClientOptions]",
     ) -> None:
-        self._options = HttpOptions(policy, idempotency, buffer, vouch=Vouch(safe, not_executed))
+        policy, changes = choose("RetryAdapter", policy, options, ("safe", "not_executed", "idempotency", "buffer"))
+        vouch = Vouch(safe, not_executed)
+        self._options = HttpOptions(policy, idempotency, buffer, vouch=vouch, changes=changes, raised=_RAISED)
         super().__init__(pool_connections, pool_maxsize, max_retries=0, pool_block=pool_block)
 
     def send(

@@ -88,8 +88,7 @@ class HttpCall(ABC):
 
     def is_shown(self, response: Any) -> bool:
         """Return whether to read the body of a response so that `on_result` can judge it: a short one of any status."""
-        policy = self._options.policy
-        if policy is None or not policy.checks_values:
+        if not self._options.sample.checks_values:
             return False
         return is_shown(self._method, self.status(response), response.headers)
 

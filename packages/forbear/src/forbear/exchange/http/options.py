@@ -3,6 +3,7 @@
 from forbear.core import check
 from forbear.core.record import Record
 from forbear.exchange.call import check_word, refuse_for_clients
+from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, refuse_unraised
 from forbear.http import bodies
 from forbear.http.idempotency import IdempotencyKey
 from forbear.http.vouch import NO_VOUCH, Vouch
@@ -24,7 +25,7 @@ BUFFER = bodies.LIMIT
 class HttpOptions(Record):
     """The options of one adapter.
 
-    - `policy`: None uses the recommended policy of each request's service. A policy of a service
+    - `policy`: None uses the recommended policy of each request's service, with the `changes`. A policy of a service
       (`cloud_storage.policy`) applies to every host, emulators included. Any other policy brings its limits and
       backoff; known hosts keep their tables.
     - `key`: the header by which some origins drop duplicates. A mutation that carries it is repeatable. It does not
@@ -32,15 +33,18 @@ class HttpOptions(Record):
     - `buffer`: the bytes that are kept of a body that can be read only once, 8 MiB by default.
     - `service`: the service of unknown hosts, by default RFC 9110.
     - `vouch`: the user's word on requests and responses, from `safe` and `not_executed`.
+    - `raised`: the bases of the errors that the client raises, by which `on=` of a policy is checked; () for no check.
     """
 
-    __slots__ = ("policy", "key", "buffer", "service", "vouch")
+    __slots__ = ("policy", "key", "buffer", "service", "vouch", "changes", "raised")
 
     policy: Policy | None
     key: IdempotencyKey | None
     buffer: int
     service: "HttpService"
     vouch: Vouch
+    changes: PolicyChanges
+    raised: tuple[type[Exception], ...]
 
     def __init__(
         self,
@@ -49,23 +53,32 @@ class HttpOptions(Record):
         buffer: int = BUFFER,
         service: "HttpService" = RFC9110,
         vouch: Vouch = NO_VOUCH,
+        changes: PolicyChanges = NO_CHANGES,
+        raised: tuple[type[Exception], ...] = (),
     ) -> None:
         check_policy(policy)
+        check_policy(changes.sample)
+        refuse_unraised(policy, raised)
         _check_key(key)
         check_word("safe", vouch.safe)
         for word in vouch.not_executed.values():
             check_word("not_executed", word)
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
-        self._set(policy=policy, key=key, buffer=buffer, service=service, vouch=vouch)
+        self._set(policy=policy, key=key, buffer=buffer, service=service, vouch=vouch, changes=changes, raised=raised)
+
+    @property
+    def sample(self) -> Policy:
+        """The policy for hosts that nobody knows, which has all that the user chose."""
+        return self.policy or self.changes.sample
 
     @property
     def is_plain(self) -> bool:
         """True if the policy has no part in an attempt that succeeds: no attempt timeout, no budget, no `on_result`.
 
-        It is also True for the policy None.
+        It is also True for the policy None without changes.
         """
-        policy = self.policy
-        return policy is None or (policy.attempt_timeout is None and policy.budget is None and policy.on_result is None)
+        policy = self.sample
+        return policy.attempt_timeout is None and policy.budget is None and policy.on_result is None
 
     def resolve(self, host: str, path: str) -> "tuple[Policy, HttpService]":
         """Return the policy and the service for a request to `path` on `host`.
@@ -73,7 +86,7 @@ class HttpOptions(Record):
         The policy is the user's, else the recommended one. The service is the policy's, else the one known for the host
         and path, else `self.service`.
         """
-        policy = self.policy or registry.recommended(host, path)
+        policy = self.policy or self.changes.of(registry.recommended(host, path))
         return policy, policy.service or registry.find(host, path) or self.service
 
     def key_for(self, service: "HttpService", origin: "Callable[[], Origin]") -> IdempotencyKey | None:

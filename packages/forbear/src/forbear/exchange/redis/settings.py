@@ -1,12 +1,14 @@
 """The retry settings of one client, and the checks that nothing else retries beside them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import Any
 
 from forbear.core.check import INFINITY
 from forbear.exchange.call import first_limit, refuse_for_clients
+from forbear.exchange.chosen import KEYWORDS_OF_CLIENTS, refuse_unraised
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
+from forbear.run.runtime import AttemptTimeout
 from forbear.run.spending import Spending
 from forbear.services.redis.errors import policy as _recommended
 from forbear.services.redis.errors import verdict_of_exception
@@ -27,7 +29,8 @@ class RedisSettings:
 
     `policy` None sends everything once. `limit` is the timeout of the first attempt in seconds, None without an attempt
     timeout. `tables` is true if the policy judges errors as the service does; any other policy overrules the tables on
-    errors. `safe` has the names of the commands for which the user vouches, in upper case.
+    errors. `safe` has the names of the commands for which the user vouches, in upper case. `raised` are the bases of
+    the library's errors, by which the `on` of the policy is checked.
 
     Raises TypeError for anything but a policy or None, and for a policy of an HTTP service. TypeError or ValueError for
     wrong names, and for names without a policy.
@@ -35,7 +38,9 @@ class RedisSettings:
 
     __slots__ = ("limit", "policy", "safe", "tables")
 
-    def __init__(self, policy: Policy | None, safe: str | Iterable[str] = ()) -> None:
+    def __init__(
+        self, policy: Policy | None, safe: str | Iterable[str] = (), raised: tuple[type[Exception], ...] = ()
+    ) -> None:
         if policy is not None and not isinstance(policy, Policy):
             raise TypeError(f"`policy` must be a forbear.Policy or None (send everything once), got {policy!r}")
         if policy is not None and policy.service is not None:
@@ -45,6 +50,7 @@ class RedisSettings:
             )
         if policy is not None:
             refuse_for_clients(policy, _VOUCH)
+            refuse_unraised(policy, (*raised, AttemptTimeout) if raised and policy.attempt_timeout else raised)
         self.policy = policy
         self.safe = safe_commands(safe)
         if self.safe and policy is None:
@@ -70,6 +76,19 @@ class RedisSettings:
         False without a policy, and for one with `repeatable=False`.
         """
         return self.policy is not None and self.policy.repeatable is not False
+
+
+def with_keywords(policy: Policy | None, options: MutableMapping[str, Any]) -> Policy | None:
+    """Return `policy` with the changes among the `options` of a client, which are then removed from them.
+
+    Raises ValueError for changes of None.
+    """
+    changes: dict[str, Any] = {name: options.pop(name) for name in KEYWORDS_OF_CLIENTS if name in options}
+    if not changes or (policy is not None and not isinstance(policy, Policy)):
+        return policy
+    if policy is None:
+        raise ValueError(f"`{next(iter(changes))}` must be left out with policy=None, which sends everything once")
+    return policy.with_changes(**changes)
 
 
 def address_of(options: Mapping[str, object]) -> str:
