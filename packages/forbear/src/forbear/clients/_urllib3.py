@@ -1,15 +1,13 @@
 """The meaning of urllib3's errors, raised by urllib3 itself or wrapped by requests.
 
-The name of an error proves nothing: urllib3 calls a response that was lost behind a proxy a `ProxyError`, because a
-closed connection no longer knows that it was open. Only the function that raised the error can prove that nothing was
-sent: it must be one that opens the connection. urllib3 opens it before it sends the first byte of a request.
+`forbear.evidence.opening` says why only the function that raised an error can prove that nothing was sent.
 """
 
-from types import TracebackType
 from typing import Any
 
 from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
+from forbear.evidence.opening import was_opening
 from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
 
@@ -17,14 +15,6 @@ _TUNNEL = "Tunnel connection failed: "
 
 _NO_CONNECTION = "Failed to establish a new connection: "
 """The words after which the reason stands, and before which the host."""
-
-_OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
-"""The functions of urllib3's pool that run before a request: take a connection, open the tunnel, shake hands."""
-
-_SENDING = frozenset({"request", "request_chunked"})
-"""The methods of urllib3's connection that send a request; http.client may open the connection within them."""
-
-_SENDERS = frozenset({"urllib3.connection", "http.client"})
 
 
 class Urllib3Errors:
@@ -105,29 +95,5 @@ def _was_opening(causes: list[BaseException]) -> bool:
 
     The first cause whose traceback shows one of the two, opening or sending, decides.
     """
-    stages = (_stage(cause.__traceback__) for cause in causes)
+    stages = (was_opening(cause.__traceback__) for cause in causes)
     return next((stage for stage in stages if stage is not None), False)
-
-
-def _stage(trace: TracebackType | None) -> bool | None:
-    """Return True if a traceback shows the connection being opened, False if a request being sent, None for neither.
-
-    An error of the caller's own body stream counts as sending, even if it comes from opening another connection.
-    """
-    sending = False
-    caller = ""
-    while trace is not None:
-        module: object = trace.tb_frame.f_globals.get("__name__")
-        name = trace.tb_frame.f_code.co_name
-        if sending:
-            if caller == "send" and name == "connect":
-                return True
-            if module not in _SENDERS:
-                return False
-        elif module == "urllib3.connectionpool" and name in _OPENING:
-            return True
-        elif module == "urllib3.connection" and name in _SENDING:
-            sending = True
-        caller = name
-        trace = trace.tb_next
-    return False if sending else None

@@ -3,7 +3,7 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
+    from typing import Any, TypeGuard
 
 MOST = 100
 """The number of errors that a chain has at most."""
@@ -14,6 +14,10 @@ attributes_of: "Callable[[BaseException], dict[str, object]]" = BaseException.__
 cause_of = BaseException.__dict__["__cause__"].__get__
 context_of = BaseException.__dict__["__context__"].__get__
 traceback_of = BaseException.__dict__["__traceback__"].__get__
+members_of: "Callable[[BaseException], tuple[BaseException, ...]]" = BaseExceptionGroup.__dict__["exceptions"].__get__
+
+_WRAPPED = ("reason", "orig", "last_exception")
+"""Attributes in which libraries keep the error that they wrap."""
 
 
 def read(thing: object, name: str) -> "Any":
@@ -59,3 +63,34 @@ def walk(start: "Any", held: "Callable[[Any], Iterable[Any]]", most: int) -> "It
             seen.add(id(thing))
             yield thing
             waiting += held(thing)
+
+
+def walk_errors(error: BaseException, handled: BaseException | None, most: int) -> "Iterator[BaseException]":
+    """Yield `error`, then every error that it holds in any way, but for `handled` and what that holds; at most `most`.
+
+    Those are causes, contexts (also suppressed ones), members of groups, and what libraries keep in attributes or among
+    the arguments. No attribute is looked up by the class, so no code of the user runs.
+    """
+    kept = attributes_of(error)
+    if cause_of(error) is None and context_of(error) is None and not kept and not _is_group(error):
+        arguments = arguments_of(error)
+        if not arguments or (len(arguments) == 1 and type(arguments[0]) is str):
+            return iter((error,))
+    return walk(error, lambda link: _list_held(link, handled), most)
+
+
+def _list_held(error: BaseException, handled: BaseException | None) -> "list[BaseException]":
+    kept = attributes_of(error)
+    held: list[object] = [*arguments_of(error)[:MOST], *map(kept.get, _WRAPPED)]
+    if _is_group(error):
+        held += members_of(error)[:MOST]
+    held += [context_of(error), cause_of(error)]
+    return [each for each in held if _is_error(each) and each is not handled]
+
+
+def _is_error(thing: object) -> "TypeGuard[BaseException]":
+    return issubclass(type(thing), BaseException)
+
+
+def _is_group(error: BaseException) -> bool:
+    return issubclass(type(error), BaseExceptionGroup)  # isinstance would look up `__class__`

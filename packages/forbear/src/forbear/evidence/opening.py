@@ -1,0 +1,43 @@
+"""Tell whether urllib3 or http.client was still opening the connection when an error was raised, by their functions.
+
+The name of an error proves nothing: urllib3 calls a response that was lost behind a proxy a `ProxyError`, because a
+closed connection no longer knows that it was open. Only the function that raised the error can prove that nothing was
+sent: it must be one that opens the connection. urllib3 opens it before it sends the first byte of a request.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
+"""The functions of urllib3's pool that run before a request: take a connection, open the tunnel, shake hands."""
+
+_SENDING = frozenset({"request", "request_chunked"})
+"""The methods of urllib3's connection that send a request; http.client may open the connection within them."""
+
+_SENDERS = frozenset({"urllib3.connection", "http.client", "botocore.awsrequest"})
+"""The modules of connections; botocore's overrides methods of http.client's."""
+
+
+def was_opening(trace: "TracebackType | None") -> bool | None:
+    """Return True if a traceback shows the connection being opened, False if a request being sent, None for neither.
+
+    An error of the caller's own body stream counts as sending, even if it comes from opening another connection.
+    """
+    sending = False
+    caller = ""
+    while trace is not None:
+        module: object = trace.tb_frame.f_globals.get("__name__")
+        name = trace.tb_frame.f_code.co_name
+        if sending:
+            if caller == "send" and name == "connect":
+                return True
+            if module not in _SENDERS:
+                return False
+        elif module == "urllib3.connectionpool" and name in _OPENING:
+            return True
+        elif module == "urllib3.connection" and name in _SENDING:
+            sending = True
+        caller = name
+        trace = trace.tb_next
+    return False if sending else None

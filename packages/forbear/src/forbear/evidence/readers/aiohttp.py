@@ -1,0 +1,95 @@
+"""aiohttp: method, URL and history are variables of the session's request."""
+
+from forbear.evidence.look import Look, frames_below
+from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+
+def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the request that a session is sending, and the redirects before it.
+
+    A connection that the connector opens is one for this very request; without middlewares nobody tried before.
+    """
+    for response in names.get("history") or ():
+        _add(look, response, get_own(response, "method"), get_own(response, "_url"), hop=True)
+    path = frames_below(trace)
+    is_plain = not (names.get("middlewares") or get_own(names.get("self"), "_middlewares"))
+    unsent = is_plain and ("aiohttp.connector", "connect") in path
+    url = names.get("url", names.get("str_or_url"))
+    unknown = names.get("json") is not None or package(names.get("data")) == "aiohttp"
+    _add(
+        look,
+        trace.tb_frame,
+        names.get("method"),
+        url,
+        names.get("headers"),
+        None if unknown else body_of(names.get("data")),
+        unsent=unsent,
+    )
+
+
+def read_answered(look: Look, error: BaseException, info: object) -> None:
+    """Read the request of a response with an error status, and the redirects before it."""
+    for hop in get_own(error, "history") or ():
+        _add(look, hop, get_own(hop, "method"), get_own(hop, "_url"), hop=True)
+    method, url, headers = (getattr(info, name, None) for name in ("method", "url", "headers"))
+    _add(look, info, method, url, headers, None, status=get_own(error, "status") or 0)
+
+
+def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the response whose body broke."""
+    _response(look, names["self"])
+
+
+def read_stream(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the response whose stream broke: it is a variable of the function that reads, or nobody knows it."""
+    if look.current is not None:
+        return
+    around = {} if look.outer is None else look.names(look.outer)
+    response = next((each for each in around.values() if _is_response(each)), None)
+    if response is None:
+        look.add(id(names["self"]), Sent("aiohttp", "http", "", unread="the stream of a response shows no request"))
+    else:
+        _response(look, response)
+
+
+def _is_response(thing: object) -> bool:
+    return package(thing) == "aiohttp" and type(thing).__name__ == "ClientResponse"
+
+
+def _response(look: Look, response: object) -> None:
+    for hop in get_own(response, "_history") or ():
+        _add(look, hop, get_own(hop, "method"), get_own(hop, "_url"), hop=True)
+    _add(
+        look,
+        response,
+        get_own(response, "method"),
+        get_own(response, "_url"),
+        None,
+        None,
+        status=get_own(response, "status"),
+    )
+
+
+def _add(
+    look: Look,
+    key: object,
+    method: object,
+    url: object,
+    headers: object = None,
+    body: bytes | None = b"",
+    *,
+    hop: bool = False,
+    unsent: bool | None = None,
+    status: int | None = None,
+) -> None:
+    text = str(url) if package(url) == "yarl" else url
+    subject = request_of(method, text, headers, body)
+    unread = "its URL cannot be read" if subject is None else None
+    sent = Sent("aiohttp", "http", method if type(method) is str else "", subject, unread=unread, hop=hop)
+    sent.status, sent.unsent = status, False if hop or status is not None else unsent
+    look.add(id(key), sent, enter=not hop)

@@ -1,0 +1,75 @@
+"""httpx and httpx2: the request is an attribute of the error, and the hops of redirects are variables."""
+
+from forbear.evidence.look import Look, frames_below, is_within
+from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+_UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
+"""The names of the errors that the library raises only before it has a connection."""
+
+_OWN = ("httpx", "httpx2", "httpcore", "httpcore2", "contextlib")
+
+
+def read_kept(look: Look, error: BaseException, request: object) -> None:
+    """Read the request that an error keeps. It is proven not to be sent by the error's class, if nobody tried before.
+
+    A transport of somebody else may have: then one of its frames stands below the client's.
+    """
+    unsent = None
+    trace = error.__traceback__
+    if type(error).__name__ in _UNSENT and package(error) in _OWN:
+        while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
+            trace = trace.tb_next
+        unsent = trace is not None and is_within(frames_below(trace), *_OWN)
+    _add(look, request, unsent=unsent)
+
+
+def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the request that the client is sending."""
+    _add(look, names.get("request"))
+
+
+def read_redirects(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the requests that were answered by a redirect."""
+    for response in names["history"]:
+        _add(look, get_own(response, "_request"), hop=True)
+
+
+def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the response whose body broke."""
+    read_answered(look, BaseException(), names["self"])
+
+
+def read_answered(look: Look, error: BaseException, response: object) -> None:
+    """Read the request of a response, and those of the redirects before it."""
+    for hop in get_own(response, "history") or ():
+        _add(look, get_own(hop, "_request"), hop=True)
+    _add(look, get_own(response, "_request"), status=get_own(response, "status_code"))
+
+
+def _add(
+    look: Look, request: object, *, hop: bool = False, unsent: bool | None = None, status: int | None = None
+) -> None:
+    if request is None or package(request) not in _OWN:
+        return
+    unsent = False if hop or status is not None else unsent
+    if look.knows(id(request), hop=hop, unsent=unsent, enter=not hop):
+        return
+    method, url = get_own(request, "method"), get_own(request, "url")
+    if package(url) in _OWN:
+        url = str(url)
+    if type(method) is not str:
+        method = ""
+    content = get_own(request, "_content")
+    subject = request_of(method, url, get_own(request, "headers"), None if content is None else body_of(content))
+    unread = "its URL is no text" if subject is None else None
+    client = package(request)
+    look.add(
+        id(request),
+        Sent(client, "http", method, subject, unread=unread, hop=hop, unsent=unsent, status=status),
+        enter=not hop,
+    )

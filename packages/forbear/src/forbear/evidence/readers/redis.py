@@ -1,0 +1,66 @@
+"""redis-py and valkey-py: commands are arguments, those of a pipeline a list."""
+
+from forbear.core.check import is_list
+from forbear.evidence.look import Look, frames_below
+from forbear.evidence.sent import Sent, get_own
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+_MOST_COMMANDS = 1000
+
+
+def read_command(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read one command; if the pool was still looking for a connection, it was not sent."""
+    words = names.get("args")
+    if look.current is None and type(words) is tuple and words:
+        _add(look, trace, [words])
+
+
+def read_pipeline(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the commands that are sent together."""
+    listed = names.get("commands")
+    if look.current is None:
+        _add(look, trace, _commands(listed), transaction=trace.tb_frame.f_code.co_name.endswith("transaction"))
+
+
+def read_queued(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the commands that a pipeline has queued, before and while it is executed."""
+    pipe = names.get("self")
+    if look.current is not None or "ipeline" not in type(pipe).__name__:
+        return
+    listed = names.get("stack") or get_own(pipe, "command_stack") or get_own(pipe, "_command_queue")
+    transaction = bool(
+        get_own(pipe, "explicit_transaction") or get_own(pipe, "transaction") or get_own(pipe, "is_transaction")
+    )
+    _add(look, trace, _commands(listed), transaction=transaction)
+
+
+def _commands(listed: "Any") -> "list[Any] | None":
+    """Return the commands of a pipeline as lists of words, None if they cannot be read."""
+    if not is_list(listed) or not listed or len(listed) > _MOST_COMMANDS:
+        return None
+    commands: list[Any] = [each[0] if type(each) is tuple else get_own(each, "args") for each in listed]
+    return None if any(type(words) is not tuple or not words for words in commands) else commands
+
+
+def _add(look: Look, trace: "TracebackType", commands: "list[Any] | None", *, transaction: bool = False) -> None:
+    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    path = [name for _, name in frames_below(trace)]
+    unsent = False
+    if "get_connection" in path:  # before the first try; the library's own retries come later
+        unsent = "call_with_retry" not in path[: path.index("get_connection")]
+    if commands is None:
+        look.add(id(trace.tb_frame), Sent(client, "redis", "a pipeline", unread="its commands are not known"))
+        return
+    first = commands[0][0]
+    method = first if type(first) is str else first.decode("ascii", "replace") if type(first) is bytes else ""
+    if len(commands) > 1:
+        method = "a transaction" if transaction else "a pipeline"
+    subject = (tuple(commands), transaction)
+    look.add(
+        id(trace.tb_frame),
+        Sent(client, "redis", method.upper() if len(commands) == 1 else method, subject, unsent=unsent),
+    )

@@ -1,0 +1,67 @@
+"""SQLAlchemy, psycopg and PyMySQL: the statement is an attribute or a variable; at COMMIT only frames show it."""
+
+from forbear.evidence.look import Look
+from forbear.evidence.sent import Sent, Statement, get_own
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+_LONGEST = 10_000
+
+
+def read_failed(look: Look, error: BaseException, statement: object) -> None:
+    """Read the statement that SQLAlchemy keeps; None stands for a COMMIT, or for no statement at all."""
+    if type(statement) is str and any(kind.__module__ == "sqlalchemy.exc" for kind in type(error).__mro__):
+        autocommit = None
+        trace = error.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_globals.get("__name__") == "sqlalchemy.engine.base":
+                here = look.names(trace.tb_frame).get("self")
+                autocommit = _autocommit_of_alchemy(here)
+                if autocommit is not None:
+                    break
+            trace = trace.tb_next
+        _add(look, id(error), "sqlalchemy", statement, autocommit, ())
+
+
+def read_commit(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the end of a transaction."""
+    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    here = names.get("self")
+    _add(look, id(trace.tb_frame), client, "COMMIT", False, (id(here),))
+
+
+def read_statement(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the statement of a driver's cursor, or of the connection's shortcut."""
+    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    here = names["self"]
+    connection = get_own(here, "_conn") or get_own(here, "connection") or here
+    autocommit = get_own(connection, "_autocommit")
+    if autocommit is None:
+        autocommit = get_own(connection, "autocommit_mode")
+    text = names.get("query")
+    if type(text) is bytes:
+        text = text.decode("utf-8", "replace")
+    if look.current is None:
+        _add(
+            look, id(trace.tb_frame), client, text if type(text) is str else "", autocommit, (id(here), id(connection))
+        )
+
+
+def _autocommit_of_alchemy(connection: object) -> bool | None:
+    """Return whether a connection of SQLAlchemy commits each statement, None if that cannot be read."""
+    dialect = get_own(connection, "dialect")
+    options = get_own(connection, "_execution_options")
+    if dialect is None or options is None:
+        return None
+    level = options.get("isolation_level") or get_own(dialect, "_on_connect_isolation_level")
+    return level is not None and str(level).upper() == "AUTOCOMMIT"
+
+
+def _add(look: Look, key: int, client: str, text: str, autocommit: bool | None, connection: "tuple[int, ...]") -> None:
+    words = text.split(None, 1) if len(text) <= _LONGEST else []
+    unread = None if words else "its statement is not known"
+    subject = Statement(text[:_LONGEST], autocommit=autocommit, connection=connection)
+    look.add(key, Sent(client, "sql", words[0].upper() if words else "", subject, unread=unread))

@@ -1,0 +1,70 @@
+"""urllib.request and http.client: the request is a variable, and each redirect opens a request of its own."""
+
+from forbear.evidence.look import Look, frames_below
+from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+
+def read_opened(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the request that an opener opens; if it leads to another one, it was answered by a redirect."""
+    _add(look, names.get("req"), None, hop=("urllib.request", "open") in frames_below(trace))
+
+
+def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the request that is sent over a connection, which knows the method that was really sent."""
+    connection = names.get("h")
+    _add(look, names.get("req"), get_own(connection, "_method"))
+    path = frames_below(trace)
+    if ("http.client", "connect") in path:
+        look.prove(True)
+    elif any(module == "http.client" for module, _ in path):
+        look.prove(False)
+
+
+def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read what http.client sends; of a response that is awaited only the method is known."""
+    if look.current is not None:
+        return
+    here = names["self"]
+    method = names.get("method") or get_own(here, "_method")
+    host, port, path = get_own(here, "host"), get_own(here, "port"), names.get("url")
+    scheme = "https" if type(here).__name__.startswith("HTTPS") else "http"
+    subject = None
+    if type(path) is str and type(host) is str:
+        url = path if "://" in path else f"{scheme}://{host}:{port}{path}"
+        subject = request_of(method, url, names.get("headers"), body_of(names.get("body")))
+    unsent = ("http.client", "connect") in frames_below(trace)
+    unread = None if subject is not None else "http.client does not keep its URL"
+    look.add(id(here), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=unsent))
+
+
+def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the response whose body broke."""
+    response = names["self"]
+    if look.current is not None or not type(response).__name__.endswith("Response"):
+        return
+    method, url = get_own(response, "_method"), get_own(response, "url")
+    subject = request_of(method, url)
+    unread = None if subject is not None else "http.client does not keep its URL"
+    look.add(id(response), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=False))
+
+
+def _add(look: Look, request: object, method: object, *, hop: bool = False) -> None:
+    if package(request) != "urllib" and get_own(request, "_full_url") is None:
+        return
+    content = get_own(request, "_data")
+    if type(method) is not str:
+        method = get_own(request, "method") or ("GET" if content is None else "POST")
+    headers: dict[str, str] = {**(get_own(request, "headers") or {}), **(get_own(request, "unredirected_hdrs") or {})}
+    subject = request_of(method, get_own(request, "_full_url"), headers, body_of(content))
+    unread = "its URL is no text" if subject is None else None
+    known = look.sent.get(id(request))
+    if known is not None and known.method != method and subject is not None:
+        del look.sent[id(request)]  # a request whose method was a guess
+    look.add(
+        id(request), Sent("urllib", "http", str(method), subject, unread=unread, hop=hop, unsent=False if hop else None)
+    )

@@ -1,0 +1,74 @@
+"""urllib3, by itself or below requests and botocore: its frames also show whether the connection was being opened."""
+
+from forbear.evidence.look import Look
+from forbear.evidence.opening import was_opening
+from forbear.evidence.sent import Sent, body_of, get_own, request_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+
+def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the request that a pool is sending, and all that it was before: redirects, and tries of a Retry object."""
+    history = get_own(names.get("retries"), "history") or ()
+    following, nested = trace.tb_next, False
+    while following is not None and not nested:
+        frame = following.tb_frame
+        nested = frame.f_code is trace.tb_frame.f_code and frame is not trace.tb_frame
+        following = following.tb_next
+    unsent = False if nested or history else was_opening(trace)
+    if look.current is not None and look.sent[look.current].client != "urllib3":
+        look.prove(unsent)
+        return
+    method, url = names["method"], _url(names["self"], names["url"])
+    if nested and names.get("response") is not None:
+        read_redirected(look, trace, {"response": names["response"], "url": url})
+        return
+    subject = request_of(method, url, names.get("headers"), body_of(names.get("body")))
+    unread = "its URL is no text" if subject is None else None
+    look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread=unread, unsent=unsent))
+
+
+def read_redirected(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the request that was answered by a redirect; the variable `method` may have changed for the next one."""
+    response = names.get("response")
+    if response is None:
+        return
+    method = get_own(get_own(response, "_original_response"), "_method")
+    subject = request_of(method, names["url"])
+    unread = "its method is not known" if subject is None else None
+    sent = Sent("urllib3", "http", str(method or ""), subject, unread=unread, hop=True, unsent=False)
+    look.add(id(response), sent, enter=False)
+
+
+def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+    """Read the response whose body broke."""
+    if look.current is not None:
+        look.prove(False)
+        return
+    response = names["self"]
+    method = get_own(get_own(response, "_original_response"), "_method")
+    url = get_own(response, "_request_url")
+    for each in get_own(get_own(response, "retries"), "history") or ():
+        if each.redirect_location is not None:  # 303 made a GET of whatever it was, also in the history
+            was = "" if each.status == 303 else str(each.method)
+            hop = Sent("urllib3", "http", was, request_of(was or None, each.url), hop=True, unsent=False)
+            hop.unread = None if hop.subject else "its method is not known"
+            look.add(id(each), hop, enter=False)
+    subject = request_of(method, _url(get_own(response, "_pool"), url))
+    unread = "its URL is not known" if subject is None else None
+    look.add(id(response), Sent("urllib3", "http", str(method or ""), subject, unread=unread, unsent=False))
+
+
+def _url(pool: object, url: object) -> str | None:
+    """Return the URL of a pool's request, None if it cannot be read."""
+    if type(url) is not str or "://" in url:
+        return url if type(url) is str else None
+    scheme, host, port = (
+        get_own(pool, "scheme") or getattr(type(pool), "scheme", None),
+        get_own(pool, "host"),
+        get_own(pool, "port"),
+    )
+    return None if not scheme or not host else f"{scheme}://{host}{'' if port is None else f':{port}'}{url}"

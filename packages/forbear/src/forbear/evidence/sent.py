@@ -1,0 +1,177 @@
+"""`Sent`, one request that an error shows, and `Evidence`, all of them; `get_own` runs no user code."""
+
+from types import MemberDescriptorType
+
+from forbear.http.request import Request, joined
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MOST_BODY = 64 * 1024
+"""The bytes of a body that are read; a longer one counts as not known."""
+_MOST_HEADERS = 200
+_LONGEST_URL = 8192
+
+
+class Sent:
+    """One request that an error shows.
+
+    - `client` is the library that sent it ("httpx"), and `protocol` what it speaks: "http", "redis", "sql", "aws" or
+      "grpc".
+    - `method` is the HTTP method, the name of the RPC, the command, the operation ("dynamodb.PutItem") or the first
+      word of the statement; "" if it is not known.
+    - `subject` is the request in the form that its service judges: a `Request`, commands, a `Statement`, an `AwsCall`
+      or a `GrpcCall`. None if only the method is known.
+    - `unread` says why the request could not be read, None if it was.
+    - `unsent` is True if the error proves that no byte of it reached a server, False if one may have, None if no error
+      says anything about it, which counts as False.
+    - `hop` is True for a request that was answered by a redirect.
+    - `status` is the HTTP status of its response, None without one.
+
+    It has bodies and headers, so it must not outlive the judgement.
+    """
+
+    __slots__ = ("client", "hop", "method", "protocol", "status", "subject", "unread", "unsent")
+
+    def __init__(
+        self,
+        client: str,
+        protocol: str,
+        method: str,
+        subject: object = None,
+        *,
+        unread: str | None = None,
+        unsent: bool | None = None,
+        hop: bool = False,
+        status: int | None = None,
+    ) -> None:
+        self.client = client
+        self.protocol = protocol
+        self.method = method
+        self.subject = subject
+        self.unread = unread
+        self.unsent = unsent
+        self.hop = hop
+        self.status = status
+
+    def __repr__(self) -> str:
+        """Return client and method; all else may be secret."""
+        return f"Sent({self.client!r}, {self.protocol!r}, {self.method!r})"
+
+    @property
+    def resource(self) -> str:
+        """The URL without query and user, the operation or the command, for notes."""
+        return self.subject.resource if isinstance(self.subject, Request) else ""
+
+
+class Evidence:
+    """The requests that an error shows, the outermost error's first; at least one."""
+
+    __slots__ = ("requests",)
+
+    def __init__(self, requests: "tuple[Sent, ...]") -> None:
+        self.requests = requests
+
+    def __repr__(self) -> str:
+        return f"Evidence({self.requests!r})"
+
+
+class Statement:
+    """A statement of SQL, as a driver or SQLAlchemy has it.
+
+    - `text` is the statement, "" if it is not known; "COMMIT" for the end of a transaction.
+    - `autocommit` is True if each statement commits by itself, None if it is not known.
+    - `connection` is the id of the connection and of what leads to it: cursor, session.
+    """
+
+    __slots__ = ("autocommit", "connection", "text")
+
+    def __init__(self, text: str, *, autocommit: bool | None, connection: "tuple[int, ...]" = ()) -> None:
+        self.text = text
+        self.autocommit = autocommit
+        self.connection = connection
+
+
+class AwsCall:
+    """A call of an operation of AWS, with the parameters as botocore got them; None if they are not known."""
+
+    __slots__ = ("operation", "parameters", "service")
+
+    def __init__(self, service: str, operation: str, parameters: "dict[str, Any] | None") -> None:
+        self.service = service
+        self.operation = operation
+        self.parameters = parameters
+
+
+def get_own(thing: object, name: str) -> "Any":
+    """Return what the instance itself keeps as `name`, None without it; no property and no method is run."""
+    kept: dict[str, Any]
+    try:
+        kept = object.__getattribute__(thing, "__dict__")
+    except AttributeError:
+        kept = {}
+    if name in kept:
+        return kept[name]
+    for kind in type(thing).__mro__:  # a slot
+        slot = kind.__dict__.get(name)
+        if type(slot) is MemberDescriptorType:
+            try:
+                return slot.__get__(thing)
+            except AttributeError:
+                return None
+    return None
+
+
+def package(thing: object) -> str:
+    """Return the top package of the class of `thing`, "httpx" for an httpx.Request; that of a known base is first."""
+    own_name = ""
+    for kind in type(thing).__mro__:
+        name = str(kind.__module__).partition(".")[0]
+        if name in _LIBRARIES:
+            return name
+        own_name = own_name or name
+    return own_name
+
+
+_LIBRARIES = frozenset({"httpx", "httpx2", "requests", "urllib3", "aiohttp", "yarl", "grpc", "botocore", "multidict"})
+
+
+def request_of(method: object, url: object, headers: object = None, body: object = b"") -> Request | None:
+    """Return the request with this method and URL, None if one of them is no text.
+
+    `headers` and `body` count as far as they can be read.
+    """
+    if type(method) is not str or type(url) is not str or len(url) > _LONGEST_URL:
+        return None
+    scheme, mark, rest = url.partition("://")
+    if not mark:
+        return None
+    cut = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
+    host, target = rest[:cut].rpartition("@")[2], rest[cut:].partition("#")[0]
+    if not target.startswith("/"):
+        target = f"/{target}"
+    return Request(method, host, target, headers_of(headers), body_of(body), scheme.lower())
+
+
+def headers_of(headers: object) -> "dict[str, str]":
+    """Return headers with lower-case names: of a dict, or of a mapping of the client's own library."""
+    if headers is None:
+        return {}
+    if type(headers) is dict or package(headers) in _MAPPINGS:
+        return joined(headers, _MOST_HEADERS)  # type: ignore[arg-type]
+    return {}
+
+
+_MAPPINGS = frozenset({"httpx", "httpx2", "requests", "urllib3", "multidict", "botocore", "email", "http"})
+
+
+def body_of(body: object) -> bytes | None:
+    """Return a body as bytes: b"" for None; None if it is no bytes or text, or too long."""
+    if body is None:
+        return b""
+    if type(body) is str:
+        body = body.encode("utf-8", "surrogatepass") if len(body) <= MOST_BODY else body
+    if isinstance(body, bytes | bytearray) and type(body) in (bytes, bytearray) and len(body) <= MOST_BODY:
+        return bytes(body)
+    return None

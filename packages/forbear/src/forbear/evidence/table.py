@@ -1,0 +1,86 @@
+"""The tables of readers: by the function and the module of a frame, and by the attribute of an error.
+
+A reader is named "module:what": it is the function `read_what` of a module in `readers`. That of a frame takes
+the look, the traceback entry and the variables; that of an attribute the look, the error and the value.
+"""
+
+from functools import cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_HTTPX = ("httpx._client", "httpx2._client")
+_HTTPX_MODELS = ("httpx._models", "httpx2._models")
+_REDIS = ("redis.client", "redis.asyncio.client", "valkey.client", "valkey.asyncio.client")
+_CLUSTERS = ("redis.cluster", "redis.asyncio.cluster", "valkey.cluster", "valkey.asyncio.cluster")
+_PSYCOPG = ("psycopg.cursor", "psycopg.cursor_async")
+_PSYCOPG_CONNECTIONS = ("psycopg.connection", "psycopg.connection_async")
+
+_BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
+    "httpx:request": {("_send_single_request",): _HTTPX},
+    "httpx:redirects": {("_send_handling_redirects",): _HTTPX},
+    "httpx:body": {("iter_raw", "aiter_raw"): _HTTPX_MODELS},
+    "requests:request": {("send",): ("requests.sessions", "requests.adapters")},
+    "requests:redirects": {("resolve_redirects",): ("requests.sessions",)},
+    "requests:body": {("generate",): ("requests.models",)},
+    "urllib3:redirected": {("urlopen",): ("urllib3.poolmanager",)},
+    "urllib3:request": {("urlopen",): ("urllib3.connectionpool",)},
+    "urllib3:body": {("_error_catcher",): ("urllib3.response",)},
+    "urllib:opened": {("open",): ("urllib.request",)},
+    "urllib:request": {("do_open",): ("urllib.request",)},
+    "urllib:connection": {("request", "getresponse"): ("http.client",)},
+    "urllib:body": {("read", "readinto", "read1", "peek", "readline"): ("http.client",)},
+    "aiohttp:request": {("_request",): ("aiohttp.client",)},
+    "aiohttp:body": {("read",): ("aiohttp.client_reqrep",)},
+    "aiohttp:stream": {("read", "readany", "readchunk", "readline", "readexactly"): ("aiohttp.streams",)},
+    "aws:call": {("_make_api_call",): ("botocore.client", "aiobotocore.client")},
+    "aws:loop": {("_send_request",): ("botocore.endpoint", "aiobotocore.endpoint")},
+    "aws:link": {("send",): ("botocore.httpsession", "aiobotocore.httpsession")},
+    "redis:command": {
+        ("execute_command", "immediate_execute_command", "_execute_command"): (*_REDIS, *_CLUSTERS),
+    },
+    "redis:pipeline": {("_execute_transaction", "_execute_pipeline"): _REDIS},
+    "redis:queued": {("execute",): (*_REDIS, *_CLUSTERS)},
+    "sql:commit": {
+        ("_commit_impl", "_commit_twophase_impl"): ("sqlalchemy.engine.base",),
+        ("commit", "_commit_gen"): (*_PSYCOPG_CONNECTIONS, "pymysql.connections"),
+    },
+    "sql:statement": {("execute", "executemany"): (*_PSYCOPG, *_PSYCOPG_CONNECTIONS, "pymysql.cursors")},
+    "grpc:call": {("__call__",): ("grpc._channel",)},
+    "grpc:stream": {("__next__", "result", "_next"): ("grpc._channel",)},
+    "grpc:awaited": {("__await__", "_fetch_stream_responses", "read"): ("grpc.aio._call",)},
+}
+
+FRAMES: "dict[str, dict[str, str]]" = {}
+"""The readers of frames, by function and module."""
+
+for _reader, _places in _BY_READER.items():
+    for _functions, _modules in _places.items():
+        for _function in _functions:
+            FRAMES.setdefault(_function, {}).update(dict.fromkeys(_modules, _reader))
+
+_OF_REQUESTS = {"httpx": "httpx:kept", "httpx2": "httpx:kept", "requests": "requests:kept"}
+
+ATTRIBUTES: "dict[str, dict[str, str]]" = {
+    "request": _OF_REQUESTS,
+    "_request": _OF_REQUESTS,
+    "response": {"httpx": "httpx:answered", "httpx2": "httpx:answered", "requests": "requests:answered"},
+    "_response": {"requests": "requests:answered"},
+    "request_info": {"aiohttp": "aiohttp:answered"},
+    "operation_name": {"*": "aws:answered"},
+    "statement": {"*": "sql:failed"},
+    "_state": {"grpc": "grpc:ended"},
+}
+"""The readers of attributes, by name and by the package of the value; "*" for any."""
+
+
+@cache
+def reader(name: str) -> "Callable[..., Any]":
+    """Return the reader called "module:what", and load its module."""
+    from importlib import import_module
+
+    module, _, function = name.partition(":")
+    found: Callable[..., Any] = getattr(import_module(f"forbear.evidence.readers.{module}"), f"read_{function}")
+    return found

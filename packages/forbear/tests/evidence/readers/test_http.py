@@ -1,0 +1,86 @@
+"""What the errors of HTTP clients show: method, URL, whether the request was sent, and the redirects before it."""
+
+import pytest
+
+from forbear.evidence import read
+from forbear.evidence.sent import Evidence, Sent
+from forbear.http.request import Request
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.evidence.http_clients import CLIENTS
+
+LOST = Answer(end="close")
+ALL = pytest.mark.parametrize("client", CLIENTS)
+METHODS = pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+
+
+def shown(client: str, method: str, url: str) -> Evidence:
+    """Return the evidence of the error that the client raises."""
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - any client's error
+        CLIENTS[client](method, url)
+    evidence = read(caught.value)
+    assert evidence is not None
+    return evidence
+
+
+def url_of(sent: Sent) -> str:
+    """Return the URL, "" if it could not be read."""
+    return sent.subject.resource if isinstance(sent.subject, Request) else ""
+
+
+@ALL
+@METHODS
+def test_a_lost_response(client: str, method: str) -> None:
+    """The error shows one request, that may have been executed; http.client keeps no URL."""
+    with Wire(LOST) as wire:
+        (sent,) = shown(client, method, f"{wire.url}/orders/7").requests
+        assert (sent.method, bool(sent.unsent), sent.hop) == (method, False, False)
+        assert url_of(sent) == ("" if client == "http.client" else f"{wire.url}/orders/7")
+
+
+@ALL
+def test_a_refused_connection(client: str) -> None:
+    """The request is proven not to be sent."""
+    with Wire(LOST) as wire:
+        pass
+    (sent,) = shown(client, "POST", f"{wire.url}/orders").requests
+    assert (sent.method, sent.unsent) == ("POST", True)
+
+
+@ALL
+def test_a_body_that_breaks(client: str) -> None:
+    """The response had begun, so the request was sent."""
+    with Wire(reply(200, b"half", length=100, end="close")) as wire:
+        (sent,) = shown(client, "POST", f"{wire.url}/orders").requests
+        assert (sent.method, bool(sent.unsent)) == ("POST", False)
+        assert url_of(sent) == ("" if client == "http.client" else f"{wire.url}/orders")
+
+
+@ALL
+def test_e1_a_redirect_hides_the_post(client: str) -> None:
+    """E1: a POST is answered by 303 and the GET after it is lost; the error has only the GET, but both count."""
+    if client == "http.client":
+        pytest.skip("it follows no redirects")
+    with Wire(reply(303, b"", "Location: /receipt"), LOST) as wire:
+        requests = shown(client, "POST", f"{wire.url}/orders").requests
+        assert {(sent.method, sent.hop) for sent in requests} == {("POST", True), ("GET", False)}
+
+
+@ALL
+def test_a_body_that_breaks_after_a_redirect(client: str) -> None:
+    """The history of the response has the POST; where there is none, urllib and http.client, only the GET shows."""
+    if client in ("http.client", "urllib"):
+        pytest.skip("the response does not know the redirects")
+    with Wire(reply(303, b"", "Location: /receipt"), reply(200, b"half", length=100, end="close")) as wire:
+        requests = shown(client, "POST", f"{wire.url}/orders").requests
+        assert {sent.hop for sent in requests} == {True, False}
+        assert "POST" in {sent.method for sent in requests if sent.hop} | {
+            sent.method for sent in requests if sent.unread
+        }
+
+
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name not in ("http.client", "urllib3")])
+def test_an_error_status(client: str) -> None:
+    """An error made of a response shows its request."""
+    with Wire(reply(503, b"")) as wire:
+        (sent,) = shown(client, "POST", f"{wire.url}/orders").requests
+        assert (sent.method, url_of(sent), bool(sent.unsent)) == ("POST", f"{wire.url}/orders", False)

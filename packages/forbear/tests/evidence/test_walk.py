@@ -1,0 +1,272 @@
+"""The walk over errors and frames: its bounds, what it must not run, and that it keeps nothing alive."""
+
+import gc
+import pickle
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+
+import httpx
+import pytest
+
+from forbear.evidence import read
+from forbear.evidence.sent import Evidence
+from forbear.evidence.walk import MOST_ERRORS, MOST_FRAMES
+
+
+def lost(method: str = "POST", *, content: Any = b"order") -> httpx.ReadError:
+    """Return the error of a client that sent a request and lost its response."""
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        raise httpx.ReadError("lost", request=request)
+
+    with httpx.Client(transport=httpx.MockTransport(fail)) as client:
+        try:
+            client.request(method, "http://shop.example/orders", content=content)
+        except httpx.ReadError as error:
+            return error
+    raise AssertionError("the transport always fails")
+
+
+def methods(evidence: Evidence | None) -> list[str]:
+    """Return the methods of the requests that were shown."""
+    return [] if evidence is None else [sent.method for sent in evidence.requests]
+
+
+def raised(function: Callable[[], object]) -> BaseException:
+    """Return the error that a function raises."""
+    try:
+        function()
+    except BaseException as error:
+        return error
+    raise AssertionError("it must raise")
+
+
+def test_an_error_that_shows_nothing() -> None:
+    """An error without a request has no evidence, whatever it wraps."""
+    error = raised(lambda: int("x"))
+    error.__cause__, error.__context__ = KeyError("a"), OSError(2, "no such file")
+    assert read(error) is None
+    assert read(ValueError("never raised")) is None
+
+
+def _name(function: Any) -> str:
+    return str(function.__name__)
+
+
+def _from_cause(error: Exception) -> NoReturn:
+    raise KeyError("mine") from error
+
+
+def _from_context(error: Exception) -> NoReturn:
+    try:
+        raise error
+    except Exception:
+        raise KeyError("mine")  # noqa: B904 - the context is what this is about
+
+
+def _suppressed(error: Exception) -> NoReturn:
+    try:
+        raise error
+    except Exception:
+        raise KeyError("mine") from None
+
+
+def _grouped(error: Exception) -> NoReturn:
+    raise ExceptionGroup("several", [ValueError("other"), ExceptionGroup("inner", [error])])
+
+
+def _in_arguments(error: Exception) -> NoReturn:
+    raise RuntimeError("failed", error)
+
+
+def _as_reason(error: Exception) -> NoReturn:
+    wrapper = RuntimeError("failed")
+    wrapper.reason = error  # type: ignore[attr-defined]
+    raise wrapper
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [_from_cause, _from_context, _suppressed, _grouped, _in_arguments, _as_reason],
+    ids=lambda wrap: wrap.__name__,
+)
+def test_a_wrapped_error_shows_its_request(wrap: Callable[[Exception], NoReturn]) -> None:
+    """Causes, contexts, even suppressed ones, members of groups and what libraries wrap all count."""
+    assert methods(read(raised(lambda: wrap(lost())))) == ["POST"]
+
+
+def test_a_pickled_error() -> None:
+    """An error that went through pickle has no frames, but its request as far as the class keeps it."""
+    assert methods(read(pickle.loads(pickle.dumps(lost())))) == ["POST"]
+
+
+def test_an_error_of_another_thread() -> None:
+    """An error that comes out of a thread shows its request."""
+    errors = list[BaseException]()
+    thread = threading.Thread(target=lambda: errors.append(lost()))
+    thread.start()
+    thread.join()
+    assert methods(read(errors[0])) == ["POST"]
+
+
+def test_l5_the_walk_ends_at_what_was_being_handled() -> None:
+    """L5: a call within `except` has the earlier failure in its context, which is no request of this call."""
+    earlier, later = lost("POST"), lost("GET")
+    later.__context__ = earlier
+    assert methods(read(later)) == ["GET", "POST"]
+    assert methods(read(later, handled=earlier)) == ["GET"]
+
+
+def test_l6_every_error_of_the_chain_counts() -> None:
+    """L6: the top of the chain was refused, but an earlier request in it was sent."""
+    refused = raised(lambda: httpx.post("http://127.0.0.1:9/refused", content=b"B"))
+    refused.__context__ = lost()
+    requests = read(refused)
+    assert requests is not None
+    assert [(sent.method, bool(sent.unsent)) for sent in requests.requests] == [("POST", True), ("POST", False)]
+
+
+def _deep(levels: int, end: Callable[[], object]) -> object:
+    return end() if levels == 0 else _deep(levels - 1, end)
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+def test_e4_the_innermost_frames_count() -> None:
+    """E4: hundreds of frames of frameworks stand above the client's."""
+    assert methods(read(raised(lambda: _deep(MOST_FRAMES + 50, lambda: _raise(lost()))))) == ["POST"]
+
+
+def test_recursion_that_shows_nothing() -> None:
+    """A long traceback without a client's frame is no evidence."""
+    assert read(raised(lambda: _deep(sys.getrecursionlimit() * 2, lambda: None))) is None
+
+
+def test_e4_a_client_beyond_the_bound_cannot_be_read() -> None:
+    """A client whose frame is further out than the bound is a request that could not be read."""
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        _deep(MOST_FRAMES + 10, lambda: int("x"))
+        raise AssertionError("it is deep enough to fail")
+
+    with httpx.Client(transport=httpx.MockTransport(fail)) as client:
+        evidence = read(raised(lambda: client.post("http://shop.example/")))
+    assert evidence is not None
+    assert all(sent.unread == "its traceback is too long" for sent in evidence.requests)
+
+
+def test_ten_thousand_errors_in_a_chain() -> None:
+    """A chain that is longer than the bound shows a request that could not be read."""
+    top = error = ValueError("0")
+    for number in range(10_000):
+        error.__context__ = error = ValueError(str(number))
+    evidence = read(top)
+    assert evidence is not None
+    assert [sent.unread for sent in evidence.requests] == [f"the error holds more than {MOST_ERRORS} others"]
+
+
+def test_e7_chains_in_a_circle_end() -> None:
+    """E7: contexts may form a circle."""
+    first, second = lost(), ValueError("b")
+    first.__context__, second.__context__ = second, first
+    assert methods(read(second)) == ["POST"]
+
+
+class Hostile(Exception):
+    """An error all of whose attributes raise, lie or run code."""
+
+    ran: ClassVar[list[str]] = []
+
+    def __getattribute__(self, name: str) -> Any:
+        self_ran = Hostile.ran
+        self_ran.append(name)
+        raise RuntimeError("no attribute can be read")
+
+    def __repr__(self) -> str:
+        Hostile.ran.append("repr")
+        return "hostile"
+
+    __str__ = __repr__
+
+    def __eq__(self, other: object) -> bool:
+        Hostile.ran.append("eq")
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_no_code_of_the_user_runs() -> None:
+    """Neither properties nor comparisons nor texts of the user's classes are looked at."""
+    Hostile.ran.clear()
+    error = raised(lambda: _raise(Hostile()))
+    Hostile.ran.clear()
+    assert read(error) is None
+    assert Hostile.ran == []
+
+
+def test_attributes_that_lie() -> None:
+    """An attribute `request` that is no request of a client shows nothing."""
+    error = ValueError("x")
+    error.request = object()  # type: ignore[attr-defined]
+    error.response = "POST /"  # type: ignore[attr-defined]
+    assert read(error) is None
+
+
+def test_a_subclass_of_a_librarys_error() -> None:
+    """Errors of the user's own that derive from the library's show their request, too."""
+
+    class Mine(httpx.ReadError):
+        pass
+
+    error = Mine("lost", request=httpx.Request("PATCH", "http://shop.example/1"))
+    assert methods(read(raised(lambda: _raise(error)))) == ["PATCH"]
+
+
+def test_e6_nothing_is_kept_alive() -> None:
+    """E6: reading the variables of a frame keeps nothing alive that they refer to, once the frame is cleared."""
+    alive = list[weakref.ref[httpx.Request]]()
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        alive.append(weakref.ref(request))
+        raise ValueError("no request on this error")
+
+    def send() -> None:
+        with httpx.Client(transport=httpx.MockTransport(fail)) as client:
+            client.post("http://shop.example/")
+
+    error = raised(send)
+    assert methods(read(error)) == ["POST"]
+    trace = error.__traceback__
+    frames = list[Any]()
+    while trace is not None:
+        frames.append(trace.tb_frame)
+        trace = trace.tb_next
+    for entry in frames[1:]:
+        entry.clear()
+    gc.collect()
+    assert [each() for each in alive] == [None]
+    assert len(frames) > 3
+
+
+def test_nothing_is_shown() -> None:
+    """The texts of evidence have neither URL nor headers nor body."""
+    evidence = read(lost(content=b"password"))
+    assert repr(evidence) == "Evidence((Sent('httpx', 'http', 'POST'),))"
+
+
+def test_a_reader_that_fails_shows_a_request_that_could_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client whose variables have other names than the reader expects is not missed."""
+    from forbear.evidence.readers import httpx as module
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("request")
+
+    monkeypatch.setattr(module, "_add", broken)
+    evidence = read(lost())
+    assert evidence is not None
+    assert {sent.unread for sent in evidence.requests} == {"KeyError in its reader"}

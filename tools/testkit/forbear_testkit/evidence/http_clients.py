@@ -1,0 +1,103 @@
+"""HTTP clients as their users use them, without an adapter: each sends one request and reads the whole response."""
+
+import asyncio
+import http.client
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import httpx
+import httpx2
+import requests
+import urllib3
+
+TIMEOUT = 5.0
+
+Send = Callable[[str, str], object]
+"""Sends a request with this method to this URL; a POST has the body {"n": 1}."""
+
+_JSON = {"n": 1}
+_TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""httpx would load all certificates of the system for each client."""
+
+
+def _body(method: str) -> Any:
+    return _JSON if method in ("POST", "PUT", "PATCH") else None
+
+
+def _bytes(method: str) -> bytes | None:
+    return b'{"n":1}' if _body(method) else None
+
+
+def _httpx(library: Any) -> Send:
+    def send(method: str, url: str) -> object:
+        with library.Client(timeout=TIMEOUT, follow_redirects=True, verify=_TRUST) as client:
+            return client.request(method, url, json=_body(method)).raise_for_status()
+
+    return send
+
+
+def _async_httpx(library: Any) -> Send:
+    async def send(method: str, url: str) -> object:
+        async with library.AsyncClient(timeout=TIMEOUT, follow_redirects=True, verify=_TRUST) as client:
+            return (await client.request(method, url, json=_body(method))).raise_for_status()
+
+    return lambda method, url: asyncio.run(send(method, url))
+
+
+def _requests(method: str, url: str) -> object:
+    response = requests.request(method, url, json=_body(method), timeout=TIMEOUT)
+    response.raise_for_status()
+    return response
+
+
+def _urllib3(method: str, url: str) -> object:
+    with urllib3.PoolManager(timeout=TIMEOUT, retries=urllib3.Retry(3, connect=0, read=0)) as pool:
+        return pool.request(method, url, body=_bytes(method)).data
+
+
+def _urllib(method: str, url: str) -> object:
+    request = urllib.request.Request(url, data=_bytes(method), method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
+            return response.read()
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise
+
+
+def _http_client(method: str, url: str) -> object:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=TIMEOUT)
+    try:
+        connection.request(method, parts.path, body=_bytes(method))
+        return connection.getresponse().read()
+    finally:
+        connection.close()
+
+
+async def _aiohttp(method: str, url: str) -> object:
+    async with (
+        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(TIMEOUT)) as session,
+        session.request(method, url, json=_body(method)) as response,
+    ):
+        response.raise_for_status()
+        return await response.read()
+
+
+CLIENTS: dict[str, Send] = {
+    "httpx": _httpx(httpx),
+    "httpx async": _async_httpx(httpx),
+    "httpx2": _httpx(httpx2),
+    "httpx2 async": _async_httpx(httpx2),
+    "requests": _requests,
+    "urllib3": _urllib3,
+    "urllib": _urllib,
+    "http.client": _http_client,
+    "aiohttp": lambda method, url: asyncio.run(_aiohttp(method, url)),
+}
+"""The clients by name. "http.client" follows no redirects, and raises nothing for an error status; nor does urllib3."""
