@@ -161,9 +161,9 @@ PAIRS = (
         {
             "handle_async_request": "handle_request",
             "[chunk async for chunk in response.stream]": "response.stream",
-            "    awaits = True\n\n": "",
             "The async transport:": "The sync transport:",
             "an async client:": "a sync client:",
+            "import AsyncIterator, Awaitable\n": "import Iterator\n",
         },
     ),
     Pair(

@@ -22,8 +22,8 @@ from forbear.adapters import (
     BodyReader,
     FixedBody,
     HttpBody,
-    HttpCall,
     HttpOptions,
+    HttpPort,
     Send,
     Vouch,
     attach_report,
@@ -100,7 +100,7 @@ class _TlsConnection(HTTPSConnection):
         self.is_open = True
 
 
-class UrllibPort(HttpCall):
+class UrllibPort(HttpPort["RetriedResponse"]):
     """The port of urllib.request; `do_open` is the handler's own method, which sends a request by a connection."""
 
     def __init__(

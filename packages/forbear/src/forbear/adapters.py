@@ -4,8 +4,9 @@ forbear's own siblings (transfers, the audit, the simulator) import nothing deep
 changes only with a line in the CHANGELOG, but that may be in any release: the siblings pin the exact version. A name is
 loaded when it is first used. docs/http.md has the steps for an adapter, and examples/adapter is one.
 
-- **The exchange of an HTTP request.** A port is a subclass of `HttpCall` with the members of `HttpPort` or
-  `AsyncHttpPort`; `drive` or `adrive` sends its request. `HttpOptions` are the options of an adapter; for a policy
+- **The exchange of an HTTP request.** A port is a subclass of `HttpPort` or `AsyncHttpPort`, or of
+  `AsyncHttpSender` if it continues no bodies; `drive` or `adrive` sends its request. `HttpOptions` are the options of
+  an adapter; for a policy
   taken elsewhere, `refuse_for_clients` checks what a client cannot do. `Send` is what an attempt sends, and `HttpBody`
   its body: a `FixedBody`, `SeekableBody`, `RenderedBody`, `OnceBody` or `AsyncOnceBody`. `streamed_body` makes the one
   that fits. A `BodyReader` or `AsyncBodyReader` continues the body of a response that breaks. `on_result` sees bodies
@@ -64,11 +65,11 @@ if TYPE_CHECKING:
     from forbear.exchange.call import refuse_for_clients
     from forbear.exchange.http.adrive import AsyncReader as AsyncBodyReader
     from forbear.exchange.http.adrive import drive as adrive
-    from forbear.exchange.http.call import HttpCall
     from forbear.exchange.http.drive import Reader as BodyReader
     from forbear.exchange.http.drive import drive
     from forbear.exchange.http.options import HttpOptions
     from forbear.exchange.http.port import AsyncPort as AsyncHttpPort
+    from forbear.exchange.http.port import AsyncSender as AsyncHttpSender
     from forbear.exchange.http.port import Port as HttpPort
     from forbear.exchange.http.responses import SHOWN as MOST_SHOWN
     from forbear.exchange.http.send import AsyncOnce as AsyncOnceBody
@@ -118,6 +119,7 @@ __all__ = [
     "AmbiguousPolicyName",
     "AsyncBodyReader",
     "AsyncHttpPort",
+    "AsyncHttpSender",
     "AsyncOnceBody",
     "BodyReader",
     "BudgetRule",
@@ -131,7 +133,6 @@ __all__ = [
     "HiddenText",
     "HostBudgets",
     "HttpBody",
-    "HttpCall",
     "HttpOptions",
     "HttpPort",
     "Judgement",
@@ -206,6 +207,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "AmbiguousPolicyName": "services.policies:AmbiguousName",
             "AsyncBodyReader": "exchange.http.adrive:AsyncReader",
             "AsyncHttpPort": "exchange.http.port:AsyncPort",
+            "AsyncHttpSender": "exchange.http.port:AsyncSender",
             "AsyncOnceBody": "exchange.http.send:AsyncOnce",
             "BodyReader": "exchange.http.drive:Reader",
             "BudgetRule": "core.protocols",
@@ -219,7 +221,6 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "HiddenText": "text.redact",
             "HostBudgets": "run.budget",
             "HttpBody": "exchange.http.send:Body",
-            "HttpCall": "exchange.http.call",
             "HttpOptions": "exchange.http.options",
             "HttpPort": "exchange.http.port:Port",
             "Judgement": "core.service",

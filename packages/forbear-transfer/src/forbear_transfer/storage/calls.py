@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 from forbear import PERMANENT, TRANSIENT, Event, Policy, Verdict
 from forbear.adapters import (
+    AsyncHttpSender,
     DetailedFailure,
     FixedBody,
     HostBudgets,
     HttpBody,
-    HttpCall,
     HttpOptions,
     Request,
     RequestIds,
@@ -38,13 +38,11 @@ Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
 _READ = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 
 
-class StorageCall(HttpCall):
+class StorageCall(AsyncHttpSender[Response]):
     """One request through its attempts; `body` is the whole body of a successful response (below 300).
 
     `content` is the body of the request. Each response must arrive within `seconds`, and may have `most` bytes.
     """
-
-    awaits = True
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ from typing import Any
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.clients._httpx.numbered import remember
 from forbear.core.verdict import Verdict
-from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
+from forbear.exchange.http.port import HttpCall
 from forbear.exchange.http.responses import SHOWN
 from forbear.exchange.http.send import AsyncOnce, Body, Fixed, Rendered, Send, streamed
 from forbear.http.bodies import position
@@ -46,15 +46,12 @@ class HttpxPortBase(HttpCall):
         return body
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict of `HttpxLibrary.verdict` on an error that an attempt raised."""
         return self._library.verdict(error)
 
-    def left_broken(self) -> None:
-        """Remember the request that was given up, so that an SDK does not repeat it."""
+    def note_broken_body(self) -> None:
         remember(self._request, self.report)
 
     def broken(self, text: str) -> Exception:
-        """Return the library's RemoteProtocolError with `text`, for a body of the wrong length."""
         error: Exception = self._library.broken(text)
         return error
 

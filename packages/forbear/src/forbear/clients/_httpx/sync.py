@@ -5,40 +5,35 @@ Generated from aio.py: change that file, then run `make unasync`.
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from forbear.clients._httpx.numbered import given_up, remember, stop_repeat
 from forbear.clients._httpx.port import HttpxPortBase
 from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
 from forbear.exchange.http.drive import drive
+from forbear.exchange.http.port import Port
 from forbear.exchange.http.responses import SHOWN
 from forbear.exchange.http.send import Send
 
 
-class HttpxPort(HttpxPortBase):
+class HttpxPort(HttpxPortBase, Port[Any]):
     """The port for a sync client: it sends one request, and reads and closes its responses."""
 
     __slots__ = ()
 
     def first(self) -> Any:
-        """Send the caller's request unchanged and return the response."""
-        return self._send(self._request)
+        sending: Any = self._send(self._request)
+        return sending
 
     def send(self, send: Send, limit: float | None) -> Any:
-        """Send the request as `send` describes it, with timeouts of at most `limit` seconds (None: unchanged).
-
-        Returns the response; its `request` is the caller's own.
-        """
         response = self._send(self._next(send, limit))
         response.request = self._request  # the client does the same, but too late for `on_result`
         return response
 
     def chunks(self, response: Any) -> Iterator[bytes]:
-        """Return an iterator over the body of a response as it arrives, not decoded."""
         return iter(response.stream)
 
     def shown(self, response: Any) -> Any:
-        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
         stream, head, size = response.stream, list[bytes](), 0
         chunks = iter(stream)
         try:
@@ -56,7 +51,6 @@ class HttpxPort(HttpxPortBase):
         return self._copy(response, content)
 
     def settle(self, response: Any) -> None:
-        """Read the whole body of a response into memory and close its stream; from then on its stream is in memory."""
         try:
             content = b"".join(response.stream)
         finally:
@@ -64,7 +58,6 @@ class HttpxPort(HttpxPortBase):
         response.stream = self._library.ByteStream(content)
 
     def close(self, response: Any) -> None:
-        """Close a response at once, without reading the rest of its body."""
         response.stream.close()
 
 
@@ -75,14 +68,12 @@ class Retrying(RetryingBase[Transport, Req, Resp]):
 
     def handle_request(self, request: Req) -> Resp:
         """Send a request as often as its policy allows; return the last response or raise the last error."""
-        response: Resp = self._handle(request)
-        return response
-
-    def _handle(self, request: Any) -> Any:
         send = self._transport.handle_request
         options = self._options_for(request)
+        response: Any
         if options is None:
-            return send(request)
+            response = send(request)
+            return cast(Resp, response)
         if given_up.get() is not None:
             stop_repeat(self._library, request)
         port = HttpxPort(options, self._library, send, request)
@@ -95,17 +86,18 @@ class Retrying(RetryingBase[Transport, Req, Resp]):
         if report is not None:
             self._attach_report(response, report)
             remember(request, report, response)
-        return self._readable(port, response) if port.needs_reader(response) else response
+        if port.needs_reader(response):
+            self._continue(port, response)
+        return cast(Resp, response)
 
-    def _readable(self, port: HttpxPort, response: Any) -> Any:
-        """Replace the stream of `response` by a reader, and return `response`.
+    def _continue(self, port: HttpxPort, response: Any) -> None:
+        """Replace the stream of `response` by a reader.
 
         The reader continues a GET body that breaks in further responses. Where that is impossible, the error gets a
         report.
         """
         raw, headers = response.stream, response.headers
         response.stream = self._library.ResponseBody(port, response.status_code, headers, iter(raw), raw.close)
-        return response
 
     def __enter__(self) -> Self:
         self._transport.__enter__()

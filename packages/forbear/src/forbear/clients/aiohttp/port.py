@@ -4,7 +4,7 @@ An error proves NOT_EXECUTED only if aiohttp raised it while it opened the conne
 """
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -21,8 +21,8 @@ from forbear.clients.aiohttp.body import Reusable, body_of
 from forbear.clients.aiohttp.response import Continued, Pieces, settled, shown
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.http.adrive import AsyncReader
-from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
+from forbear.exchange.http.port import AsyncPort
 from forbear.exchange.http.send import AsyncOnce, Body, Send
 from forbear.http.ranges import coding
 from forbear.http.socks import verdict_of_refusal
@@ -88,7 +88,7 @@ def _passed(error: Exception, module: str, function: str) -> bool:
 _IN_MEMORY = (bytes, BytesPayload)
 
 
-class AiohttpPort(HttpCall):
+class AiohttpPort(AsyncPort[ClientResponse]):
     """The port of aiohttp: the object by which forbear's retry loop sends one request, varied or not.
 
     It changes the session's own request in place.
@@ -98,8 +98,6 @@ class AiohttpPort(HttpCall):
                  "_url")  # fmt: skip
 
     _last: ClientResponse | None  # the last response, once a body was continued
-
-    awaits = True
 
     def __init__(self, options: HttpOptions, handler: ClientHandlerType, request: ClientRequest) -> None:
         self._handler = handler
@@ -123,9 +121,8 @@ class AiohttpPort(HttpCall):
         self._replaced = False
         return body_of(self._request.body, self._options.buffer)
 
-    async def first(self) -> ClientResponse:
-        """Send the caller's request unchanged and return the response."""
-        return await self._handler(self._request)
+    def first(self) -> Awaitable[ClientResponse]:
+        return self._handler(self._request)
 
     async def send(self, send: Send, limit: float | None) -> ClientResponse:
         """Send the request as `send` describes it and return the response.
@@ -159,7 +156,6 @@ class AiohttpPort(HttpCall):
             self._last.close()
 
     def status(self, response: ClientResponse) -> int:
-        """Return the HTTP status of a response."""
         return response.status
 
     def headers(self, response: ClientResponse) -> Mapping[str, str]:
@@ -182,7 +178,6 @@ class AiohttpPort(HttpCall):
         return headers
 
     def adopt(self, seen: Mapping[str, str], response: ClientResponse) -> None:
-        """Give the caller's response the headers of the one whose body it gets."""
         caller: Any = self._seen()
         if caller is not None:
             caller._headers, caller._raw_headers = response.headers, response.raw_headers
@@ -190,19 +185,15 @@ class AiohttpPort(HttpCall):
                 caller._cache.pop(name, None)
 
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
-        """Return an async iterator over the body of a response as it arrives, decoded if it was compressed."""
         return Pieces(response)
 
     async def shown(self, response: ClientResponse) -> ClientResponse:
-        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
         return await shown(response)
 
     async def settle(self, response: ClientResponse) -> None:
-        """Read the whole body of a response into memory, from which it can be read again."""
         await settled(response)
 
     async def close(self, response: ClientResponse) -> None:
-        """Close a response and its connection at once, without reading the rest of the body."""
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
@@ -219,7 +210,6 @@ class AiohttpPort(HttpCall):
         return verdict
 
     def broken(self, text: str) -> Exception:
-        """Return a ClientPayloadError of aiohttp with `text`, for a body of the wrong length."""
         return ClientPayloadError(text)
 
     async def _vary(self, send: Send) -> None:

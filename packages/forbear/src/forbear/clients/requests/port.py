@@ -13,8 +13,8 @@ import urllib3
 from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.requests.response import pieces, settled, shown
 from forbear.core.verdict import Verdict
-from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
+from forbear.exchange.http.port import Port
 from forbear.exchange.http.send import Body, Fixed, Once, Seekable, Send, streamed
 
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
@@ -72,7 +72,7 @@ _LIBRARY = Urllib3Errors(
 )
 
 
-class RequestsPort(HttpCall):
+class RequestsPort(Port[requests.Response]):
     """The port of requests: it sends one request, varied or not, by `send` (the adapter's own method)."""
 
     __slots__ = ("raw", "_request", "_send", "_timeout")
@@ -107,14 +107,9 @@ class RequestsPort(HttpCall):
         return body_of(self._request.body, self._options.buffer)
 
     def first(self) -> requests.Response:
-        """Send the caller's request unchanged and return the response."""
         return self._send(self._request, timeout=self._timeout)
 
     def send(self, send: Send, limit: float | None) -> requests.Response:
-        """Send the request as `send` describes it, with timeouts of at most `limit` seconds (None: unchanged).
-
-        Returns the response; its `request` is the caller's own.
-        """
         response = self._send(self._next(send), timeout=bounded(self._timeout, limit))
         response.request = self._request
         return response
@@ -127,27 +122,21 @@ class RequestsPort(HttpCall):
             raw.length_remaining = response.raw.length_remaining
 
     def chunks(self, response: requests.Response) -> Iterator[bytes]:
-        """Return an iterator over the body of a response as it arrives, not decoded."""
         return pieces(response)
 
     def shown(self, response: requests.Response) -> requests.Response:
-        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN."""
         return shown(response)
 
     def settle(self, response: requests.Response) -> None:
-        """Read the whole body of a response into memory, from which it can be read again, and close the response."""
         settled(response)
 
     def close(self, response: requests.Response) -> None:
-        """Close a response at once, without reading the rest of its body."""
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict of `Urllib3Errors` on an error that an attempt raised."""
         return _LIBRARY.verdict(error)
 
     def broken(self, text: str) -> Exception:
-        """Return a ChunkedEncodingError of requests with `text`, for a body of the wrong length."""
         return requests.exceptions.ChunkedEncodingError(urllib3.exceptions.ProtocolError(text))
 
     def _next(self, send: Send) -> requests.PreparedRequest:

@@ -173,7 +173,7 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status, self._headers)
-            port.left_broken()
+            port.note_broken_body()
             return None
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)

@@ -36,8 +36,10 @@ class HttpOptions(Record):
     - `raised`: the bases of the errors that the client raises, by which `on=` of a policy is checked; () for no check.
     """
 
-    __slots__ = ("policy", "key", "buffer", "service", "vouch", "changes", "raised")
+    __slots__ = ("is_plain", "policy", "key", "buffer", "service", "vouch", "changes", "raised")
 
+    is_plain: bool
+    """True if the policy has no part in an attempt that succeeds: no attempt timeout, no budget, no `on_result`."""
     policy: Policy | None
     key: IdempotencyKey | None
     buffer: int
@@ -65,20 +67,17 @@ class HttpOptions(Record):
             check_word("not_executed", word)
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
         self._set(policy=policy, key=key, buffer=buffer, service=service, vouch=vouch, changes=changes, raised=raised)
+        own = self.sample
+        self._set(is_plain=own.attempt_timeout is None and own.budget is None and own.on_result is None)
+
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return cls.__slots__[1:]  # `is_plain` follows from them
 
     @property
     def sample(self) -> Policy:
         """The policy for hosts that nobody knows, which has all that the user chose."""
         return self.policy or self.changes.sample
-
-    @property
-    def is_plain(self) -> bool:
-        """True if the policy has no part in an attempt that succeeds: no attempt timeout, no budget, no `on_result`.
-
-        It is also True for the policy None without changes.
-        """
-        policy = self.sample
-        return policy.attempt_timeout is None and policy.budget is None and policy.on_result is None
 
     def resolve(self, host: str, path: str) -> "tuple[Policy, HttpService]":
         """Return the policy and the service for a request to `path` on `host`.

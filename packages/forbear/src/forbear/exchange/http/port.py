@@ -1,156 +1,270 @@
 """The contract of an HTTP adapter: how one client sends one request, and how it reads the response.
 
-`Port` is for sync clients and `AsyncPort` for async ones. A new adapter derives its port from `HttpCall`
-(`exchange/http/call.py`), which does what all have in common. It adds the request's target, headers and body, and
-`first`, `send`, `chunks`, `settle`, `close`, `verdict` and `broken`. It calls `drive` with the port for every request.
-forbear.clients.requests is a model.
+A port is a subclass of `Port` (sync) or `AsyncPort`; `Sender` and `AsyncSender` are ports that continue no bodies. It
+adds the request's target, headers and body, and the other abstract methods. The adapter calls `drive` with the port for
+every request. forbear.clients.requests is a model.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, MutableMapping
+from functools import partial
+from typing import Any, ClassVar, Generic, TypeVar
 
+from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
-from forbear.exchange.http.send import Send
+from forbear.exchange.http.options import HttpOptions, is_signed, new_token
+from forbear.exchange.http.responses import CONTINUED, is_read_at_once, is_shown, needs_reader
+from forbear.exchange.http.send import Body, Fixed, Send
+from forbear.http.patterns import is_for_its_host
+from forbear.http.request import READS, Request, joined
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.http.patterns import Origin
+
 
 R = TypeVar("R")
-R_contra = TypeVar("R_contra", contravariant=True)
 
 
-class _Request(Protocol[R_contra]):
-    """The members that sync and async ports share."""
+class HttpCall(Start, ABC):
+    """The base of all ports: one request, the moment it starts, and its exchange once an attempt has failed.
 
-    @property
-    def start(self) -> Start:
-        """The moment before the first attempt."""
-        ...
+    `plain` is True for a body in memory, which every attempt can send as it is. Set what `_target` reads before calling
+    this constructor.
+
+    A subclass has `_target`, `_scheme_and_port`, `_headers` and `_read_body`, and may use `_options`, `_method`,
+    `_body`, `_token` and `_adjust`. These names are part of the contract, too.
+    """
+
+    __slots__ = ("is_plain", "_body", "_exchange", "_method", "_options", "_token")
+
+    _is_async: ClassVar[bool] = False
+    """True for ports of `adrive`, which awaits the retry budget."""
+
+    is_plain: bool
+    """True if a first attempt that succeeds needs nothing from the exchange.
+
+    That means a body in memory, and no token, no budget, no attempt timeout and no `on_result`.
+    """
+
+    _body: Any
+    """The result of `_read_body`, once an attempt has failed or the request is not plain."""
+    _token: tuple[str, str] | None
+    """A header and its value, for all attempts of a mutation."""
+
+    def __init__(self, options: HttpOptions, method: str, *, plain: bool) -> None:
+        super().__init__(awaits=self._is_async)
+        self._options = options
+        self._method = method
+        self._exchange: Exchange | None = None
+        self.is_plain = plain and options.is_plain and (method in READS or not self._adds_token())
+
+    @abstractmethod
+    def _target(self) -> tuple[str, str]:
+        """Return the host of the request, and its path and query as they go over the wire."""
+
+    @abstractmethod
+    def _scheme_and_port(self) -> tuple[str, int | None]:
+        """Return the scheme of the request's URL, and its port, None for the scheme's default."""
+
+    @abstractmethod
+    def _headers(self) -> Mapping[Any, Any]:
+        """Return the caller's headers; names are found in any case."""
+
+    @abstractmethod
+    def _read_body(self) -> Body:
+        """Return the body of the request in a form that can be sent again, if that is possible."""
 
     @property
     def exchange(self) -> Exchange:
-        """The exchange, which is the state of the request. Make it when it is first read: most requests need none."""
-        ...
-
-    @property
-    def is_plain(self) -> bool:
-        """True if a first attempt that succeeds needs nothing from the exchange.
-
-        That means a body in memory, and no token, no budget, no attempt timeout and no `on_result`.
-        """
-        ...
+        """The exchange, that is, the request's state; made when it is first read, since most requests need none."""
+        if self._exchange is None:
+            self._exchange = self._open()
+        return self._exchange
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled in the retry budget, if there is one."""
-        ...
+        if self._exchange is not None:
+            self._exchange.end()
 
-    def status(self, response: R_contra) -> int:
-        """Return the status of a response."""
-        ...
+    @property
+    def report(self) -> Report | None:
+        """The report on the attempts once the request was given up, None before that and without a failure."""
+        return None if self._exchange is None else self._exchange.report
 
-    def headers(self, response: R_contra) -> Mapping[str, str]:
-        """Return the headers of a response; names are found in any case."""
-        ...
+    def note_broken_body(self) -> None:
+        """Take notice that the body of a response broke, and that the request was given up then; do nothing here."""
 
-    def adopt(self, seen: Mapping[str, str], response: R_contra) -> None:
-        """Change `seen`, the headers that the caller has, into those of the response whose body the caller gets."""
-        ...
-
-    def left_broken(self) -> None:
-        """Take notice that the body of a response broke, and that the request was given up then."""
-        ...
-
-    def is_read_at_once(self, response: R_contra) -> bool:
-        """Return whether to read the body of a response before the next decision: a short success of a write."""
-        ...
-
-    def is_shown(self, response: R_contra) -> bool:
-        """Return whether to read the body of a response so that `on_result` can judge it."""
-        ...
-
+    @abstractmethod
     def verdict(self, error: Exception) -> Verdict:
         """Return the verdict on an error of the client: permanent, transient, or proof that nothing was executed."""
-        ...
+
+    def is_read_at_once(self, response: Any) -> bool:
+        """Return whether to read the body of a response before the next decision: a short success of a write."""
+        return self._method not in CONTINUED and is_read_at_once(self._method, self.status(response), response.headers)
+
+    def is_shown(self, response: Any) -> bool:
+        """Return whether to read the body of a response so that `on_result` can judge it: a short one of any status."""
+        if not self._options.sample.checks_values:
+            return False
+        return is_shown(self._method, self.status(response), response.headers)
+
+    def needs_reader(self, response: Any) -> bool:
+        """Return whether the caller must read a response's body through a Reader, which notices where it breaks."""
+        given_up = self._exchange is not None and self._exchange.report is not None
+        return needs_reader(self._method, self.status(response), response.headers, given_up=given_up)
+
+    def status(self, response: Any) -> int:
+        """Return the status of a response."""
+        status: int = response.status_code
+        return status
+
+    def headers(self, response: Any) -> Mapping[str, str]:
+        """Return the headers of a response; names are found in any case."""
+        headers: Mapping[str, str] = response.headers
+        return headers
+
+    def adopt(self, seen: Mapping[str, str], response: Any) -> None:
+        """Change `seen`, the headers that the caller has, into those of the response whose body the caller gets."""
+        if isinstance(seen, MutableMapping) and seen is not response.headers:
+            seen.clear()
+            seen.update(response.headers)
+
+    def _adds_token(self) -> bool:
+        """Return whether the request, a write, gets an idempotency token if it has none of its own."""
+        service = self._options.resolve(*self._target())[1]
+        key = self._options.key_for(service, self._origin)
+        return service.token_header is not None if key is None else key.add
+
+    def _origin(self) -> "Origin":
+        host, target = self._target()
+        scheme, port = self._scheme_and_port()
+        return Request(self._method, host, target, scheme=scheme, port=port).origin
+
+    def _adjust(self, headers: MutableMapping[str, str], send: Send) -> None:
+        """Change the caller's `headers`, in place, into those of `send`; add the idempotency token if there is one."""
+        if self._token is not None:
+            headers[self._token[0]] = self._token[1]
+        send.adjust(headers)
+
+    def _open(self) -> Exchange:
+        """Return the exchange of the request, and set its body and its token.
+
+        Only this method decides whether a request needs an idempotency token, which one, and whether that makes it
+        repeatable. The caller's own token stays. A signed request gets none, unless the user named the header for it.
+        """
+        options, method, headers = self._options, self._method, self._headers()
+        host, target = self._target()
+        policy, service = options.resolve(host, target)
+        key = None if method in READS else options.key_for(service, self._origin)
+        name = None if method in READS else service.token_header if key is None else key.header
+        lines = {} if name is None else joined(headers)
+        if name is not None and key is None and is_signed(target, lines.get("authorization", "")):
+            name = None
+        own = None if name is None else lines.get(name.lower())
+        adds = own is None and (key is None or key.add)
+        self._token = (name, new_token()) if name is not None and adds else None
+        if self._token is None and not (own or "").strip():
+            key = None  # the request does not carry it
+        self._body = body = self._read_body()
+        content = body.content if isinstance(body, Fixed) else None
+        describe = partial(_described, method, host, target, headers, content, *self._scheme_and_port())
+        if key is not None and not is_for_its_host(describe()):
+            key = None
+        new = self._token is not None
+        return Exchange(policy, service, describe, body, self, key=key, is_new_key=new, vouch=options.vouch)
 
 
-class Sender(_Request[R], Protocol[R]):
-    """The part of a sync port that sends one request."""
+class Sender(HttpCall, Generic[R]):
+    """A sync port that sends one request; R is the client's class of responses."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def first(self) -> R:
         """Send the caller's request unchanged, without an attempt timeout, and return the response."""
-        ...
 
+    @abstractmethod
     def send(self, send: Send, limit: float | None) -> R:
-        """Send the request as `send` varies it and return the response.
+        """Send the request as `send` varies it, and return the response, whose request is the caller's own.
 
         `limit` is the attempt timeout in seconds, None for none.
         """
-        ...
 
+    @abstractmethod
     def shown(self, response: R) -> R:
         """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN.
 
         The body of the response itself can still be read from its start.
         """
-        ...
 
+    @abstractmethod
     def settle(self, response: R) -> None:
-        """Read the whole body of a response into memory."""
-        ...
+        """Read the whole body of a response into memory, from which it can be read again."""
 
+    @abstractmethod
     def close(self, response: R) -> None:
         """Close a response at once, without reading the rest: that could outlast a deadline."""
-        ...
 
 
-class Port(Sender[R], Protocol[R]):
-    """A sync port: it sends one request and reads the body of its response."""
+class Port(Sender[R]):
+    """A sync port, which also reads the body of a response."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def chunks(self, response: R) -> Iterator[bytes]:
         """Return the body of a response as it arrives, without decoding it."""
-        ...
 
+    @abstractmethod
     def broken(self, text: str) -> Exception:
         """Return the client's own error, with this text, for a body of the wrong length."""
-        ...
 
 
-class AsyncSender(_Request[R], Protocol[R]):
-    """The part of an async port that sends one request."""
+class AsyncSender(HttpCall, Generic[R]):
+    """The async form of `Sender`."""
 
-    async def first(self) -> R:
-        """Send the caller's request unchanged, without an attempt timeout, and return the response."""
-        ...
+    __slots__ = ()
 
-    async def send(self, send: Send, limit: float | None) -> R:
-        """Send the request as `send` varies it and return the response.
+    _is_async = True
 
-        `limit` is the attempt timeout in seconds, None for none.
-        """
-        ...
+    @abstractmethod
+    def first(self) -> Awaitable[R]: ...
 
-    async def shown(self, response: R) -> R:
-        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN.
+    @abstractmethod
+    def send(self, send: Send, limit: float | None) -> Awaitable[R]: ...
 
-        The body of the response itself can still be read from its start.
-        """
-        ...
+    @abstractmethod
+    async def shown(self, response: R) -> R: ...
 
-    async def settle(self, response: R) -> None:
-        """Read the whole body of a response into memory."""
-        ...
+    @abstractmethod
+    async def settle(self, response: R) -> None: ...
 
-    async def close(self, response: R) -> None:
-        """Close a response at once, without reading the rest: that could outlast a deadline."""
-        ...
+    @abstractmethod
+    async def close(self, response: R) -> None: ...
 
 
-class AsyncPort(AsyncSender[R], Protocol[R]):
-    """An async port: it sends one request and reads the body of its response."""
+class AsyncPort(AsyncSender[R]):
+    """The async form of `Port`."""
 
-    def chunks(self, response: R) -> AsyncIterator[bytes]:
-        """Return the body of a response as it arrives, without decoding it."""
-        ...
+    __slots__ = ()
 
-    def broken(self, text: str) -> Exception:
-        """Return the client's own error, with this text, for a body of the wrong length."""
-        ...
+    @abstractmethod
+    def chunks(self, response: R) -> AsyncIterator[bytes]: ...
+
+    @abstractmethod
+    def broken(self, text: str) -> Exception: ...
+
+
+def _described(
+    method: str,
+    host: str,
+    target: str,
+    headers: Mapping[Any, Any],
+    content: bytes | None,
+    scheme: str,
+    port: int | None,
+) -> Request:
+    return Request(method, host, target, joined(headers), content, scheme, port)

@@ -66,8 +66,8 @@ def needs_reader(method: str, status: int, headers: Mapping[str, str], *, given_
     It must after the request was `given_up`, for a body that can be continued, and for a write's body that is not read
     at once. A response without a body never needs one.
     """
+    if is_continued(method, status):
+        return True
     if is_bodiless(method, status):
         return False
-    if given_up or is_continued(method, status):
-        return True
-    return method not in READS and not is_read_at_once(method, status, headers)
+    return given_up or (method not in READS and not is_read_at_once(method, status, headers))
