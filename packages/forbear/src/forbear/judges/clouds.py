@@ -1,4 +1,4 @@
-"""The verdicts on errors of clients that retry by themselves: botocore, the SDKs of OpenAI and Anthropic, Kafka.
+"""The verdicts on errors of clients that retry by themselves: the SDKs of OpenAI and Anthropic, Kafka.
 
 A verdict is `exhausted` if the client has already repeated the request: another loop around it would multiply.
 """
@@ -6,33 +6,13 @@ A verdict is `exhausted` if the client has already repeated the request: another
 from collections.abc import Mapping
 from typing import Any
 
-from forbear.core.chain import arguments_of, read, traceback_of
-from forbear.core.check import is_list, is_mapping
+from forbear.core.chain import arguments_of, read
+from forbear.core.check import is_mapping
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.services.errors import headers_of, lower_names, status_of, wait_of
-from forbear.waits import add_wait, find_wait
+from forbear.waits import add_wait
 
-_THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 _EXHAUSTED = Verdict(Kind.TRANSIENT, exhausted=True)
-
-AWS_THROTTLED = frozenset({
-    "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottledException", "TooManyRequestsException",
-    "ProvisionedThroughputExceededException", "TransactionInProgressException", "RequestLimitExceeded",
-    "BandwidthLimitExceeded", "LimitExceededException", "RequestThrottled", "SlowDown", "PriorRequestNotComplete",
-    "EC2ThrottledException",
-})  # fmt: skip
-"""AWS's error codes of throttled requests, those that botocore retries."""
-AWS_TRANSIENT = frozenset({"RequestTimeout", "RequestTimeoutException", "TransactionConflictException"})
-_AWS_STATUSES = frozenset({500, 502, 503, 504})
-_AWS_CONFLICTS = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
-_AWS_LOST = frozenset({
-    "botocore.exceptions.ConnectionError", "botocore.exceptions.HTTPClientError",
-    "botocore.exceptions.IncompleteReadError",
-})  # fmt: skip
-_AWS_LOOPS = ("botocore.endpoint", "aiobotocore.endpoint")
-_AWS_HOST = "x.amazonaws.com"
-_DEEPEST = 500
-"""The number of traceback entries that are searched."""
 
 _SDKS = frozenset({"openai.APIError", "anthropic.APIError"})
 _SDK_STATUSES = frozenset({408, 409, 429})  # and all from 500 on
@@ -53,49 +33,6 @@ KAFKA_CODES = frozenset({
 })  # fmt: skip
 """Kafka's codes that a retry may cure, where confluent-kafka does not call an error retriable."""
 _KAFKA_TIMED_OUT = -192  # a message for which the client used up its retries
-
-
-def aws_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
-    """Return the verdict on an error of botocore, None for any other error."""
-    if names & _AWS_LOST:
-        return _EXHAUSTED if _attempts_of_botocore(error) > 1 else TRANSIENT
-    if "botocore.exceptions.ClientError" not in names:
-        return PERMANENT if "botocore.exceptions.BotoCoreError" in names else None
-    response = _mapping(read(error, "response"))
-    metadata = _mapping(response.get("ResponseMetadata"))
-    code = _text(_mapping(response.get("Error")).get("Code"))
-    status = metadata.get("HTTPStatusCode")
-    throttled = code in AWS_THROTTLED or status == 429
-    if not (throttled or code in AWS_TRANSIENT or status in _AWS_STATUSES or _cancelled_by_others(code, response)):
-        return PERMANENT
-    # With retries turned off the first attempt reaches the maximum, too.
-    gave_up = metadata.get("MaxAttemptsReached") is True or metadata.get("RetryQuotaReached") is True
-    verdict = Verdict(Kind.TRANSIENT, throttled=throttled, exhausted=gave_up and metadata.get("RetryAttempts") != 0)
-    return add_wait(verdict, find_wait(lower_names(metadata.get("HTTPHeaders")), host=_AWS_HOST))
-
-
-def _cancelled_by_others(code: str, response: Mapping[str, Any]) -> bool:
-    """Return whether a transaction of DynamoDB was cancelled by other writers alone, not by a failed condition."""
-    reasons: Any = response.get("CancellationReasons")
-    if code != "TransactionCanceledException" or not is_list(reasons):
-        return False
-    listed: list[object] = reasons[:100]
-    codes = {_text(_mapping(reason).get("Code")) for reason in listed} - {"None", ""}
-    return bool(codes) and codes <= _AWS_CONFLICTS
-
-
-def _attempts_of_botocore(error: BaseException) -> int:
-    """Return how many attempts botocore made before it raised `error`, from its loop in the traceback; 0 if unknown."""
-    traceback = traceback_of(error)
-    for _ in range(_DEEPEST):
-        if traceback is None:
-            break
-        frame = traceback.tb_frame
-        if frame.f_code.co_name == "_send_request" and frame.f_globals.get("__name__") in _AWS_LOOPS:
-            attempts = frame.f_locals.get("attempts")
-            return attempts if isinstance(attempts, int) else 0
-        traceback = traceback.tb_next
-    return 0
 
 
 def sdk_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:

@@ -9,8 +9,9 @@ from forbear.core.record import Record
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict, settle
 from forbear.grpc.status import verdict as grpc_verdict
 from forbear.http.status import verdict as http_verdict
-from forbear.judges.clouds import aws_verdict, is_lost_by_sdk, kafka_verdict, retried_by_sdk, sdk_verdict
+from forbear.judges.clouds import is_lost_by_sdk, kafka_verdict, retried_by_sdk, sdk_verdict
 from forbear.judges.databases import database_verdict
+from forbear.services.aws.errors import aws_verdict
 from forbear.services.error_verdicts import is_untrusted, transport_verdict
 from forbear.services.errors import code_of, names_of, status_of, wait_of
 from forbear.services.redis.errors import response_of, verdict_of_exception

@@ -1,0 +1,36 @@
+"""Cases that were labelled from AWS's documentation before the table was written (labels.csv)."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forbear.services.aws.service import classify
+from forbear_testkit.services.aws import operation
+
+
+def labelled() -> dict[str, list[dict[str, str]]]:
+    """Return the cases of each service, as the file has them."""
+    cases: dict[str, list[dict[str, str]]] = {}
+    with Path(__file__).with_name("labels.csv").open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            cases.setdefault(line["service"], []).append(line)
+    return cases
+
+
+@pytest.mark.parametrize("cases", [pytest.param(cases, id=service) for service, cases in labelled().items()])
+def test_labels(cases: list[dict[str, str]]) -> None:
+    """What is harmful is never repeated, and what is harmless is never given up."""
+    for case in cases:
+        parameters: dict[str, Any] = json.loads(case["parameters"])
+        judgement = classify(operation(case["service"], case["operation"]), parameters)
+        assert judgement.repeatable is (case["harmless"] == "yes"), case
+
+
+def test_enough_labels() -> None:
+    """There are cases of 200 operations in 30 services."""
+    cases = labelled()
+    assert len(cases) >= 30
+    assert len({(service, case["operation"]) for service, listed in cases.items() for case in listed}) >= 200

@@ -1,0 +1,44 @@
+"""Operations of AWS as the installed botocore describes them."""
+
+from functools import cache
+from itertools import count
+from typing import Any
+
+from forbear_testkit.lazily import Library
+
+_model: Any = Library("botocore.model")
+_session: Any = Library("botocore.session")
+_numbers = count()
+
+
+def operation(service: str, name: str) -> Any:
+    """Return botocore's model of an operation: `operation("sqs", "SendMessage")`."""
+    return service_model(service).operation_model(name)
+
+
+@cache
+def service_model(service: str) -> Any:
+    """Return botocore's model of a service."""
+    return _model.ServiceModel(_loader().get_service_data(service), service)
+
+
+def made_up(name: str, **raw: Any) -> Any:
+    """Return the model of an operation that does not exist, in a service of its own; `raw` are parts of its model.
+
+    `members` are those of its input, and `required` the names of those that it must have.
+    """
+    members, required = raw.pop("members", {}), raw.pop("required", [])
+    data = {
+        "metadata": {"protocol": "json", "serviceId": "Made Up", "endpointPrefix": "made-up"},
+        "operations": {name: {"name": name, "http": {"method": "POST"}, "input": {"shape": "Input"}, **raw}},
+        "shapes": {
+            "Input": {"type": "structure", "required": required, "members": members},
+            "Text": {"type": "string"},
+        },
+    }
+    return _model.ServiceModel(data, f"made-up-{next(_numbers)}").operation_model(name)
+
+
+@cache
+def _loader() -> Any:
+    return _session.Session()
