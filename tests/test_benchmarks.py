@@ -75,7 +75,7 @@ def test_nothing_stays_replaced() -> None:
 
 
 def test_a_slow_first_operation_does_not_make_samples_small() -> None:
-    """What is loaded on first use must not pass for the usual cost, or one contender is measured unlike the others."""
+    """The time to load modules on first use does not count as the usual cost, so all contenders are measured alike."""
     counts: list[int] = []
 
     def sampler(count: int) -> float:
@@ -198,8 +198,8 @@ def test_a_download_of_nothing_is_seen(cloud: Service, tmp_path: Path, monkeypat
     assert len(checksums(tmp_path / "files")) == 3
 
 
-def test_a_contender_that_fails_is_told_of(tmp_path: Path) -> None:
-    """Whether it says so, dies or is not there."""
+def test_a_contender_that_fails_is_reported(tmp_path: Path) -> None:
+    """The report names a contender that raises an error, dies or is not installed."""
     task = Task("http://127.0.0.1:9", "up/", str(tmp_path), ["x"], True)
     (tmp_path / "x").touch()
     refused = runs.work(RAW, task, "false", tmp_path)

@@ -71,7 +71,7 @@ def database(tmp_path: Path) -> dict[str, object]:
 
 
 class Printed:
-    """What the Python blocks of a page have printed; a block of `output` is compared with all that is new."""
+    """The output of the Python blocks of a page; each block of `output` is compared with all that is new."""
 
     def __init__(self) -> None:
         self.text = io.StringIO()

@@ -92,7 +92,7 @@ def rows(section: str) -> list[tuple[str, str]]:
 
 
 _FUNCTIONS = {"stop=function": _is_over, "wait_exception": _three, "wait=function": _three}
-"""What `function` is in a row of tenacity."""
+"""`function` in a row of tenacity."""
 
 MISTAKES = {"NameError", "AttributeError", "TypeError", "ImportError", "ModuleNotFoundError", "SyntaxError"}
 """Errors of a row that is wrong; both sides could have the same."""

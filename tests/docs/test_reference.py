@@ -91,13 +91,13 @@ def test_no_operation_is_there_twice(name: str) -> None:
 
 @pytest.mark.soak
 def test_the_stored_behaviour_of_libraries_is_that_of_today() -> None:
-    """What docs/comparison.md says that libraries do, they do."""
+    """The libraries do today what docs/comparison.md says that they do."""
     stored = json.loads(comparison.FIGURES.read_text(encoding="utf-8"))
     assert comparison.measured_behaviour() == stored["behaviour"]
 
 
 @pytest.mark.soak
 def test_the_stored_figures_of_the_demo_are_those_of_today() -> None:
-    """What docs/why.md says of the demo, a run with the same seed gives; numbers of requests may differ a little."""
+    """A run of the demo with the same seed gives the figures in docs/why.md; counts of requests may differ a little."""
     measured = {name: score["counts"] for name, score in json.loads(demo.measured()).items()}
     assert measured == {name: score.counts for name, score in demo.scores().items()}

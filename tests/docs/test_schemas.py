@@ -166,7 +166,7 @@ def test_every_field_is_described(name: str) -> None:
     ],
 )
 def test_the_output_agrees(name: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a command prints with `--json` agrees with its schema."""
+    """The output of each command with `--json` agrees with its schema."""
     monkeypatch.chdir(tmp_path)
     Path("requests.har").write_text(json.dumps(HAR))
     Path("code").mkdir()

@@ -60,7 +60,7 @@ def sent(cloud: Cloud) -> list[str]:
 
 
 def made(cloud: Cloud) -> int:
-    """How many writes were executed since the object was made."""
+    """The number of writes that were executed since the object was made."""
     return cloud.effects.total - 1
 
 

@@ -124,7 +124,7 @@ FIELDS = [
 @pytest.mark.parametrize(
     "field", FIELDS, ids=lambda field: f"{field.name}={str(field.value)[:12]}:{len(str(field.value))}"
 )
-def test_a_listing_with_a_wrong_field_is_a_wrong_reply(field: Field) -> None:
+def test_a_listing_with_a_wrong_field_is_a_wrong_response(field: Field) -> None:
     """Whatever a listing has for a name or a number, the error is one of transfers, and short."""
     with pytest.raises(WrongResponse) as caught:
         Object.of({**GOOD, field.name: field.value})
@@ -132,7 +132,7 @@ def test_a_listing_with_a_wrong_field_is_a_wrong_reply(field: Field) -> None:
 
 
 @pytest.mark.parametrize("body", ["{", "[" * 100_000, "9" * 5000, '{"a":' * 100_000, '"\\ud800"', "NaN", ""])
-def test_a_reply_that_is_no_object_is_a_wrong_reply(body: str) -> None:
+def test_a_response_that_is_no_object_is_a_wrong_response(body: str) -> None:
     """Nested without end, or a number of thousands of digits: an error of transfers."""
     from forbear_transfer.storage.bodies import WholeResponse
 

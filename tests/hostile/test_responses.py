@@ -41,7 +41,7 @@ class Case:
     same: bool = True
     """False where the end of the plain client depends on which bytes arrive together."""
     timeout: float = 10.0
-    """How long the client waits for a byte, in seconds: short where none comes."""
+    """The seconds that the client waits for a byte: few where none comes."""
 
 
 def _sent(*pieces: bytes) -> Pieces:

@@ -39,7 +39,7 @@ def planned(cloud: Cloud) -> tuple[list[Item], Settings]:
 
 
 def disturb(cloud: Cloud) -> None:
-    """Some replies are lost, some are errors, and one file is forbidden."""
+    """Lose some responses, make others errors, and forbid one file."""
     cloud.fault(Fault.status(403, operation=INSERT))
     cloud.fault(Fault.status(503, operation=INSERT, times=3))
     cloud.fault(Fault.reset(when="after", operation=INSERT, times=3))
@@ -193,8 +193,8 @@ def test_what_is_left_open_is_closed_at_the_end(here: Path, cloud: Cloud) -> Non
     assert not any(one.is_alive() for one in threads)
 
 
-def test_items_and_outcomes_travel(here: Path, cloud: Cloud) -> None:
-    """All that goes between processes comes out as it went in."""
+def test_items_and_outcomes_survive_pickling(here: Path, cloud: Cloud) -> None:
+    """All values that go between processes are equal after pickling."""
     cloud.store.put("bkt", "y/a", b"x")
     items, settings = planned(cloud)
     items += plan("gs://bkt/y", "down", recursive=True, settings=settings)

@@ -30,7 +30,7 @@ by_root = pytest.mark.skipif(
 
 
 def state_file(folder: Path, suffix: str = ".json") -> Path:
-    """Where the state of KEY is."""
+    """Return the path of the state of KEY."""
     with State(folder, *KEY) as state:
         state.save({"mine": 1})
     (path,) = folder.glob("*.json")
@@ -146,7 +146,7 @@ def test_a_lock_with_another_name_is_made_anew(tmp_path: Path) -> None:
 
 
 def part_of(cloud: Cloud, target: Path) -> Path:
-    """Where the part of a large download is kept."""
+    """Return the path of the part of a large download."""
     with TargetPath.of(target) as place:
         return target.parent / place.resumable_part_name(cloud.url, str(URL))
 

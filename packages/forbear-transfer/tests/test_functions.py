@@ -41,8 +41,8 @@ def test_a_folder_goes_up_and_comes_back(here: Path, cloud: Cloud) -> None:
     assert len(cloud.effects) == 6
 
 
-def test_the_listener_is_told_of_all_of_it(here: Path, cloud: Cloud) -> None:
-    """Of what is planned, what begins, what moves, what is tried again and what comes of it."""
+def test_the_listener_gets_every_event(here: Path, cloud: Cloud) -> None:
+    """The listener gets the plan, and the begin, progress, retries and end of each item."""
     make(here, "dir/a", "dir/bb")
     cloud.fault(Fault.status(503, operation=INSERT))
     recorder = Recorder()
@@ -72,8 +72,8 @@ def test_one_that_fails_stops_no_other(here: Path, cloud: Cloud) -> None:
     assert failure.hint == "ask the owner of the bucket for the permission"
 
 
-def test_patience_ends_with_a_report(here: Path, cloud: Cloud) -> None:
-    """What was tried, and why no more."""
+def test_the_report_of_a_failure_has_each_attempt(here: Path, cloud: Cloud) -> None:
+    """The report has each attempt, and why there was no other."""
     make(here, "a", "b")
     cloud.fault(Fault.status(503, operation=INSERT, path="upload", times=None))
     policy = cloud_storage.policy.with_attempts(3)
@@ -85,8 +85,8 @@ def test_patience_ends_with_a_report(here: Path, cloud: Cloud) -> None:
     assert len(report.attempts) == 3
 
 
-def test_a_lost_reply_makes_no_second_generation(here: Path, cloud: Cloud) -> None:
-    """Of many small files with many lost replies, each is one generation."""
+def test_a_lost_response_makes_no_second_generation(here: Path, cloud: Cloud) -> None:
+    """Each of many small files has one generation, although many responses are lost."""
     make(here, *(f"dir/{number:03}" for number in range(100)))
     cloud.fault(Fault.reset(when="after", operation=INSERT, probability=0.3, times=None))
     with virtual_time():
@@ -190,7 +190,7 @@ def test_a_second_run_does_what_the_first_would_have(here: Path, cloud: Cloud) -
 
 @pytest.mark.parametrize("source", ["gs://bkt/a", "gs://bkt/a*"])
 def test_a_file_gets_its_time_back(here: Path, cloud: Cloud, source: str) -> None:
-    """Whether it is named or found."""
+    """A file gets its time back, whether it is named or matches a pattern."""
     make(here, "a")
     os.utime("a", (1_000_000_000, 1_000_000_000))
     settings = Settings(endpoint=cloud.url)
@@ -201,7 +201,7 @@ def test_a_file_gets_its_time_back(here: Path, cloud: Cloud, source: str) -> Non
 
 
 def test_a_run_that_was_given_up_is_forgotten_after_a_week(here: Path, cloud: Cloud) -> None:
-    """What is there by then is somebody's folder, and the copy goes below it."""
+    """A folder that exists a week later belongs to somebody else, and the copy goes below it."""
     make(here, "dir/a")
     settings = Settings(endpoint=cloud.url)
     with virtual_time() as time:
@@ -242,8 +242,8 @@ def test_a_manifest_that_cannot_be_written_is_an_error_of_the_whole(here: Path, 
     assert contents(cloud) == {}
 
 
-def test_a_busy_server_is_asked_by_fewer_at_a_time(here: Path, cloud: Cloud) -> None:
-    """Throttled replies halve how many are under way, and all arrive in the end."""
+def test_fewer_requests_are_sent_at_a_time_to_a_busy_server(here: Path, cloud: Cloud) -> None:
+    """Throttled responses halve the number of transfers at a time, and all succeed in the end."""
     limiters = []
 
     class Watched(Limiter):
@@ -302,7 +302,7 @@ async def test_inside_an_event_loop_the_blocking_form_says_what_to_do(cloud: Clo
 
 
 async def test_an_error_of_a_listener_is_not_hidden(here: Path, cloud: Cloud) -> None:
-    """A bug of the caller's comes out as it is, and stops what is under way."""
+    """An error raised by the caller's listener is raised unchanged, and stops all transfers."""
 
     def broken(event: TransferEvent) -> None:
         if isinstance(event, Finished):

@@ -45,7 +45,7 @@ def test_a_name_that_is_too_long_is_refused() -> None:
 
 @given(NAMES, st.none() | st.integers(min_value=1, max_value=10**16))
 def test_an_address_comes_back_as_it_was(name: str, generation: int | None) -> None:
-    """What is written is read as the same, where a generation follows the name."""
+    """The text of an address with a generation is read as the same address."""
     url = Url("bkt", name, generation)
     if generation is not None:
         assert Url.parse(str(url)) == url

@@ -80,7 +80,7 @@ async def test_what_is_there_is_replaced_by_its_generation(filled: Cloud) -> Non
 
 @pytest.mark.parametrize("lose", [Fault.reset, Fault.close, partial(Fault.status, 503)])
 @pytest.mark.parametrize("there", [False, True])
-async def test_a_lost_reply_makes_no_second_generation(lose: Callable[..., Fault], there: bool, filled: Cloud) -> None:
+async def test_a_lost_response_makes_no_new_generation(lose: Callable[..., Fault], there: bool, filled: Cloud) -> None:
     """After a lost response, the repeated request is refused (412), and the copy is found at the target."""
     if there:
         filled.store.put("bkt", "to/it", b"old")

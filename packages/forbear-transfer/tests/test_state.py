@@ -19,7 +19,7 @@ PARTS = ("upload", "http://x", "gs://b/o", "/f")
 
 
 def files(folder: Path) -> list[str]:
-    """What lies in a folder, by the ends of the names."""
+    """Return the files in a folder, by the ends of their names."""
     return sorted(each.suffix for each in folder.iterdir())
 
 
@@ -79,8 +79,8 @@ def test_what_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("lasting", [True, False])
-def test_a_state_that_cannot_be_saved_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lasting: bool) -> None:
-    """A full disk is told with a cure, and leaves no older state unless that is still true; later ones may fit."""
+def test_a_full_disk_leaves_no_wrong_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lasting: bool) -> None:
+    """A full disk is an error with a cure, and leaves no older state unless that is still true; later ones may fit."""
 
     def full(descriptor: Any, mode: str) -> None:
         os.close(descriptor)
@@ -220,8 +220,8 @@ def _hold(folder: Path, held: Any, go: Any) -> None:
         go.wait(10)
 
 
-def test_a_dead_process_holds_nothing(tmp_path: Path) -> None:
-    """What it saved is there for the next one."""
+def test_a_dead_process_holds_no_lock(tmp_path: Path) -> None:
+    """The next process can take the state that a dead one saved."""
     spawn = multiprocessing.get_context("spawn")
     held, go = spawn.Event(), spawn.Event()
     process = spawn.Process(target=_hold, args=(tmp_path, held, go))

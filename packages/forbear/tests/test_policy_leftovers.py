@@ -1,4 +1,4 @@
-"""What somebody leaves over from another retry library is refused at once, with forbear's own spelling."""
+"""Keywords and decorators of other retry libraries are refused at once, with forbear's own spelling."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What holds for every test: the hypothesis profiles, the async backend, and that nothing leaves loopback."""
+"""Rules for every test: the hypothesis profiles, the async backend, and that nothing leaves loopback."""
 
 import gc
 import ipaddress
@@ -50,7 +50,7 @@ _LOCAL_NAMES = {"", "localhost"}
 
 
 def _is_local(host: object) -> bool:
-    """Whether `host` is on this machine, or a name that by definition resolves nowhere (RFC 6761)."""
+    """Return whether `host` is on this machine, or a name that by definition resolves nowhere (RFC 6761)."""
     if host is None:
         return True
     name = host.decode() if isinstance(host, bytes) else str(host)

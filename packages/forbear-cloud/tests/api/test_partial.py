@@ -37,7 +37,7 @@ def test_bad_selections(cloud: Cloud, http: httpx.Client, text: str) -> None:
     assert len(cloud.effects) == 0
 
 
-def test_fields_of_replies(cloud: Cloud, http: httpx.Client) -> None:
+def test_fields_of_responses(cloud: Cloud, http: httpx.Client) -> None:
     """Writes, reads and pages return only the named fields; errors return everything."""
     made = http.post(f"{UPLOAD}&fields=name,size,nope", content=b"hello")
     assert made.json() == {"name": "o", "size": "5"}

@@ -62,7 +62,7 @@ def test_status_with_a_body_and_words(http: httpx.Client, cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("action", ["reset", "close"])
 @pytest.mark.parametrize(("when", "effects"), [("before", 0), ("after", 1)])
-def test_lost_replies(cloud: Cloud, http: httpx.Client, action: str, when: str, effects: int) -> None:
+def test_lost_responses(cloud: Cloud, http: httpx.Client, action: str, when: str, effects: int) -> None:
     """The connection ends without a response, by RST or by FIN, before or after the effect."""
     cloud.fault(Fault.from_json({"action": action, "when": when}))
     expected = httpx.ReadError if action == "reset" else httpx.RemoteProtocolError

@@ -55,8 +55,8 @@ def test_an_object(cloud: Cloud, http: httpx.Client, path: str, host: str | None
     ]
 
 
-def test_both_apis_see_the_same(http: httpx.Client) -> None:
-    """What one API writes, the other reads."""
+def test_each_api_reads_objects_of_the_other(http: httpx.Client) -> None:
+    """Each API reads the objects that the other one wrote."""
     http.put("/bkt/o", content=b"x", headers={"x-goog-meta-a": "b", "x-goog-acl": "public-read"})
     resource = http.get("/storage/v1/b/bkt/o/o?projection=full").json()
     assert (resource["metadata"], resource["size"]) == ({"a": "b"}, "1")

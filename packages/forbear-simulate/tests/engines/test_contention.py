@@ -22,8 +22,8 @@ def test_one_writer_and_limits() -> None:
     assert course.calls - course.conflicts + course.gave_up == 10
 
 
-def test_a_contention_is_checked() -> None:
-    """What cannot be is refused, in one line."""
+def test_wrong_values_of_a_contention_are_refused() -> None:
+    """A value that is out of range is refused, in one line."""
     with pytest.raises(ScenarioError, match=r"`contention.writers` must be a whole number of at least 1, got 0"):
         Contention(0)
     with pytest.raises(ScenarioError, match=r"`contention.policy` must be a policy without a budget"):

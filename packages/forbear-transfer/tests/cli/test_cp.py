@@ -30,7 +30,7 @@ def folder(tmp_path: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def stored(cloud: Cloud) -> dict[str, bytes]:
-    """What is in the cloud."""
+    """Return the objects in the cloud."""
     return {item.name: item.data for item in cloud.store.bucket("bkt").versions()}
 
 
@@ -83,8 +83,8 @@ def test_json(invoke: Invoke, cloud: Cloud) -> None:
     assert "error: " in done.stderr
 
 
-def test_no_clobber(invoke: Invoke, cloud: Cloud) -> None:
-    """What is there is skipped with `-n`, and replaced without; skipping is no failure."""
+def test_existing_targets_are_skipped_with_n(invoke: Invoke, cloud: Cloud) -> None:
+    """An existing target is skipped with `-n`, and replaced without; to skip it is no failure."""
     invoke("cp", "photos/1.jpg", "gs://bkt/x")
     skipped = invoke("cp", "-n", "photos/2.jpg", "gs://bkt/x")
     assert (skipped.exit_code, stored(cloud)["x"]) == (0, b"photo 1")
@@ -94,7 +94,7 @@ def test_no_clobber(invoke: Invoke, cloud: Cloud) -> None:
 
 
 def test_one_failure_stops_no_other(invoke: Invoke, cloud: Cloud) -> None:
-    """What failed is told with what was tried and a cure, everything else is done, and the exit code is 1."""
+    """The error names what failed, each try and a cure; everything else is done, and the exit code is 1."""
     cloud.fault(Fault.status(503, operation="storage.objects.insert", skip=1, times=3))
     with virtual_time():
         done = invoke("cp", "-r", "--parallel", "1", "--retry", "attempts=3", "photos", "gs://bkt/")
@@ -135,8 +135,8 @@ def test_manifest(invoke: Invoke, cloud: Cloud) -> None:
     assert cloud.effects.total == before + 1
 
 
-def test_exclude(invoke: Invoke, cloud: Cloud) -> None:
-    """What `-x` matches stays where it is."""
+def test_excluded_files_are_not_copied(invoke: Invoke, cloud: Cloud) -> None:
+    """Files that `-x` matches are not copied."""
     assert invoke("cp", "-r", "-x", "[12]", "photos", "gs://bkt/all/").exit_code == 0
     assert stored(cloud).keys() == {"all/photos/3.jpg"}
 
@@ -153,16 +153,16 @@ def test_exclude(invoke: Invoke, cloud: Cloud) -> None:
         (("gs://bkt/*.none", "."), ["error: nothing matches gs://bkt/*.none", "hint: quote the pattern"]),
     ],
 )
-def test_what_is_not_there(args: tuple[str, ...], lines: list[str], invoke: Invoke) -> None:
-    """What is missing is named, with a cure, and the exit code is 1."""
+def test_a_missing_source_is_named(args: tuple[str, ...], lines: list[str], invoke: Invoke) -> None:
+    """The error names a missing source, with a cure, and the exit code is 1."""
     done = invoke("cp", *args)
     assert (done.exit_code, done.stdout) == (1, "")
     for text, line in zip(lines, done.stderr.splitlines(), strict=False):
         assert text in line
 
 
-def test_no_server(invoke: Invoke) -> None:
-    """Where nobody listens the error says so, and how to name another place."""
+def test_the_error_without_a_server_names_another_endpoint(invoke: Invoke) -> None:
+    """If no server listens, the error says so, and how to name another place."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with virtual_time():
@@ -199,8 +199,8 @@ def test_no_proxy(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in done.stderr
 
 
-def test_no_credentials(invoke: Invoke, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there are no credentials the error says how to get some, in the words of the command line."""
+def test_no_credentials_is_an_error_with_a_cure(invoke: Invoke, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without credentials, the error says how to get some, with options of the command line."""
     for name in ("STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(folder))
@@ -225,8 +225,8 @@ def test_names_cannot_command_the_terminal(invoke: Invoke, folder: Path) -> None
     assert r"\x1b[2J\u202eevil\nname" in done.stderr
 
 
-def test_a_listing_that_has_to_wait(invoke: Invoke, cloud: Cloud) -> None:
-    """What is asked for before anything is copied may take patience, too, and that is told."""
+def test_a_wait_for_a_listing_is_shown(invoke: Invoke, cloud: Cloud) -> None:
+    """Requests before the first copy may have to wait, too, and a line says so."""
     cloud.fault(Fault.status(503, operation="storage.objects.list", times=6))
     cloud.store.put("bkt", "a", b"data")
     with virtual_time():
@@ -239,7 +239,7 @@ def test_a_listing_that_has_to_wait(invoke: Invoke, cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("name", ["a", "it", "a folder"])
 def test_every_failure_names_its_file(name: str, invoke: Invoke, folder: Path) -> None:
-    """A name that is a word of the error is told all the same."""
+    """An error names its file even if the name is a word of the error's text."""
     (folder / name).mkdir()
     assert invoke("cp", name, "gs://bkt/").stderr.startswith(f"error: {name}: it is a folder\n")
 
@@ -247,8 +247,8 @@ def test_every_failure_names_its_file(name: str, invoke: Invoke, folder: Path) -
 class TestEmbedded:
     """`--embedded`: without an account."""
 
-    def test_it_says_what_would_be_there(self, invoke: Invoke) -> None:
-        """The buckets that are named are there, and what they held is told in the end."""
+    def test_embedded_buckets_are_counted_at_the_end(self, invoke: Invoke) -> None:
+        """The buckets named by `--embedded` exist, and the last line says what they hold."""
         done = invoke("cp", "-r", "--embedded", "photos", "gs://demo/")
         assert (done.exit_code, done.stdout) == (0, "")
         _, *rest = done.stderr.splitlines()
@@ -271,8 +271,8 @@ class TestEmbedded:
         done = invoke("cp", "--embedded", "photos/1.jpg", "-")
         assert done.exit_code == 2
 
-    def test_it_is_empty(self, invoke: Invoke) -> None:
-        """Who copies from it first is told why there is nothing."""
+    def test_a_copy_from_the_embedded_cloud_says_that_it_is_empty(self, invoke: Invoke) -> None:
+        """A copy from an embedded cloud fails with the reason that it is empty."""
         done = invoke("cp", "--embedded", "gs://demo/x", "x")
         assert done.exit_code == 1
         assert "gs://demo contained nothing: an embedded cloud is empty when it starts\n" in done.stderr

@@ -24,12 +24,12 @@ def folder(tmp_path: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def stored(cloud: Cloud) -> dict[str, bytes]:
-    """What is in the cloud."""
+    """Return the objects in the cloud."""
     return {item.name: item.data for item in cloud.store.bucket("bkt").versions()}
 
 
-def test_there_and_back(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
-    """What differs is copied, what does not is left alone, either way."""
+def test_only_differences_are_copied_either_way(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
+    """Differing files are copied and equal ones left alone, to the cloud and back."""
     first = invoke("rsync", "-r", "here", "gs://bkt/there")
     assert (first.exit_code, first.stdout) == (0, "")
     assert first.stderr.startswith("3 files, 23 B in ")
@@ -74,7 +74,7 @@ def test_deletion(invoke: Invoke, cloud: Cloud) -> None:
 
 
 def test_nothing_is_deleted_after_a_failure(invoke: Invoke, cloud: Cloud) -> None:
-    """Where something could not be copied nothing is deleted, and it is said so; the next run does both."""
+    """If a copy failed, nothing is deleted, and a line says so; the next run does both."""
     cloud.store.put("bkt", "there/extra", b"")
     cloud.fault(Fault.status(403, operation="storage.objects.insert", times=1))
     first = invoke("rsync", "-r", "-d", "here", "gs://bkt/there")

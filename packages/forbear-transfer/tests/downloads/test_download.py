@@ -222,7 +222,7 @@ async def test_what_tells_no_checksum_is_refused(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-async def test_what_a_reply_does_not_tell_is_looked_up(tmp_path: Path) -> None:
+async def test_what_a_response_does_not_tell_is_looked_up(tmp_path: Path) -> None:
     """If the headers do not describe the object, the metadata is requested."""
     crc32c = crc32c_of(b"data")
     resource = f'{{"bucket": "b", "name": "n", "generation": "7", "size": "4", "crc32c": "{crc32c}"}}'.encode()
@@ -234,7 +234,7 @@ async def test_what_a_reply_does_not_tell_is_looked_up(tmp_path: Path) -> None:
     assert found.generation == 7
 
 
-async def test_a_reply_longer_than_the_object_is_refused(tmp_path: Path) -> None:
+async def test_a_response_longer_than_the_object_is_refused(tmp_path: Path) -> None:
     """A response with more bytes than the object has is retried."""
     crc32c = crc32c_of(b"data")
     long = made("200 OK", b"8\r\ndatadata\r\n0\r\n\r\n", "transfer-encoding: chunked", *said(b"data", crc32c))
@@ -246,7 +246,7 @@ async def test_a_reply_longer_than_the_object_is_refused(tmp_path: Path) -> None
     assert count.retries == ["WrongResponse"]
 
 
-async def test_a_reply_that_ends_with_the_connection_is_measured(tmp_path: Path) -> None:
+async def test_a_response_that_ends_with_the_connection_is_measured(tmp_path: Path) -> None:
     """A truncated response without a Content-Length is recognized by the size of the object."""
     crc32c = crc32c_of(b"data")
     short = made("200 OK", b"da", *said(b"data", crc32c))

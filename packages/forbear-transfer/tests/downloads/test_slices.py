@@ -36,7 +36,7 @@ async def test_the_parts_make_the_whole(cloud: Cloud, tmp_path: Path, count: int
     assert all(f"generation={item.generation}" in each.query for each in cloud.requests if "alt=media" in each.query)
 
 
-async def test_the_first_reply_serves_the_first_slice(cloud: Cloud, tmp_path: Path) -> None:
+async def test_the_first_response_serves_the_first_slice(cloud: Cloud, tmp_path: Path) -> None:
     """The response to the first request, which tells the size, is used for the first slice."""
     data = random_bytes(SIZE)
     put(cloud, data)

@@ -35,7 +35,7 @@ def filled(cloud: Cloud) -> Cloud:
 
 
 def pairs(cloud: Cloud, sources: str | Sequence[str], target: str, **asked: bool | str) -> list[str]:
-    """What is planned, as text."""
+    """Return the planned items as text."""
     items = plan(sources, target, settings=Settings(endpoint=cloud.url), **asked)  # type: ignore[arg-type]
     return sorted(
         f"{item.source} -> {item.target}" if item.action is Action.COPY else f"{item.source}: {item.note}"
@@ -156,7 +156,7 @@ ODD = ["a b", "a%2Fb", "a#1", "a?b", "a+b&c=d", "ä/漢", "..a", "a/.../b", "-x"
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_names_stay_what_they_are_both_ways(name: str, here: Path, cloud: Cloud) -> None:
-    """What is special in URLs, in patterns or in addresses is nothing special in names that are listed."""
+    """Characters that are special in URLs, patterns or addresses are ordinary in names that are listed."""
     cloud.store.put("bkt", f"from/{name}", b"")
     make(here, f"odd/{name}")
     storage = Settings(endpoint=cloud.url)
@@ -168,7 +168,7 @@ def test_odd_names_stay_what_they_are_both_ways(name: str, here: Path, cloud: Cl
 
 
 def test_objects_that_can_be_no_file_are_refused_one_by_one(here: Path, cloud: Cloud) -> None:
-    """What would lead out of the target, has no name, or lies below another object: each says why, the others go."""
+    """A name that leads out of the target, is empty, or lies below another object is refused; others are planned."""
     for name in ("../up", "a//b", "/abs", "./x", "ok", "f", "f/below", "f-", "folder/", ""):
         cloud.store.put("bkt", f"d/{name}", b"x")
     items = plan("gs://bkt/d", "new", recursive=True, settings=Settings(endpoint=cloud.url))
@@ -206,7 +206,7 @@ def test_files_that_can_be_no_object_are_refused_one_by_one(here: Path, cloud: C
 
 
 def test_two_sources_with_one_target_are_refused_before_anything_is_done(here: Path, filled: Cloud) -> None:
-    """Whether files, folders or what patterns match: one would replace the other."""
+    """Files, folders or matches of a pattern with one target are refused, as one would replace the other."""
     for sources in (["dir/a", "other/a"], "*/a", ["dir/a", "dir/../other/a"], "**"):
         with pytest.raises(ValueError, match=r"would have the same target, .(a|b\.txt)"):
             pairs(filled, sources, "gs://bkt/x/")
@@ -280,8 +280,8 @@ def test_a_bad_expression_is_refused(cloud: Cloud) -> None:
         pairs(cloud, "gs://bkt/x", "new", exclude="(")
 
 
-def test_a_listing_that_fails_is_one_failure_of_many(here: Path, filled: Cloud) -> None:
-    """What other sources name is planned all the same."""
+def test_a_listing_that_fails_stops_no_other_source(here: Path, filled: Cloud) -> None:
+    """The items of other sources are planned although one listing fails."""
     planned = pairs(filled, ["gs://nowhere/*", "gs://bkt/*.txt"], "dir")
     assert planned[:2] == ["gs://bkt/a.txt -> dir/a.txt", "gs://bkt/b.txt -> dir/b.txt"]
     assert planned[2].startswith("gs://nowhere/*: list gs://nowhere/: 404 Not Found")

@@ -198,7 +198,7 @@ def test_compressed_objects_are_told_by_their_time(here: Path, cloud: Cloud) -> 
 
 
 def test_a_manifest_notes_what_was_done_but_decides_nothing(here: Path, cloud: Cloud) -> None:
-    """What differs is copied, whatever was done before."""
+    """Differing files are copied, even if the manifest says that they were done before."""
     make(here, "dir/a")
     manifest = here / "m.csv"
     assert synced(cloud, "dir", "gs://bkt/x", manifest=manifest).done == 1
@@ -248,8 +248,8 @@ async def test_two_listings_side_by_side_find_what_sets_would(sides: dict[str, s
     assert {name for name, _, other in pairs if other is None} == {*left} - {*right}
 
 
-async def test_a_listing_out_of_order_ends_it() -> None:
-    """What seems missing might come later, and must not be deleted."""
+async def test_a_listing_out_of_order_stops_the_rsync() -> None:
+    """A name that seems to be missing might come later, so nothing may be deleted."""
     with pytest.raises(TransferError, match="'a' comes after 'b'"):
         [one async for one in side_by_side(listing([]), listing(["b", "a"]))]
 

@@ -76,7 +76,7 @@ def test_an_empty_source_does_not_wipe_the_target_either(here: Path, cloud: Clou
 
 
 def test_a_target_that_changes_meanwhile_is_left_alone(here: Path, cloud: Cloud) -> None:
-    """What was compared must still be there, for a copy as for a deletion."""
+    """Each object is copied or deleted only in the version that was compared."""
     make(here, "dir/a")
     cloud.store.put("bkt", "x/a", b"old")
     cloud.store.put("bkt", "x/extra", b"old")
@@ -88,7 +88,7 @@ def test_a_target_that_changes_meanwhile_is_left_alone(here: Path, cloud: Cloud)
     assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (1, 1, 0, 0)
 
 
-def test_a_lost_reply_to_a_deletion_is_no_failure(here: Path, cloud: Cloud) -> None:
+def test_a_lost_response_to_a_deletion_is_no_failure(here: Path, cloud: Cloud) -> None:
     """It is gone, and that is what was wanted."""
     make(here, "dir/a")
     cloud.store.put("bkt", "x/extra", b"old")
@@ -97,7 +97,7 @@ def test_a_lost_reply_to_a_deletion_is_no_failure(here: Path, cloud: Cloud) -> N
 
 
 def test_links_in_the_target_are_not_followed_to_delete(here: Path, cloud: Cloud) -> None:
-    """What a link leads to is not the target's; nor are parts of downloads under way extras."""
+    """Files behind a link do not belong to the target, and parts of running downloads are no extras."""
     make(here, "outside/precious", "down/x", "down/.big.0123456789ab.forbear")
     (here / "down" / "link").symlink_to("../outside")
     (here / "down" / "file").symlink_to("../outside/precious")

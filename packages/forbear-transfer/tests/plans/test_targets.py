@@ -41,8 +41,8 @@ def test_names_that_windows_cannot_have_are_refused_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "a\nb", "a#1", "100%", "what?", "ä/ö/漢字", "...", "a/.b", "-rf", "~"])
-def test_odd_names_are_paths_all_the_same(name: str) -> None:
-    """What is merely odd stays as it is."""
+def test_odd_names_stay_as_they_are(name: str) -> None:
+    """A name that is odd but harmless becomes the path unchanged."""
     assert relative_path(name) == name.replace("/", os.sep)
 
 

@@ -61,7 +61,7 @@ def test_folders_that_are_not_walked_say_why(tmp_path: Path, monkeypatch: pytest
 
 
 def test_links_to_folders_may_be_left_alone_and_folders_not_entered(tmp_path: Path) -> None:
-    """Where things are deleted no link is followed; what is not recursive takes only what is right there."""
+    """A listing for deletions follows no links, and one that is not recursive takes only files right in the folder."""
     make(tmp_path, "a", "sub/b")
     (tmp_path / "link").symlink_to("sub")
     assert [(entry.name, entry.note) for entry in walk(str(tmp_path), follow=False)] == [
@@ -73,7 +73,7 @@ def test_links_to_folders_may_be_left_alone_and_folders_not_entered(tmp_path: Pa
 
 
 def test_folders_that_lie_too_deep_are_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are told like others that cannot be read, and the rest is found."""
+    """Folders that lie too deep are reported like others that cannot be read, and the rest is listed."""
     make(tmp_path, "b")
     monkeypatch.chdir(tmp_path)
     for _ in range(530):

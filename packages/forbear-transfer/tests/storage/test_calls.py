@@ -60,8 +60,8 @@ async def test_progress_begins_it_anew() -> None:
             await patience.after(OSError("again"), TRANSIENT)
 
 
-async def test_what_is_permanent_is_not_waited_for() -> None:
-    """It comes out as it is, without a report where it is the first."""
+async def test_a_permanent_error_is_raised_at_once() -> None:
+    """A permanent error is raised unchanged, and has no report if it is the first."""
     with virtual_time() as time, pytest.raises(OSError, match="for good") as caught:
         await Retries(POLICY, "upload", SENT).after(OSError("for good"), PERMANENT)
     assert time.slept == []

@@ -138,13 +138,13 @@ async def test_retries_are_told_to_both_listeners(cloud: Cloud) -> None:
         (ValueError("x"), None, Kind.PERMANENT),
     ],
 )
-def test_what_errors_mean(error: Exception, request_: Request | None, kind: Kind) -> None:
-    """Of the reply to a request the table of the service tells, of a connection what it was."""
+def test_errors_have_the_verdicts_of_the_service(error: Exception, request_: Request | None, kind: Kind) -> None:
+    """The table of the service judges a response, and the kind of failure a connection."""
     assert Storage(endpoint="http://127.0.0.1:1").verdict(error, request_).kind is kind
 
 
-def test_a_server_that_asks_for_time_is_heard() -> None:
-    """In the verdict on its reply."""
+def test_the_verdict_has_the_retry_after_of_the_server() -> None:
+    """The verdict on a response has the seconds that the server asks for."""
     error = HttpError("x", 503, headers={"retry-after": "7"})
     assert Storage(endpoint="http://127.0.0.1:1").verdict(error, CHUNK).retry_after == 7
 
@@ -214,7 +214,7 @@ async def test_many_requests_share_their_connections() -> None:
         assert wire.connections <= 3
 
 
-async def test_a_reply_that_breaks_off_while_its_object_is_replaced_is_asked_for_anew(cloud: Cloud) -> None:
+async def test_a_response_that_breaks_off_while_its_object_is_replaced_is_asked_for_anew(cloud: Cloud) -> None:
     """Its rest would be that of another one."""
     cloud.store.put("bkt", "o", b"old")
     cloud.fault(
@@ -228,8 +228,8 @@ async def test_a_reply_that_breaks_off_while_its_object_is_replaced_is_asked_for
 
 
 @pytest.mark.parametrize("body", ["<html>log in here</html>", "\xff", "[" * 100_000, "{}", "[]", '{"bucket": 1}', "7"])
-async def test_replies_that_are_of_somebody_else(body: str) -> None:
-    """What is no JSON, or no object, is said to be so, whoever sent it."""
+async def test_a_response_without_a_json_object_is_an_error(body: str) -> None:
+    """A response that is no JSON, or no object, is an error that says so, whoever sent it."""
     with Wire(reply(200, body.encode("latin-1"))) as wire:
         async with Storage(endpoint=wire.url) as storage:
             with pytest.raises(TransferError, match=r"the server's response (is not JSON|does not describe an object)"):

@@ -37,7 +37,7 @@ def key() -> str:
 
 
 def granted(token: str, seconds: int = 3600) -> Answer:
-    """What a token server answers."""
+    """Return the answer of a token server."""
     text = json.dumps({"access_token": token, "expires_in": seconds, "token_type": "Bearer"})
     return reply(200, text.encode(), "Content-Type: application/json")
 
@@ -91,8 +91,8 @@ async def test_a_service_account_signs_for_its_token(
     assert b"jwt-bearer" in server.seen[0].body
 
 
-async def test_a_user_has_a_token_and_a_project(server: Wire, tmp_path: Path) -> None:
-    """What gcloud keeps of a login names who pays."""
+async def test_a_login_of_gcloud_gives_a_token_and_a_project(server: Wire, tmp_path: Path) -> None:
+    """The login that gcloud keeps names the project that pays."""
     wanted = Credentials(file=str(written(tmp_path, server, "authorized_user")))
     source = await tokens(wanted, cloud_storage.policy)
     assert isinstance(source, GoogleTokens)
@@ -296,7 +296,7 @@ async def test_tracebacks_with_variables_show_no_token(account: Credentials, tmp
 
 
 async def test_the_password_of_a_proxy_is_in_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it refuses the connection or has a wrong address."""
+    """A traceback shows no password if the proxy refuses the connection or has a wrong address."""
     monkeypatch.delenv("NO_PROXY", raising=False)
     monkeypatch.delenv("no_proxy", raising=False)
     for proxy in ("http://me:s3cr3t@127.0.0.1:1", "ftp://me:s3cr3t@127.0.0.1:1"):

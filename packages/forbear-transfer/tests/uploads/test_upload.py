@@ -82,7 +82,7 @@ async def test_one_request_makes_one_version(cloud: Cloud, tmp_path: Path, size:
 @BOTH
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("fault", LOST)
-async def test_a_lost_reply_makes_no_second_version(
+async def test_a_lost_response_makes_no_second_version(
     cloud: Cloud, tmp_path: Path, size: int, older: bool, fault: dict[str, Any]
 ) -> None:
     """If the response is lost, the object is written once, whether it is new or replaces another."""
@@ -204,7 +204,7 @@ async def test_a_version_that_has_changed_is_not_replaced(cloud: Cloud, tmp_path
     assert versions(cloud) == 0
 
 
-async def test_replaced_right_after_a_lost_reply_is_told(cloud: Cloud, tmp_path: Path) -> None:
+async def test_replaced_right_after_a_lost_response_is_told(cloud: Cloud, tmp_path: Path) -> None:
     """If the response is lost and somebody else overwrites the object, the upload does not write again."""
     cloud.store.put("bkt", "thing", b"older", {})
     lose(cloud, {"action": "status", "code": 503, "when": "after"}, nth=2)

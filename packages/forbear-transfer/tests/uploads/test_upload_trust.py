@@ -1,4 +1,4 @@
-"""What uploads trust: where data may go, and which reports of success count."""
+"""The trust of uploads: where data may go, and which reports of success count."""
 
 import json
 from collections.abc import Awaitable

@@ -1,7 +1,7 @@
 """Plans of faults: whatever goes wrong, a transfer ends with the right bytes and one new generation, or fails clearly.
 
-`make test` tries a sample of the plans, `make soak` thousands. What is checked is in `campaign/judge.py`; a plan that
-fails is told in full, and `plan_of(SEED)` makes it again.
+`make test` tries a sample of the plans, `make soak` thousands. `campaign/judge.py` checks the results. The error
+of a plan that fails has all of it, and `plan_of(SEED)` makes it again.
 """
 
 from collections import Counter
@@ -109,8 +109,8 @@ def test_uploads_are_done_once(cloud: Cloud, tmp_path: Path, name: str, older: b
     assert try_plan(plan("up", size, faults, older=older, versioned=True), cloud, tmp_path / "trial") == "done"
 
 
-def test_doubt_lasts(cloud: Cloud, tmp_path: Path) -> None:
-    """What may have been done is looked for in every later round, even if it was denied in one of them."""
+def test_a_write_that_may_have_happened_stays_possible(cloud: Cloud, tmp_path: Path) -> None:
+    """Every later round looks for a write that may have happened, even after a round that denied it."""
     faults: tuple[Json, ...] = ({**LOST, "operation": INSERT}, {"action": "status", "code": 404, "operation": GET})
     assert try_plan(plan("up", 1_000, faults, older=False), cloud, tmp_path / "trial") == "done"
 

@@ -74,14 +74,14 @@ def test_a_download_killed_once(cloud: Cloud, tmp_path: Path) -> None:
     download_killed(cloud, tmp_path, seed=2, size=48 * MIB, kills=1, slices=1)
 
 
-def test_an_upload_killed_when_it_is_done(cloud: Cloud, tmp_path: Path) -> None:
-    """The final reply never arrives: the next run finds the object there, and makes no other."""
+def test_a_finished_upload_is_not_repeated_after_a_kill(cloud: Cloud, tmp_path: Path) -> None:
+    """The final response never arrives: the next run sees the object there, and makes no other."""
     size = 16 * MIB
     source = tmp_path / "source"
     source.write_bytes(bytes_of(3, size))
     with Line(cloud.url, held=256 * 1024) as line:
         upload = Killed(line, "up", str(source), "gs://bkt/target", tmp_path / "state", size, 8 * MIB)
-        upload.kill_after(1_000, "down")  # after the replies to the start and to the first chunk
+        upload.kill_after(1_000, "down")  # after the responses to the start and to the first chunk
         made = [each.generation for each in cloud.effects]
         assert len(made) == 1
         assert [upload.finish()] == made
@@ -107,7 +107,7 @@ def test_a_copy_killed_twice(cloud: Cloud, tmp_path: Path) -> None:
 
 
 def keep_nothing(*_: object) -> None:
-    """What a cloud keeps of a chunk that breaks off, if it is a careless one."""
+    """Keep nothing of a chunk that breaks off, as a careless cloud may."""
 
 
 @pytest.mark.soak

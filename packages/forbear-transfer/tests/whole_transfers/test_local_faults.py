@@ -60,8 +60,8 @@ def test_a_download_to_a_full_device(cloud: Cloud, folder: Path) -> None:
     assert Path("/dev/full").is_char_device()
 
 
-def test_gzip_that_does_not_fit_when_it_is_undone(cloud: Cloud, folder: Path) -> None:
-    """What has come is kept, and does not come again."""
+def test_gzip_that_does_not_fit_when_decoded_keeps_its_bytes(cloud: Cloud, folder: Path) -> None:
+    """The bytes that have arrived are kept, and do not come again."""
     put(cloud, gzip.compress(bytes(SIZE)) + gzip.compress(DATA), contentEncoding="gzip")
     (folder / "out").mkdir()
     target = folder / "out" / "file"

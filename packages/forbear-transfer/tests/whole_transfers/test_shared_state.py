@@ -39,8 +39,8 @@ async def both(*works: Awaitable[Object]) -> list[Object | BaseException]:
     return await asyncio.gather(*works, return_exceptions=True)
 
 
-def test_two_uploads_of_one_file(cloud: Cloud, tmp_path: Path) -> None:
-    """One does it, the other is told that somebody is at it."""
+def test_two_uploads_of_one_file_do_not_mix(cloud: Cloud, tmp_path: Path) -> None:
+    """One process uploads the file, and the other fails because it is in use."""
     source = tmp_path / "source"
     source.write_bytes(DATA)
     ends = run(both(aup(cloud.url, source, tmp_path), aup(cloud.url, source, tmp_path)))
@@ -70,8 +70,8 @@ def test_two_uploads_of_two_files_to_one_object(cloud: Cloud, tmp_path: Path, si
     assert names(tmp_path / "state") == []
 
 
-def test_two_downloads_to_one_file(cloud: Cloud, tmp_path: Path) -> None:
-    """Of a large object one does it, and the other is told that somebody is at it."""
+def test_two_downloads_to_one_file_do_not_mix(cloud: Cloud, tmp_path: Path) -> None:
+    """One process downloads a large object, and the other fails because it is in use."""
     put(cloud)
     (tmp_path / "out").mkdir()
     target = tmp_path / "out" / "file"
@@ -132,13 +132,13 @@ def test_two_downloads_of_two_objects_to_one_file(cloud: Cloud, tmp_path: Path, 
 
 
 def arrived(path: Path) -> bool:
-    """Whether that is a part with all the bytes before the stall."""
+    """Return whether that is a part with all the bytes before the stall."""
     return path.name.startswith(".file") and path.stat().st_size == 9 * MIB
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
-def test_a_process_that_hangs_and_dies(cloud: Cloud, tmp_path: Path, direction: str) -> None:
-    """As long as it lives, another one is told so; when it is dead, the next one goes on."""
+def test_a_hung_process_holds_its_transfer_until_it_dies(cloud: Cloud, tmp_path: Path, direction: str) -> None:
+    """While it lives, another process fails because the file is in use; after that, the next one continues."""
     source, target = tmp_path / "source", tmp_path / "file"
     source.write_bytes(DATA * 8)
     put(cloud, DATA * 8)
@@ -206,8 +206,8 @@ def spoiled(path: Path, how: str) -> None:
         "with other types", "with nulls", "deeply nested", "gone",
     ],
 )  # fmt: skip
-def test_states_that_are_spoiled(cloud: Cloud, tmp_path: Path, direction: str, how: str) -> None:
-    """What cannot be used is as good as nothing: the transfer begins anew."""
+def test_a_spoiled_state_starts_the_transfer_anew(cloud: Cloud, tmp_path: Path, direction: str, how: str) -> None:
+    """A state that cannot be used is ignored, and the transfer starts anew."""
     source, target = tmp_path / "source", tmp_path / "out" / "file"
     source.write_bytes(DATA)
     target.parent.mkdir()
@@ -235,8 +235,8 @@ def transfer_of(cloud: Cloud, folder: Path, direction: str) -> Callable[[], obje
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
-def test_links_among_the_states(cloud: Cloud, tmp_path: Path, direction: str) -> None:
-    """Where a state is to be written lies a link: what it leads to is not touched."""
+def test_links_among_the_states_are_not_followed(cloud: Cloud, tmp_path: Path, direction: str) -> None:
+    """If a link lies where a state is to be written, its target is not touched."""
     (tmp_path / "source").write_bytes(DATA)
     (tmp_path / "out").mkdir()
     put(cloud)
@@ -283,8 +283,8 @@ def shorter(part: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [flipped, longer, shorter, Path.unlink])
-def test_parts_that_are_not_what_they_were(cloud: Cloud, tmp_path: Path, change: Callable[[Path], None]) -> None:
-    """What has come is looked at again before it passes for right."""
+def test_a_part_that_changed_is_not_used(cloud: Cloud, tmp_path: Path, change: Callable[[Path], None]) -> None:
+    """The bytes of a part are checked again before they count as right."""
     put(cloud)
     target = tmp_path / "out" / "file"
     target.parent.mkdir()

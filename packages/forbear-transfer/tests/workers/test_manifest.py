@@ -42,8 +42,8 @@ def test_it_says_what_was_done(tmp_path: Path) -> None:
     assert (second["Result"], second["Description"]) == ("error", "no")
 
 
-def test_what_is_done_or_skipped_need_not_be_done_again(tmp_path: Path) -> None:
-    """What failed must; so must the same source with another target."""
+def test_only_failures_are_done_again(tmp_path: Path) -> None:
+    """An item that failed is done again, and so is the same source with another target."""
     path = tmp_path / "manifest.csv"
     with Manifest(path) as manifest:
         manifest.add(outcome("done"))
@@ -128,7 +128,7 @@ def test_a_file_without_a_line_end_stays_as_it_is(tmp_path: Path) -> None:
     ids=["quote", "long", "empty", "bytes"],
 )
 def test_a_spoilt_line_spoils_no_other(tmp_path: Path, spoilt: bytes) -> None:
-    """What was noted after it is still there, in the file and in what need not be done again."""
+    """The file still has the lines after a spoiled one, and their items are not done again."""
     path = tmp_path / "manifest"
     first, second = Item("first", Url("bkt", "first")), Item("second", Url("bkt", "second"))
     for item in (first, second):

@@ -115,7 +115,7 @@ def test_commands(entry: TableEntry) -> None:
 
 
 def driven(request: Request, overrides: Overrides) -> list[FailureOutcome]:
-    """What an exchange does after each kind of failure of the first attempt; an answer leaves out rare statuses."""
+    """Return what an exchange does after each kind of failure of the first attempt; answers leave out rare statuses."""
     policy, service = http.policy_for(request, None, ProfileChoice("policy"))
     key = overrides.key if service.name == "rfc9110" else None
     outcomes = list[FailureOutcome]()

@@ -48,7 +48,7 @@ NOT_SENT, SENT = "connection refused, DNS or TLS failure", "reset or timeout aft
 def test_what_may_be_repeated(
     args: tuple[str, ...], operation: str | None, safety: str, met: str | None, repeatable: bool, invoke: Invoke
 ) -> None:
-    """Operation, safety and condition are the service's, and what is retried after a lost reply follows from them."""
+    """Operation, safety and condition are the service's, and they decide what is retried after a lost response."""
     document = explained(invoke, *args)
     assert (document["operation"], document["safety"], document["met"]) == (operation, safety, met)
     assert document["repeatable"] == repeatable

@@ -125,7 +125,7 @@ def test_what_a_body_lacks_makes_nothing_safe(invoke: Invoke, saved: Any) -> Non
     assert found[2]["why"] == "part of an upload: query the session, and send the rest"
 
 
-def test_headers_and_replies_are_read(invoke: Invoke, saved: Any) -> None:
+def test_headers_and_responses_are_read(invoke: Invoke, saved: Any) -> None:
     """Headers count in any case, those of HTTP/2 for the request line do not; the body of a 409 tells a conflict."""
     guarded = entry("PUT", f"{STORAGE}/bkt/a", X_Goog_If_Generation_Match="0")
     guarded["request"]["headers"] += [{"name": ":authority", "value": "x"}, {"name": 7}, "junk"]

@@ -58,7 +58,7 @@ def test_csv_is_the_table(name: str, invoke: Invoke, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_json_has_the_same_rows(name: str, invoke: Invoke) -> None:
-    """JSON has the columns of the CSV, with the conditions and replies as lists."""
+    """JSON has the columns of the CSV, with the conditions and responses as lists."""
     documents = json.loads(invoke("explain", "--operations", name, "--json").stdout)
     lines = list(csv.DictReader(io.StringIO(invoke("explain", "--operations", name, "--csv").stdout)))
     assert len(documents) == len(lines)

@@ -109,8 +109,8 @@ def test_iam_tells_its_two_409s_apart(invoke: Invoke) -> None:
         assert "conflict" not in why
 
 
-def test_what_replies_of_redis_mean(invoke: Invoke) -> None:
-    """Commands that were not executed are always retried, lost replies by the table, and a wrong type never."""
+def test_verdicts_on_responses_of_redis(invoke: Invoke) -> None:
+    """Commands that were not executed are always retried, lost responses by the table, and a wrong type never."""
     found = retried(explained(invoke, "redis", "INCR", "k"))
     before = ("LOADING", "MOVED", "ASK", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "ERR max number of clients reached")
     assert all(found[reply] for reply in before)
@@ -132,7 +132,7 @@ def test_the_answers_for_redis_are_the_decisions(command: list[str], invoke: Inv
     judgement, policy = redis.classify(command), redis.policy
     for failure, answered in retried(explained(invoke, "redis", *command)).items():
         if not failure[:2].isupper():
-            continue  # no reply
+            continue  # no response
         verdict = redis.verdict_of_response(failure)
         if judgement.scripted and verdict.kind is Kind.NOT_EXECUTED:
             verdict = TRANSIENT

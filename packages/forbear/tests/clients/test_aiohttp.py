@@ -1,4 +1,4 @@
-"""What is particular to aiohttp: its own hidden repeats, its readers, its payloads, its timeouts."""
+"""Tests of aiohttp alone: its own hidden repeats, its readers, its payloads, its timeouts."""
 
 import asyncio
 import gc
@@ -94,7 +94,7 @@ async def test_a_broken_body_goes_on_whichever_way_it_is_read(
 
 
 @pytest.mark.parametrize("stop", [3, 7])
-async def test_an_early_end_closes_the_reply_the_body_came_from(stop: int) -> None:
+async def test_an_early_end_closes_the_response_the_body_came_from(stop: int) -> None:
     """Who leaves a body before its end, before or after it went on, leaves no connection behind."""
     stalled = Answer(REST.data[:-3], "stall")
     with Wire(BROKEN, stalled) as wire:
@@ -119,8 +119,8 @@ async def test_who_stops_waiting_may_come_back() -> None:
             assert response.content.exception() is None
 
 
-async def test_what_stays_broken_raises_and_never_looks_whole() -> None:
-    """The first error comes out with its report; reading on raises again instead of ending the body."""
+async def test_a_body_that_stays_broken_raises_and_never_looks_whole() -> None:
+    """The first error is raised with its report; reading on raises again instead of ending the body."""
     with Wire(BROKEN, reply(404)) as wire:
         async with retrying() as session, session.get(wire.url) as response:
             with pytest.raises(aiohttp.ClientPayloadError) as caught:
@@ -133,8 +133,8 @@ async def test_what_stays_broken_raises_and_never_looks_whole() -> None:
     assert caught.value.__notes__ == [told.note]
 
 
-async def test_a_settled_reply_is_read_as_any_other() -> None:
-    """The short reply to a write is in memory already, and its stream still there for who wants it."""
+async def test_a_settled_response_is_read_as_any_other() -> None:
+    """The short response to a write is in memory already, and its stream can still be read."""
     with Wire(reply(200, LINES)) as wire:
         async with retrying() as session:
             async with session.post(wire.url, data=b"x") as response:
@@ -150,7 +150,7 @@ async def raised(request: Any) -> None:
 
 
 @pytest.mark.parametrize("by_session", [False, True])
-async def test_the_error_of_a_reply_has_its_report(by_session: bool) -> None:
+async def test_the_error_of_a_response_has_its_report(by_session: bool) -> None:
     """Who raises for its status loses the response, and must not lose what was tried."""
     policy = cloud_storage.policy.with_attempts(2)
     with Wire(reply(503)) as wire, virtual_time():
@@ -186,7 +186,7 @@ async def test_a_continued_body_leaves_no_loop_behind() -> None:
 @pytest.mark.parametrize("status", [503, None], ids=["failed reply", "error"])
 @pytest.mark.parametrize("failures", [1, 2, 3])
 async def test_no_failed_attempt_keeps_anything_alive(status: int | None, failures: int) -> None:
-    """With the garbage collector off, no reply and no error that was retried or let out is left, nor sent for twice."""
+    """With the garbage collector off, no response and no error that was retried or raised stays alive."""
     watched = list[weakref.ref[Any]]()
 
     async def failing(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
@@ -268,15 +268,15 @@ async def test_a_proxy_that_refuses_counts_by_its_status(status: int, attempts: 
         assert len(wire.seen) == attempts
 
 
-async def test_what_is_no_http_has_an_unknown_outcome() -> None:
-    """A reply that makes no sense says nothing of what was done."""
+async def test_a_response_that_is_no_http_has_an_unknown_outcome() -> None:
+    """A response that is no HTTP does not say what was done."""
     with Wire(Answer(b"nonsense\r\n\r\n", "close"), reply(200)) as wire:
         async with retrying() as session:
             assert (await session.get(wire.url)).status == 200
 
 
 async def test_an_attempt_is_cut_short() -> None:
-    """The policy's attempt timeout ends an attempt whose reply does not begin."""
+    """The policy's attempt timeout ends an attempt whose response does not begin."""
     with Wire(Answer(end="stall"), reply(200)) as wire:
         async with retrying(cloud_storage.policy.with_attempt_timeout(0.05)) as session:
             assert (await session.get(wire.url)).status == 200
@@ -303,8 +303,8 @@ async def test_one_request_has_a_policy_of_its_own() -> None:
         assert len(wire.seen) == 3
 
 
-async def test_retries_are_off_where_they_are_turned_off() -> None:
-    """The reply comes out as it is."""
+async def test_a_client_without_retries_returns_the_failed_response() -> None:
+    """The failed response is returned unchanged."""
     with Wire(reply(503), reply(200)) as wire:
         async with retrying() as session:
             with forbear.disabled():

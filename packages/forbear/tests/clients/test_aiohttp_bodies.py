@@ -39,7 +39,7 @@ async def test_a_file_goes_back_to_where_it_stood(tmp_path: Path) -> None:
 
 
 async def test_a_closed_file_is_not_sent_again() -> None:
-    """The reply comes out and its report says what to do."""
+    """The failed response is returned and its report says what to do."""
     file = io.BytesIO(LINES)
     with Wire(Answer(reply(503).data, first=file.close)) as wire:
         async with retrying() as session:
@@ -230,10 +230,10 @@ async def test_a_redirect_waits_for_the_thread_as_well(make: Callable[[Slow], An
 
 
 @pytest.mark.parametrize("make", FILES, ids=["file", "buffered", "form", "nested form"])
-async def test_a_failure_before_a_file_was_read_is_handed_out_as_by_the_plain_client(
+async def test_a_failure_before_a_file_was_read_is_returned_as_by_the_plain_client(
     make: Callable[[Slow], Any],
 ) -> None:
-    """Where nothing is sent again, nobody waits for a thread that reads."""
+    """If nothing is sent again, no thread reads the file."""
     answers = []
     for middlewares in ((), (RetryMiddleware(cloud_storage.policy),)):
         file = Slow(CONTENT)

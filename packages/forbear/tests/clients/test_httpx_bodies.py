@@ -47,7 +47,7 @@ class Closing(io.BytesIO):
     "broken", [reply(503), Answer(end="reset"), Answer(end="close")], ids=["status", "reset", "close"]
 )
 def test_a_stream_that_comes_once_is_kept_and_sent_again(flavour: Flavour, broken: Answer) -> None:
-    """What a generator yielded for the first attempt is what the second one sends."""
+    """The second attempt sends what a generator yielded for the first one."""
     with Wire(broken, broken, reply(200)) as wire:
         result = flavour.call(flavour.transport(), "PUT", wire.url, content=flavour.once(PIECES))
         assert result.status == 200
@@ -67,8 +67,8 @@ def test_a_stream_that_broke_off_goes_on_where_it_stood(flavour: Flavour) -> Non
 
 
 @EVERY
-def test_an_early_reply_to_half_a_body_is_a_reply(flavour: Flavour) -> None:
-    """A server that refuses before it has read all is obeyed: 503 is repeated with the whole body, 413 comes out."""
+def test_an_early_response_to_half_a_body_is_a_response(flavour: Flavour) -> None:
+    """If a server refuses before it has read all, 503 is repeated with the whole body, and 413 is returned."""
     pieces = [bytes([number]) * 50_000 for number in range(40)]
     for status, expected in ((503, 200), (413, 413)):
         early = Answer(reply(status, b"", "Connection: close").data, end="close", read=1000)
@@ -81,7 +81,7 @@ def test_an_early_reply_to_half_a_body_is_a_reply(flavour: Flavour) -> None:
 
 @EVERY
 def test_a_stream_beyond_the_buffer_is_sent_once(flavour: Flavour) -> None:
-    """More than `buffer` bytes are not kept; the reply comes out and its report says why it was the last."""
+    """More than `buffer` bytes are not kept; the failed response is returned, and its report says why."""
     with Wire(reply(503)) as wire:
         transport = flavour.transport(buffer=10)
         result = flavour.call(transport, "PUT", wire.url, content=flavour.once(PIECES))
@@ -92,8 +92,8 @@ def test_a_stream_beyond_the_buffer_is_sent_once(flavour: Flavour) -> None:
 
 
 @EVERY
-def test_an_early_reply_to_half_a_stream_that_cannot_come_again_is_handed_out(flavour: Flavour) -> None:
-    """A 503 to a stream that is too long to be kept comes out as the plain client gives it, with its body."""
+def test_an_early_503_to_a_stream_that_cannot_come_again_is_returned(flavour: Flavour) -> None:
+    """A 503 to a stream that is too long to be kept is returned as by the plain client, with its body."""
     pieces = [bytes([number]) * 50_000 for number in range(40)]
     with Wire(Answer(reply(503, b"busy", "Connection: close").data, end="close", read=1000)) as wire:
         result = flavour.call(flavour.transport(buffer=10), "PUT", wire.url, content=flavour.once(pieces))
@@ -111,7 +111,7 @@ def test_a_stream_beyond_the_buffer_waits_for_a_connection_all_the_same(flavour:
 
 @pytest.mark.parametrize("error", [RuntimeError("no more"), ConnectionResetError("the source broke")])
 def test_the_error_of_a_stream_is_the_callers(flavour: Flavour, error: Exception) -> None:
-    """A stream that raises is not repeated, whatever it raises; its own error comes out and half a body is not sent."""
+    """A stream that raises is not repeated; its own error is raised unchanged, and half a body is not sent."""
     with Wire(reply(200)) as wire:
         content = flavour.once(PIECES, error)
         result = flavour.call(flavour.transport(), "PUT", wire.url, content=content)
@@ -156,7 +156,7 @@ def test_a_form_with_a_pipe_in_it_is_kept_as_any_stream(flavour: Flavour, seekab
 
 
 def test_a_form_whose_file_was_closed_is_not_sent_again(flavour: Flavour) -> None:
-    """Where a file of a form is closed before the second attempt, the reply comes out and its report says so."""
+    """If a file of a form is closed before the second attempt, the failed response's report says so."""
     with Wire(reply(503)) as wire:
         result = flavour.call(flavour.transport(), "PUT", wire.url, files={"file": ("name.bin", Closing(WHOLE))})
     assert result.report.reason is Reason.BODY
@@ -179,7 +179,7 @@ def test_a_file_is_sent_again_from_where_it_stood(flavour: Flavour, tmp_path: Pa
 
 @pytest.mark.parametrize("flavour", SYNC, ids=lambda flavour: flavour.name, indirect=True)
 def test_a_file_that_was_closed_is_not_sent_again(flavour: Flavour) -> None:
-    """Where a file is closed before the second attempt, the reply comes out and its report says what to do."""
+    """If a file is closed before the second attempt, the failed response is returned and its report says what to do."""
     with Wire(reply(503)) as wire:
         result = flavour.call(flavour.transport(), "PUT", wire.url, content=Closing(WHOLE))
     assert result.report.reason is Reason.BODY

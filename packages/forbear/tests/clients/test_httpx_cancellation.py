@@ -114,7 +114,7 @@ class Interrupted:
 
 @pytest.mark.parametrize("flavour", SYNC, ids=lambda flavour: flavour.name, indirect=True)
 def test_an_interrupt_passes_through_and_closes_what_was_read(flavour: Flavour) -> None:
-    """Ctrl-C while a reply is read ends the request and closes the reply."""
+    """Ctrl-C while a response is read ends the request and closes the response."""
     library = flavour.library
     stream: Any = type("Stream", (Interrupted, library.SyncByteStream), {})()
     sent: list[Any] = []
@@ -145,7 +145,7 @@ def test_what_ends_programs_is_no_failure(flavour: Flavour, error: type[BaseExce
 
 
 def test_a_stream_may_be_closed_by_another_while_it_is_read(flavour: Flavour) -> None:
-    """Closing a reply from another thread or task is as harmless as without us."""
+    """Closing a response from another thread or task is as harmless as without us."""
     if flavour.is_async:
         anyio.run(_close_meanwhile, flavour, backend=flavour.loop or "")
         return

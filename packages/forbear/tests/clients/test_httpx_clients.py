@@ -1,4 +1,4 @@
-"""What a client does around the transport works as without us: redirects, logins, hooks, cookies, nesting, memory."""
+"""The work of a client around the transport is as without us: redirects, logins, hooks, cookies, nesting, memory."""
 
 import gc
 import weakref
@@ -41,8 +41,8 @@ def test_logging_in_works(flavour: Flavour) -> None:
         assert [seen.header("authorization") for seen in wire.seen] == [None, "Bearer fresh", "Bearer fresh"]
 
 
-def test_hooks_and_cookies_see_one_request_and_one_reply(flavour: Flavour) -> None:
-    """Event hooks are called once, with the caller's own request, and cookies are taken from the last reply."""
+def test_hooks_and_cookies_see_one_request_and_one_response(flavour: Flavour) -> None:
+    """Event hooks are called once, with the caller's own request, and cookies are taken from the last response."""
     seen: list[Any] = []
 
     async def alook(thing: Any) -> None:
@@ -60,7 +60,7 @@ def test_hooks_and_cookies_see_one_request_and_one_reply(flavour: Flavour) -> No
 
 
 def test_nested_transports_do_not_multiply(flavour: Flavour) -> None:
-    """What the inner transport gave up on is not begun again by the outer one: replies, errors, broken bodies."""
+    """The outer transport does not begin again after the inner one gave up: responses, errors, broken bodies."""
     policy = rfc9110.policy.with_attempts(3)
     broken = reply(200, b"every", 'ETag: "one"', length=18, end="close")
     for answer, requests in ((reply(503), 3), (Answer(end="reset"), 3), (broken, 3)):
@@ -103,7 +103,7 @@ FAILED = (503, {"Content-Length": "1"}, [b"x"])
     ids=["success", "failed reply", "broken body", "error"],
 )
 def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour, script: list[Any], expected: bytes | None) -> None:
-    """A request, however it ends, leaves no reference cycle of ours behind: not it, nor any of its replies."""
+    """A request, however it ends, leaves no reference cycle of ours behind: neither of it nor of its responses."""
     library, watched = flavour.library, list[weakref.ref[Any]]()
 
     def pieces(all_of_them: list[Any]) -> Iterator[bytes]:

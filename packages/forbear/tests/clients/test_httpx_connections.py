@@ -84,14 +84,14 @@ def http2(flavour: Flavour) -> Any:
 
 def test_a_refused_http2_stream_was_not_executed(flavour: Flavour) -> None:
     """REFUSED_STREAM says that the server has not looked at the request, so a POST is repeated."""
-    with h2_server("refuse", "reply") as (url, script):
+    with h2_server("refuse", "respond") as (url, script):
         result = flavour.call(http2(flavour), "POST", url, content=b"x")
         assert (result.status, script.streams, script.bodies) == (200, 2, [b"x"])
 
 
 def test_an_http2_stream_that_failed_may_have_been_executed(flavour: Flavour) -> None:
     """Any other reset of a stream leaves the outcome unknown."""
-    with h2_server("fail", "reply") as (url, script):
+    with h2_server("fail", "respond") as (url, script):
         result = flavour.call(http2(flavour), "POST", url, content=b"x")
         assert isinstance(result.error, flavour.library.RemoteProtocolError)
         assert (result.report.reason, script.streams) == (Reason.UNSAFE, 1)
@@ -100,7 +100,7 @@ def test_an_http2_stream_that_failed_may_have_been_executed(flavour: Flavour) ->
 def test_a_server_that_goes_away_gets_the_whole_stream_again(flavour: Flavour) -> None:
     """A GOAWAY that no stream came before says that nothing was executed; the body comes whole all the same."""
     pieces = [bytes([number]) * 10_000 for number in range(30)]
-    with h2_server("go away", "reply") as (url, script):
+    with h2_server("go away", "respond") as (url, script):
         result = flavour.call(http2(flavour), "POST", url, content=flavour.once(pieces))
         assert (result.status, script.bodies) == (200, [b"".join(pieces)])
 
@@ -120,7 +120,7 @@ def test_only_a_stream_above_the_last_one_was_not_processed(flavour: Flavour, st
 
     Nor is it repeated if the server had begun to respond to it, whatever it says.
     """
-    with h2_server("reply", step, "reply") as (url, script):
+    with h2_server("respond", step, "respond") as (url, script):
         result = flavour.call(http2(flavour), "POST", url, content=LARGE, times=2)
     if executed:
         assert isinstance(result.error, flavour.library.RemoteProtocolError)
@@ -136,7 +136,7 @@ def test_a_stream_above_the_last_one_through_a_proxy(
     """The same holds within the tunnel of a proxy."""
     context = trusted(tmp_path / "both.pem", monkeypatch)
     context.set_alpn_protocols(["h2"])
-    with h2_server("reply", "go away above", "reply", tunnel=context) as (proxy, script):
+    with h2_server("respond", "go away above", "respond", tunnel=context) as (proxy, script):
         base = flavour.base(http2=True, proxy=proxy)
         result = flavour.call(flavour.transport(transport=base), "POST", "https://localhost/", content=LARGE, times=2)
     assert (result.status, script.bodies) == (200, [LARGE] * 2)
@@ -157,7 +157,7 @@ def test_streams_that_were_never_opened_were_not_executed(flavour: Flavour) -> N
                 tasks.start_soon(post)
         return statuses
 
-    with h2_server("go away soon", "reply") as (url, script), virtual_time():
+    with h2_server("go away soon", "respond") as (url, script), virtual_time():
         assert flavour.run(lambda: post_all(url)) == [200] * 2
     assert (script.streams, script.bodies) == (2, [b"x"])
 
@@ -172,7 +172,7 @@ def test_a_stream_that_is_reset_while_its_body_is_sent_may_have_been_executed(fl
     assert judge(error) is TRANSIENT
     for method, bodies in (("PUT", 1), ("POST", 0)):
         pieces = [b"x" * 20_000] * 3
-        with h2_server("fail", "reply") as (url, script):
+        with h2_server("fail", "respond") as (url, script):
             result = flavour.call(http2(flavour), method, url, content=flavour.once(pieces))
             assert len(script.bodies) == bodies, result.error
 
@@ -180,7 +180,7 @@ def test_a_stream_that_is_reset_while_its_body_is_sent_may_have_been_executed(fl
 def test_a_stream_that_is_refused_late_may_have_been_executed(flavour: Flavour) -> None:
     """Once a response has begun, a refusal proves nothing: what must not be executed twice is not read on, either."""
     policy = forbear.retry(on=flavour.library.TransportError).with_repeatable(False)
-    with h2_server("refuse late", "reply") as (url, script):
+    with h2_server("refuse late", "respond") as (url, script):
         transport = flavour.transport(policy, transport=flavour.base(http1=False, http2=True))
         result = flavour.call(transport, "GET", url)
         assert isinstance(result.error, flavour.library.RemoteProtocolError)
@@ -196,8 +196,8 @@ def test_an_error_of_the_callers_own_stream_proves_nothing(flavour: Flavour) -> 
         assert result.report.reason is Reason.UNSAFE
 
 
-def test_verdicts(flavour: Flavour) -> None:
-    """What each error of the libraries means, wherever it was wrapped."""
+def test_errors_of_the_libraries_have_their_verdict(flavour: Flavour) -> None:
+    """Each error of the libraries has its verdict, wherever it was wrapped."""
     module = flavour.library
     judge = HttpxLibrary(module).verdict
 

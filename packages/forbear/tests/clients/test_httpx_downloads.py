@@ -92,7 +92,7 @@ def test_obeys_the_server_while_going_on(flavour: Flavour, cloud: Cloud) -> None
 @EVERY
 @pytest.mark.parametrize("versioned", [False, True])
 def test_never_mixes_two_objects(flavour: Flavour, cloud: Cloud, versioned: bool) -> None:
-    """An object that is replaced meanwhile: the old one goes on if it is kept, or the break comes out."""
+    """If an object is replaced meanwhile, the old one goes on if it is kept, or the break is raised."""
     cloud.store.bucket("bkt").fields["versioning"] = {"enabled": versioned}
     cloud.store.put("bkt", "thing", DATA)
     cloud.fault(Fault.truncate(100))
@@ -127,7 +127,7 @@ def test_compressed_objects(flavour: Flavour, cloud: Cloud, accepted: str) -> No
 @EVERY
 @pytest.mark.parametrize("mark", ["X-Goog-Signature=abc", "GoogleAccessId=a&Signature=abc", "X-Amz-Signature=abc"])
 def test_adds_nothing_to_a_signed_url(flavour: Flavour, cloud: Cloud, mark: str) -> None:
-    """A signature covers the query, so a signed URL stays as it is; the reply still says its generation."""
+    """A signature covers the query, so a signed URL stays as it is; the response still says its generation."""
     cloud.store.put("bkt", "thing", DATA)
     cloud.fault(Fault.truncate(5))
     assert fetch(flavour, f"{cloud.url}{MEDIA}&{mark}").content == DATA
@@ -159,7 +159,7 @@ def test_keeps_the_generation_that_was_asked_for(flavour: Flavour, cloud: Cloud)
 
 @EVERY
 def test_metadata_is_fetched_anew(flavour: Flavour, cloud: Cloud) -> None:
-    """A small reply that cannot be continued is asked for again, and must begin as the first one did."""
+    """A small response that cannot be continued is requested again, and must begin as the first one did."""
     cloud.store.put("bkt", "thing", DATA)
     cloud.fault(Fault.truncate(40), Fault.truncate(20), Fault.truncate(60, reset=True))
     result = fetch(flavour, cloud.url + "/storage/v1/b/bkt/o/thing")
@@ -179,12 +179,12 @@ def test_an_early_close_leaves_nothing_open(flavour: Flavour, cloud: Cloud) -> N
 
 
 def broken(*headers: str, end: str = "close") -> Answer:
-    """A reply that ends after seven bytes."""
+    """Return a response that ends after seven bytes."""
     return reply(200, SMALL[:7], *headers, length=len(SMALL), end=end)
 
 
 def chunked(*chunks: bytes, end: str = "keep") -> Answer:
-    """A reply of unknown length; an empty chunk is its end."""
+    """Return a response of unknown length; an empty chunk is its end."""
     body = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
     return Answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body, end)
 
@@ -193,14 +193,14 @@ BREAK = broken('ETag: "one"')
 
 
 def continued(*chunks: bytes, first: int = 7) -> Answer:
-    """A reply of unknown length that says it has the rest."""
+    """Return a response of unknown length that says it has the rest."""
     span = f"Content-Range: bytes {first}-{len(SMALL) - 1}/{len(SMALL)}"
     head = f'HTTP/1.1 206 Part\r\n{span}\r\nETag: "one"\r\nTransfer-Encoding: chunked\r\n\r\n'
     return Answer(head.encode() + b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in (*chunks, b"")))
 
 
 def rest(*headers: str, status: int = 206, first: int = 7, total: int = len(SMALL), body: bytes = SMALL[7:]) -> Answer:
-    """A reply with a part of the object."""
+    """Return a response with a part of the object."""
     span = f"Content-Range: bytes {first}-{first + len(body) - 1}/{total}"
     return reply(status, body, span, *headers)
 
@@ -261,7 +261,7 @@ def test_joins_only_what_belongs_together(
 @EVERY
 @LEFT_BEFORE_ITS_END
 def test_a_rest_that_ends_too_early_is_one_more_break(flavour: Flavour) -> None:
-    """A reply that has fewer bytes than its Content-Range says is not taken for the end of the body."""
+    """A response that has fewer bytes than its Content-Range says is not taken for the end of the body."""
     with Wire(BREAK, continued(SMALL[7:9]), continued(first=9), rest('ETag: "one"', first=9, body=SMALL[9:])) as wire:
         assert fetch(flavour, wire.url, None).content == SMALL
         assert [seen.header("range") for seen in wire.seen[1:]] == ["bytes=7-17", "bytes=9-17", "bytes=9-17"]
@@ -271,7 +271,7 @@ def test_a_rest_that_ends_too_early_is_one_more_break(flavour: Flavour) -> None:
 @LEFT_BEFORE_ITS_END
 @pytest.mark.parametrize("surplus", [(SMALL[7:], b"!"), (SMALL[7:] + b"!",)])
 def test_a_rest_that_is_too_long_is_no_success(flavour: Flavour, surplus: tuple[bytes, ...]) -> None:
-    """Of a reply that has more bytes than its Content-Range says, the surplus is not handed out."""
+    """If a response has more bytes than its Content-Range says, the surplus is not returned."""
     with Wire(BREAK, continued(*surplus)) as wire:
         result = fetch(flavour, wire.url, None, stop_after=10**6)
     assert isinstance(result.error, flavour.library.RemoteProtocolError)
@@ -291,8 +291,8 @@ def test_a_head_has_no_body_to_break(flavour: Flavour, cloud: Cloud) -> None:
 
 
 @EVERY
-def test_a_get_that_is_told_to_be_another_method_is_not_sent_again(flavour: Flavour) -> None:
-    """A GET whose header asks for a POST is executed once, although its reply broke."""
+def test_a_get_whose_header_names_a_post_is_not_sent_again(flavour: Flavour) -> None:
+    """A GET whose header asks for a POST is executed once, although its response broke."""
     with Wire(BREAK, rest('ETag: "one"')) as wire:
         result = fetch(flavour, wire.url, None, headers={"X-HTTP-Method-Override": "POST"})
         assert len(wire.seen) == 1
@@ -310,7 +310,7 @@ def test_a_body_is_read_without_retries_where_they_are_off(flavour: Flavour) -> 
 
 
 def test_a_connection_is_free_while_a_body_waits_to_go_on(flavour: Flavour) -> None:
-    """A pool of one connection suffices: the broken reply and each refused one is closed before the wait."""
+    """A pool of one connection suffices: the broken response and each refused one is closed before the wait."""
     answers = (BREAK, reply(503, b"busy"), rest('ETag: "one"'))
     with Wire(*answers) as wire:
         limits = flavour.library.Limits(max_connections=1)
@@ -328,8 +328,8 @@ def test_a_policy_for_errors_has_the_last_word_on_broken_bodies(flavour: Flavour
             assert (result.error is None, len(wire.seen)) == (whole, 1 + whole)
 
 
-def test_a_break_after_the_last_byte_comes_out(flavour: Flavour) -> None:
-    """Where nothing is missing there is nothing to go on with, but the end was not said, as HTTP/2 says it."""
+def test_a_break_after_the_last_byte_is_raised(flavour: Flavour) -> None:
+    """If no byte is missing, there is nothing to continue, but HTTP/2 would have said the end."""
 
     def all_of_it() -> Iterator[bytes]:
         yield SMALL
@@ -342,7 +342,7 @@ def test_a_break_after_the_last_byte_comes_out(flavour: Flavour) -> None:
 
 
 def test_a_part_that_cannot_be_pinned_is_fetched_anew_as_a_part(flavour: Flavour) -> None:
-    """Without a validator, a part is compared with a second reply of the same part, and with nothing else."""
+    """Without a validator, a part is compared with a second response of the same part, and with nothing else."""
     part = reply(206, SMALL[2:5], f"Content-Range: bytes 2-9/{len(SMALL)}", length=8, end="close")
     for again, whole in (
         (reply(206, SMALL[2:10], f"Content-Range: bytes 2-9/{len(SMALL)}"), True),
@@ -355,7 +355,7 @@ def test_a_part_that_cannot_be_pinned_is_fetched_anew_as_a_part(flavour: Flavour
 
 
 def test_reading_on_after_an_error_is_no_success(flavour: Flavour) -> None:
-    """A caller that goes on after the break came out finds the end, and no listener hears of a recovery."""
+    """A caller that goes on after the break was raised gets the end, and no listener hears of a recovery."""
     events: list[Event] = []
     policy = rfc9110.policy.with_limits(Limits(attempts=1)).with_on_event(events.append)
     with Wire(BREAK) as wire:

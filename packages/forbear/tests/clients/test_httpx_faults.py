@@ -1,4 +1,4 @@
-"""What the status table does not show: Retry-After, stalls, broken replies, limits, the connection afterwards."""
+"""Faults outside the table of statuses: Retry-After, stalls, broken responses, limits, the connection afterwards."""
 
 from collections.abc import Iterator
 from email.utils import formatdate
@@ -34,7 +34,7 @@ def impatient(flavour: Flavour) -> Any:
 @EVERY
 @pytest.mark.parametrize("asked", [17, "a date"])
 def test_waits_as_long_as_the_server_asks(flavour: Flavour, cloud: Cloud, asked: int | str) -> None:
-    """Retry-After is obeyed, in seconds and as a date against the reply's own clock, with jitter on top."""
+    """Retry-After is obeyed, in seconds and as a date against the response's own clock, with jitter on top."""
     cloud.store.put("bkt", "there", b"abc")
     retry_after = asked if isinstance(asked, int) else formatdate(cloud.store.now() + 17, usegmt=True)
     cloud.fault(Fault.status(503, retry_after=retry_after))
@@ -55,7 +55,7 @@ def test_of_two_waits_the_longer_one_counts(flavour: Flavour) -> None:
 
 @EVERY
 def test_a_date_without_the_servers_clock_is_read_against_that_of_the_run(flavour: Flavour) -> None:
-    """Where a reply has no Date, its Retry-After is read against the clock of the run: a virtual one in tests."""
+    """If a response has no Date, its Retry-After is read against the clock of the run: a virtual one in tests."""
 
     def later(clock: VirtualTime) -> None:
         clock.advance(1000)
@@ -84,10 +84,10 @@ def test_gives_up_where_the_server_asks_for_too_long_a_wait(flavour: Flavour, cl
         ("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=new", None),
     ],
 )
-def test_a_reply_that_does_not_come_has_an_unknown_outcome(
+def test_a_response_that_does_not_come_has_an_unknown_outcome(
     flavour: Flavour, cloud: Cloud, method: str, target: str, again: int | None
 ) -> None:
-    """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
+    """A read timeout after the effect is repeated where that is safe, and raised where it is not."""
     cloud.store.put("bkt", "there", b"abc")
     cloud.fault(Fault.delay(60, when="after"))
     transport = flavour.transport(cloud_storage.policy, transport=impatient(flavour))
@@ -111,10 +111,10 @@ def test_a_reply_that_does_not_come_has_an_unknown_outcome(
         ("/storage/v1/b?project=p", "POST", "conflict"),
     ],
 )
-def test_a_reply_that_breaks_off_says_that_it_is_done(
+def test_a_response_that_breaks_off_says_that_it_is_done(
     flavour: Flavour, cloud: Cloud, target: str, method: str, outcome: str
 ) -> None:
-    """What always may be repeated is; a write that has succeeded as far as its status says is not tried once more."""
+    """Operations that may always be repeated are; a write whose status says success is not tried once more."""
     cloud.store.put("bkt", "there", b"abc")
     cloud.fault(Fault.truncate(5))
     json, content = ({"name": "fresh"}, None) if outcome == "conflict" else (None, b"abc" if method == "POST" else None)
@@ -139,10 +139,10 @@ def test_a_reply_that_breaks_off_says_that_it_is_done(
     ("method", "header", "requests"), [("PUT", None, 2), ("POST", "Idempotency-Key", 2), ("POST", None, 1)]
 )
 @pytest.mark.parametrize("end", ["close", "reset"])
-def test_a_reply_that_breaks_off_elsewhere(
+def test_a_response_that_breaks_off_elsewhere(
     flavour: Flavour, method: str, header: str | None, requests: int, end: str
 ) -> None:
-    """At other hosts a PUT and a request with a key are sent again for their reply, a bare POST is not."""
+    """At other hosts a PUT and a request with a key are sent again for their response, a bare POST is not."""
     with Wire(reply(201, b"hal", length=6, end=end), reply(200, b"whole!")) as wire:
         key = None if header is None else forbear.IdempotencyKey(header, wire.url, add=True)
         result = flavour.call(flavour.transport(idempotency=key), method, wire.url, content=b"x")
@@ -164,7 +164,7 @@ def test_a_reply_that_breaks_off_elsewhere(
 def test_a_policy_around_the_client_does_not_repeat_what_is_refused_here(
     flavour: Flavour, form: str, status: int, done: bool, requests: int, end: str
 ) -> None:
-    """However the reply to a bare POST breaks, its error carries a report, and an outer policy sends nothing more."""
+    """However the response to a bare POST breaks, its error has a report, and an outer policy sends nothing more."""
     if form == "chunked":
         broken = Answer(CHUNKED.replace(b"200", b"%d" % status), end)
     else:
@@ -189,8 +189,8 @@ def test_a_policy_around_the_client_does_not_repeat_what_is_refused_here(
 
 @EVERY
 @pytest.mark.parametrize("form", ["short", "chunked"])
-def test_the_broken_body_of_a_reply_that_was_given_up_tells_why(flavour: Flavour, form: str) -> None:
-    """Where the last reply breaks as well, its error carries the report of the attempts, and none is added to them."""
+def test_the_broken_body_of_a_response_that_was_given_up_tells_why(flavour: Flavour, form: str) -> None:
+    """If the last response breaks as well, its error carries the report of the attempts, and none is added to them."""
     failed = Answer(CHUNKED.replace(b"200", b"503"), "close")
     if form == "short":
         failed = reply(503, b"abc", length=100, end="close")
@@ -206,8 +206,8 @@ def test_the_broken_body_of_a_reply_that_was_given_up_tells_why(flavour: Flavour
 
 @EVERY
 @pytest.mark.parametrize("broken", [reply(200, b"x", length=10**6, end="close"), Answer(CHUNKED, "close")])
-def test_a_long_reply_to_a_write_is_handed_out_as_it_comes(flavour: Flavour, broken: Answer) -> None:
-    """A reply that is long, or may be, is not waited for: where it breaks, the client says so."""
+def test_a_long_response_to_a_write_is_returned_as_it_comes(flavour: Flavour, broken: Answer) -> None:
+    """A response that is long, or may be, is not waited for: if it breaks, the client says so."""
     with Wire(broken) as wire:
         result = flavour.call(flavour.transport(), "PUT", wire.url, content=b"x", stop_after=10**6)
         assert len(wire.seen) == 1
@@ -216,8 +216,8 @@ def test_a_long_reply_to_a_write_is_handed_out_as_it_comes(flavour: Flavour, bro
 
 
 @EVERY
-def test_the_last_reply_comes_out_as_the_client_would_give_it(flavour: Flavour, cloud: Cloud) -> None:
-    """After the last attempt its reply has its status, headers and body, and the report beside them."""
+def test_the_last_response_is_returned_as_by_the_plain_client(flavour: Flavour, cloud: Cloud) -> None:
+    """After the last attempt its response has its status, headers and body, and the report beside them."""
     cloud.fault(Fault.status(503, message="worn out", times=None))
     policy = cloud_storage.policy.with_attempts(3)
     result = flavour.call(flavour.transport(policy), "GET", cloud.url + THERE)
@@ -234,8 +234,8 @@ def test_the_last_reply_comes_out_as_the_client_would_give_it(flavour: Flavour, 
     assert result.report.note.startswith("forbear: gave up after 3 attempts in ")
 
 
-def test_an_error_comes_out_with_one_note(flavour: Flavour, cloud: Cloud) -> None:
-    """The client's own last error comes out, annotated once with what was tried."""
+def test_the_last_error_is_raised_with_one_note(flavour: Flavour, cloud: Cloud) -> None:
+    """The client's own last error is raised, with one note of the attempts."""
     cloud.fault(Fault.reset(times=None))
     policy = rfc9110.policy.with_limits(Limits(attempts=2, timeout=None))
     result = flavour.call(flavour.transport(policy), "GET", cloud.url + THERE)
@@ -245,8 +245,8 @@ def test_an_error_comes_out_with_one_note(flavour: Flavour, cloud: Cloud) -> Non
 
 
 @EVERY
-def test_what_is_permanent_comes_out_bare(flavour: Flavour, cloud: Cloud) -> None:
-    """A reply that no repeat would change is the caller's business alone: no report, no wait."""
+def test_a_permanent_failure_is_returned_without_a_report(flavour: Flavour, cloud: Cloud) -> None:
+    """A response that no repeat would change has no report, and costs no wait."""
     result = flavour.call(flavour.transport(cloud_storage.policy), "GET", cloud.url + THERE)
     assert (result.status, result.slept) == (404, [])
     assert forbear.report(result.response) is None
@@ -263,15 +263,15 @@ def test_what_is_permanent_comes_out_bare(flavour: Flavour, cloud: Cloud) -> Non
     ],
     ids=["short", "long", "of unknown length", "of two lengths"],
 )
-def test_nobody_waits_for_the_rest_of_a_failed_reply(flavour: Flavour, failed: Answer) -> None:
-    """A failed reply is closed as soon as its status is known, however much of it is missing."""
+def test_a_failed_response_is_closed_at_its_status(flavour: Flavour, failed: Answer) -> None:
+    """A failed response is closed as soon as its status is known, however much of it is missing."""
     with Wire(failed, reply(200, b"ok")) as wire:
         result = flavour.call(flavour.transport(), "GET", wire.url)
         assert (result.content, wire.connections, result.open_connections) == (b"ok", 2, 0)
 
 
-def test_no_attempt_starts_after_the_deadline_where_failed_replies_stall(flavour: Flavour) -> None:
-    """The body of a failed reply is not read between the decision and the next attempt, so it costs no time."""
+def test_no_attempt_starts_after_the_deadline_where_failed_responses_stall(flavour: Flavour) -> None:
+    """The body of a failed response is not read between the decision and the next attempt, so it costs no time."""
     clocks: list[VirtualTime] = []
     begun: list[float] = []
 

@@ -1,4 +1,4 @@
-"""What becomes of each kind of operation under each fault: the outcome, the requests and the effects, by one table."""
+"""The outcome of each kind of operation under each fault: the requests and the effects, by one table."""
 
 from typing import Any
 
@@ -64,8 +64,8 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(
     each_once(OUTSIDERS, ["read", "with condition", "without condition"]),
     indirect=["flavour"],
 )
-def test_a_reply_that_does_not_come_has_an_unknown_outcome(flavour: Flavour, cloud: Cloud, name: str) -> None:
-    """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
+def test_a_response_that_does_not_come_has_an_unknown_outcome(flavour: Flavour, cloud: Cloud, name: str) -> None:
+    """A read timeout after the effect is repeated where that is safe, and raised where it is not."""
     operation = OPERATIONS[name]
     cloud.store.put("bkt", "there", b"abc")
     cloud.fault(Fault.delay(60, when="after"))

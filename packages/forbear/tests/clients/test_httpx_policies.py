@@ -92,7 +92,7 @@ def test_any_other_policy_leaves_known_hosts_their_tables(flavour: Flavour, clou
 def test_on_has_the_last_word(
     flavour: Flavour, answer: bool | float | Verdict, method: str, requests: int, slept: list[float]
 ) -> None:
-    """What `on` answers about an error holds: no, so many seconds, or a verdict of its own."""
+    """The answer of `on` about an error holds: no, so many seconds, or a verdict of its own."""
     with Wire(Answer(end="reset"), reply(200)) as wire:
         result = flavour.call(flavour.transport(forbear.retry(on=lambda error: answer)), method, wire.url)
         assert (len(wire.seen), result.slept) == (requests, slept)
@@ -132,7 +132,7 @@ def test_one_request_has_a_policy_of_its_own(flavour: Flavour) -> None:
 
 
 def test_disabled_means_disabled(flavour: Flavour, cloud: Cloud) -> None:
-    """With retries off there is one attempt, and nothing of ours in the request or the reply."""
+    """With retries off there is one attempt, and nothing of ours in the request or the response."""
     cloud.fault(Fault.status(503))
     with forbear.disabled():
         url = cloud.url + INSERT + "&ifGenerationMatch=0"
@@ -159,7 +159,7 @@ def test_on_result_judges_responses(flavour: Flavour, status: int, method: str, 
 @EVERY
 @pytest.mark.parametrize("status", [200, 202, 403, 425])
 def test_on_result_obeys_the_server(flavour: Flavour, status: int) -> None:
-    """A reply that only `on_result` refuses may ask for a wait like any other, and for one that is too long."""
+    """A response that only `on_result` refuses may ask for a wait like any other, and for one that is too long."""
 
     def refused(response: Any) -> forbear.Verdict | bool:
         found: int = response.status if hasattr(response, "status") else response.status_code
@@ -173,8 +173,8 @@ def test_on_result_obeys_the_server(flavour: Flavour, status: int) -> None:
         assert [30 <= delay <= 33 for delay in result.slept] == [True] * (requests - 1)
 
 
-def test_an_on_result_that_fails_leaks_nothing(flavour: Flavour) -> None:
-    """The error of `on_result` comes out and the reply that it was shown is closed."""
+def test_an_error_of_on_result_closes_the_response(flavour: Flavour) -> None:
+    """The error of `on_result` is raised, and the response that it saw is closed."""
 
     def fail(response: Any) -> bool:
         raise ZeroDivisionError
@@ -188,7 +188,7 @@ def test_an_on_result_that_fails_leaks_nothing(flavour: Flavour) -> None:
 def events_of(
     flavour: Flavour, url: str, policy: Policy, method: str = "GET", **options: Any
 ) -> tuple[list[Event], Result]:
-    """What a listener is told of a request, and how it ended."""
+    """Return the events of a request, and how it ended."""
     events: list[Event] = []
     result = flavour.call(flavour.transport(policy.with_on_event(events.append)), method, url, **options)
     return events, result
@@ -249,8 +249,8 @@ def test_the_attempt_timeout_becomes_the_clients_own(flavour: Flavour, client: d
     assert seen == [dict.fromkeys(("connect", "read", "write", "pool"), pytest.approx(limit)) for limit in (4, 2)]
 
 
-def test_maybe_done_is_said_of_a_reply_that_an_earlier_success_would_lead_to(flavour: Flavour, cloud: Cloud) -> None:
-    """404 to a DELETE after a lost reply, but not after a failure that had certainly no effect."""
+def test_maybe_done_is_said_of_a_response_that_an_earlier_success_would_lead_to(flavour: Flavour, cloud: Cloud) -> None:
+    """404 to a DELETE after a lost response, but not after a failure that had certainly no effect."""
     item = cloud.store.put("bkt", "thing", b"abc")
     url = f"{cloud.url}/storage/v1/b/bkt/o/thing?generation={item.generation}"
     cloud.fault(Fault.reset(when="after"))

@@ -75,7 +75,7 @@ def test_a_lost_chunk_is_asked_for_and_completed(
 
 
 def test_every_chunk_of_an_upload_can_be_lost(flavour: Flavour, cloud: Cloud) -> None:
-    """Chunk after chunk is lost halfway, the last reply too, and the bytes are right."""
+    """Chunk after chunk is lost halfway, the last response too, and the bytes are right."""
     session = start(flavour, cloud)
     cloud.fault(
         Fault.partial(1000, nth=1), Fault.partial(77_777, nth=1), Fault.reset(when="after", operation=SEND, nth=2)
@@ -141,7 +141,7 @@ def test_headers_about_the_whole_body_do_not_go_with_a_part_of_it(flavour: Flavo
 
 @pytest.mark.parametrize("status", [404, 410])
 def test_a_session_that_is_gone_is_the_callers_to_start_anew(flavour: Flavour, cloud: Cloud, status: int) -> None:
-    """404 and 410 come out, after the question too, with the report of what was tried."""
+    """404 and 410 are returned, after the query too, with the report of the attempts."""
     session = start(flavour, cloud)
     cloud.fault(Fault.status(503, operation=SEND), Fault.expire_session(status=status, operation=QUERY))
     result = put(flavour, session, DATA)
@@ -237,7 +237,7 @@ def test_the_error_of_the_callers_stream_comes_out_of_a_chunk_too(flavour: Flavo
 
 
 def test_a_chunk_whose_headers_make_no_sense_is_sent_once(flavour: Flavour) -> None:
-    """Where nobody can tell which bytes a chunk has, its failure comes out."""
+    """A chunk whose headers do not say which bytes it has is not sent again."""
     for span in ("5-4/10", "x-4/10", "1-2-3/10", "5/10"):
         with Wire(reply(503)) as wire:
             result = put(flavour, wire.url + START + "&upload_id=1", b"x", span)
@@ -245,8 +245,8 @@ def test_a_chunk_whose_headers_make_no_sense_is_sent_once(flavour: Flavour) -> N
         assert result.report.reason is Reason.UNSAFE
 
 
-def test_a_final_reply_that_breaks_off_is_asked_for_again(flavour: Flavour, cloud: Cloud) -> None:
-    """The session knows the object, so its description is not lost with the reply."""
+def test_a_final_response_that_breaks_off_is_asked_for_again(flavour: Flavour, cloud: Cloud) -> None:
+    """The session knows the object, so its description is not lost with the response."""
     session = start(flavour, cloud)
     cloud.fault(Fault.truncate(5, operation=SEND))
     result = put(flavour, session, DATA)

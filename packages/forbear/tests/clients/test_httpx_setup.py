@@ -98,6 +98,6 @@ def test_a_missing_library_is_said_with_its_cure(library: str) -> None:
 
 @pytest.mark.parametrize(("library", "other"), [("httpx", "httpx2"), ("httpx2", "httpx")])
 def test_each_adapter_loads_its_own_library_only(library: str, other: str) -> None:
-    """What both share imports neither."""
+    """The module that both adapters share imports neither library."""
     script = f"import sys; sys.modules[{other!r}] = None; import forbear.clients.{library}"
     subprocess.run([sys.executable, "-c", script], check=True)

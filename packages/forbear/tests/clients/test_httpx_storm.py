@@ -30,7 +30,7 @@ def test_every_effect_happens_once_in_any_weather(flavour: Flavour, cloud: Cloud
             assert safe.report.maybe_done
         elif safe.error is None:
             assert safe.status == 200
-        else:  # its last reply broke, whatever that said
+        else:  # its last response broke, whatever that said
             assert isinstance(safe.error, flavour.library.RemoteProtocolError)
         assert cloud.effects.count(resource=f"bkt/safe{number}") == 1
         flavour.call(flavour.transport(policy), "POST", f"{cloud.url}{MEDIA}bare{number}", content=b"x")

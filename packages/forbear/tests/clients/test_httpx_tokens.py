@@ -52,7 +52,7 @@ def test_a_host_that_nobody_knows_is_sent_none(flavour: Flavour) -> None:
 
 
 def test_a_named_header_makes_a_post_repeatable(flavour: Flavour) -> None:
-    """Where the API drops duplicates by a header, any operation may be repeated under its one token."""
+    """If the API drops duplicates by a header, any operation may be repeated under its one token."""
     with Wire(reply(500), reply(200)) as wire:
         transport = flavour.transport(idempotency=IdempotencyKey("Idempotency-Key", wire.url, add=True))
         assert flavour.call(transport, "POST", wire.url, content=b"x").status == 200

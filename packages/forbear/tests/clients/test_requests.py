@@ -1,4 +1,4 @@
-"""What is particular to requests: its sessions, its raw replies, its pickles, google-auth's session on top of it."""
+"""Tests of requests alone: its sessions, its raw responses, its pickles, google-auth's session on top of it."""
 
 import gc
 import gzip
@@ -85,7 +85,7 @@ def test_a_broken_body_goes_on_whichever_way_it_is_read(session: requests.Sessio
 
 
 @pytest.mark.parametrize("decode", [False, True])
-def test_the_raw_reply_decodes_or_not_as_asked(session: requests.Session, cloud: Cloud, decode: bool) -> None:
+def test_the_raw_response_decodes_or_not_as_asked(session: requests.Session, cloud: Cloud, decode: bool) -> None:
     """A compressed body is continued byte by byte below the decoder."""
     packed = gzip.compress(WHOLE, mtime=0)
     cloud.store.put("bkt", "thing", packed, {"contentEncoding": "gzip"})
@@ -105,8 +105,8 @@ def test_a_chunked_body_is_handed_out_as_it_comes(session: requests.Session) -> 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_what_stays_broken_comes_out_with_its_report(session: requests.Session, stream: bool) -> None:
-    """requests raises its own error for that of its raw reply; both carry the note once."""
+def test_a_body_that_stays_broken_raises_with_its_report(session: requests.Session, stream: bool) -> None:
+    """requests raises its own error for that of its raw response; both carry the note once."""
     with Wire(reply(200, b"abc", 'ETag: "e"', length=9, end="close"), reply(404)) as wire:
         with pytest.raises(requests.exceptions.ChunkedEncodingError) as caught:
             assert session.get(wire.url, stream=stream).content
@@ -118,7 +118,7 @@ def test_what_stays_broken_comes_out_with_its_report(session: requests.Session, 
     assert isinstance(caught.value.args[0], urllib3.exceptions.ProtocolError)
 
 
-def test_the_raw_reply_raises_what_urllib3_raises(session: requests.Session) -> None:
+def test_the_raw_response_raises_what_urllib3_raises(session: requests.Session) -> None:
     """Who reads raw catches urllib3's errors, after the bytes that came before."""
     with Wire(reply(200, b"abc", 'ETag: "e"', length=9, end="close"), reply(404)) as wire:
         raw = session.get(wire.url, stream=True).raw
@@ -177,7 +177,7 @@ def test_an_error_leaves_no_loop_behind(session: requests.Session) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_cookies_survive(session: requests.Session, method: str) -> None:
-    """A session learns the cookies of a reply whose body is read elsewhere."""
+    """A session learns the cookies of a response whose body is read elsewhere."""
     with Wire(reply(200, b"ok", "Set-Cookie: a=b")) as wire:
         assert session.request(method, wire.url).cookies["a"] == "b"
     assert session.cookies["a"] == "b"
@@ -213,7 +213,7 @@ def test_whatever_requests_accepts_is_sent_again(session: requests.Session, body
 
 
 def test_a_closed_file_is_not_sent_again(session: requests.Session) -> None:
-    """The reply comes out and its report says what to do."""
+    """The failed response is returned and its report says what to do."""
 
     class Closing(io.BytesIO):
         def read(self, size: int | None = -1, /) -> bytes:
@@ -285,7 +285,7 @@ def test_an_attempt_timeout_bounds_whatever_timeout_there_is(session: requests.S
 
 
 def test_one_connection_is_enough() -> None:
-    """Failed and broken replies give their connection back before the wait, so a pool that blocks does not."""
+    """Failed and broken responses give their connection back before the wait, so a pool that blocks does not."""
     adapter = RetryAdapter(pool_connections=1, pool_maxsize=1, pool_block=True)
     with virtual_time(), requests.Session() as session, Wire(reply(503, b"x", end="close"), BROKEN, REST) as wire:
         session.mount("http://", adapter)
@@ -296,8 +296,8 @@ def test_one_connection_is_enough() -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_reply_may_be_judged_by_its_body(session: requests.Session, stream: bool) -> None:
-    """What `on_result` has read is there for the caller, too."""
+def test_a_response_may_be_judged_by_its_body(session: requests.Session, stream: bool) -> None:
+    """The caller can read what `on_result` has read."""
     policy = forbear.retry(on=OSError, on_result=lambda response: response.content == b"not yet")
     session.mount("http://", RetryAdapter(policy))
     with Wire(reply(200, b"not yet"), reply(200, b"now")) as wire:
@@ -329,8 +329,8 @@ def test_a_prefix_has_a_policy_of_its_own(session: requests.Session) -> None:
         assert len(wire.seen) == 1
 
 
-def test_retries_are_off_where_they_are_turned_off(session: requests.Session) -> None:
-    """A plain response of the library comes out."""
+def test_a_session_without_retries_returns_the_failed_response(session: requests.Session) -> None:
+    """A plain response of the library is returned."""
     with Wire(reply(503), reply(200)) as wire, forbear.disabled():
         response = session.get(wire.url)
     assert response.status_code == 503

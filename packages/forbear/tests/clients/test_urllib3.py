@@ -1,4 +1,4 @@
-"""What is particular to urllib3: what its Retry object cannot see counts for the worst, and redirects are its own."""
+"""Tests of urllib3 alone: facts that its Retry object does not see count as unsafe, and it redirects by itself."""
 
 import pickle
 import subprocess
@@ -128,7 +128,7 @@ def test_the_server_is_obeyed(time: VirtualTime) -> None:
 
 
 def test_a_body_that_breaks_is_asked_for_again(time: VirtualTime) -> None:
-    """What urllib3 reads at once it can read anew from the start; what is handed out piece by piece it cannot."""
+    """A body that urllib3 reads at once is requested anew from the start; one that it returns piece by piece is not."""
     with Wire(reply(200, b"ha", length=5, end="close"), reply(200, b"whole")) as wire, pool() as client:
         assert client.request("GET", wire.url).data == b"whole"
     with Wire(reply(200, b"ha", length=5, end="close")) as wire, pool() as client:

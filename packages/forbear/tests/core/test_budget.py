@@ -15,7 +15,7 @@ Rule = TokenBucket | Throttle | Ratio
 
 
 def takes(rule: Rule, state: list[int], now: float = 0, at_most: int = 10_000, verdict: Verdict = TRANSIENT) -> int:
-    """How many retries are granted in a row, each after a failure."""
+    """Return how many retries are granted in a row, each after a failure."""
     granted = 0
     while granted < at_most:
         if isinstance(rule, Throttle):
@@ -136,7 +136,7 @@ def test_ratio_with_a_floor() -> None:
 
 @pytest.mark.parametrize(("later", "granted"), [(0, 2), (5, 2), (8.9, 2), (9, 2), (9.9, 2), (10, 0), (1000, 0)])
 def test_successes_leave_the_window(later: float, granted: int) -> None:
-    """What happened is forgotten with its slot, a tenth of the window."""
+    """A success is forgotten with its slot, a tenth of the window."""
     rule = Ratio()
     state = rule.start()
     puts(rule, state, 10, now=100)

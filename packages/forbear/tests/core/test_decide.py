@@ -176,8 +176,8 @@ def test_the_servers_word(asked: float, u: float, wait: float, expected: object)
     assert step(Verdict(Kind.TRANSIENT, retry_after=asked), u=u, wait=wait) == expected
 
 
-def test_the_servers_word_late_in_a_run() -> None:
-    """What counts is what is left of the timeout, never less than nothing."""
+def test_a_retry_after_late_in_a_run_must_fit_the_rest_of_the_timeout() -> None:
+    """The rest of the timeout counts, and is never less than nothing."""
     asks = Verdict(Kind.TRANSIENT, retry_after=11)
     text = "the server asked for a wait of 11 s, with 10 s left of the default timeout of 60 s"
     assert step(asks, elapsed=49) == 11

@@ -1,4 +1,4 @@
-"""What holds for every decision there can be."""
+"""Properties of every decision there can be."""
 
 import pytest
 from hypothesis import given
@@ -94,10 +94,10 @@ def test_jitter_on_top_of_the_servers_word(
 
 
 @given(limits, backoffs, verdicts, st.integers(min_value=1, max_value=25), seconds, ratios)
-def test_more_is_never_less(
+def test_a_retry_late_in_a_run_would_be_one_earlier(
     limits: Limits, backoff: Exponential | Constant, verdict: Verdict, attempt: int, elapsed: float, u: float
 ) -> None:
-    """What is retried late in a run would have been retried earlier, too."""
+    """A failure that is retried late in a run would have been retried earlier, too."""
 
     def goes_on(attempt: int, elapsed: float) -> bool:
         step = decide(limits, backoff, verdict, attempt=attempt, elapsed=elapsed, u=u, repeatable=True)

@@ -21,7 +21,7 @@ from forbear.core.verdict import NOT_EXECUTED
 
 
 def fields(event: Event) -> list[object]:
-    """What it tells, in order."""
+    """Return the fields of an event, in order."""
     return [getattr(event, name) for name in event.__slots__]
 
 

@@ -175,7 +175,7 @@ def test_found_on_errors_and_responses(outcome: object, found: bool) -> None:
 
 
 def test_an_errors_own_report_comes_first() -> None:
-    """What was tried last is what counts."""
+    """The last attempts count."""
     inner = Report("inner", TWO, 1, Reason.TIMEOUT, "timeout")
     error = SimpleNamespace(__forbear_report__=made(), response=SimpleNamespace(extensions={EXTENSION: inner}))
     assert report(error) == made()

@@ -20,8 +20,8 @@ def test_ready_made(verdict: Verdict, kind: Kind, effect: Effect) -> None:
     assert verdict.effect is effect
 
 
-def test_the_words() -> None:
-    """What reports, tables and the command line call kinds, effects and safeties."""
+def test_kinds_effects_and_safeties_have_their_words() -> None:
+    """Reports, tables and the command line have one word for each kind, effect and safety."""
     assert [kind.value for kind in Kind] == ["not executed", "transient", "permanent", "conflict"]
     assert [effect.value for effect in Effect] == ["no", "unknown"]
     assert [safety.value for safety in Safety] == ["always", "conditional", "never"]

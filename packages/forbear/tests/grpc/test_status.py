@@ -44,8 +44,8 @@ def retry_info(seconds: float) -> error_details_pb2.RetryInfo:
         ("UNAVAILABLE", THROTTLED), ("DATA_LOSS", PERMANENT), ("UNAUTHENTICATED", PERMANENT),
     ],
 )  # fmt: skip
-def test_codes(name: str, verdict: Verdict | None) -> None:
-    """What nearly every client retries; ABORTED wants a new read, and is as good as transient for a read."""
+def test_codes_have_their_verdict(name: str, verdict: Verdict | None) -> None:
+    """The codes that nearly every client retries; ABORTED wants a new read, and is as good as transient for a read."""
     number = codes.NUMBERS[name]
     assert grpc_status.verdict(number) == verdict
     assert grpc_status.verdict(number, read=True) == (TRANSIENT if name == "ABORTED" else verdict)
@@ -103,13 +103,13 @@ def test_other_wire_types(data: bytes, parts: list[tuple[int, bytes]]) -> None:
         (("400",), (400,), (3, 9)),
     ],
 )
-def test_replies_of_tables(replies: tuple[str, ...], statuses: tuple[int, ...], numbers: tuple[int, ...]) -> None:
+def test_responses_of_tables(replies: tuple[str, ...], statuses: tuple[int, ...], numbers: tuple[int, ...]) -> None:
     """A table has statuses or names; either way both sides understand it."""
     assert codes.statuses(replies) == statuses
     assert codes.numbers(replies) == numbers
 
 
-def test_a_reply_that_is_neither_is_an_error() -> None:
+def test_a_response_that_is_neither_is_an_error() -> None:
     """A slip in a table must not go unnoticed."""
     with pytest.raises(KeyError):
         codes.statuses(("NOTFOUND",))

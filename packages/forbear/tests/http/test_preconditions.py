@@ -96,8 +96,8 @@ def _has_integer(query: str, name: str) -> bool:
     ("text", "positive"),
     [("1", True), ("10", True), ("01", True), ("9" * 6000, True), ("0", False), ("000", False)],
 )
-def test_positive_integers(text: str, positive: bool) -> None:
-    """Where an identifier is asked for, 0 names nothing."""
+def test_0_is_no_identifier(text: str, positive: bool) -> None:
+    """0 identifies nothing, so it is no condition."""
     assert preconditions.is_integer(text)
     assert preconditions.is_positive(text) is positive
 
@@ -149,8 +149,8 @@ def test_uuids(text: str, valid: bool) -> None:
         ("a=%zz", ["%zz"], "%zz"),
     ],
 )
-def test_values_of_a_parameter(query: str, values: list[str], value: str | None) -> None:
-    """All values come out in order, decoded; the one value only if they agree."""
+def test_values_of_a_parameter_are_decoded_in_order(query: str, values: list[str], value: str | None) -> None:
+    """All values are returned in order, decoded; the one value only if they agree."""
     assert preconditions.values(query, "a") == values
     assert preconditions.value(query, "a") == value
 
@@ -288,8 +288,8 @@ def test_a_field_of_a_field(body: bytes, present: bool) -> None:
     ("body", "present"),
     [(b'{"kind": "A"}', True), (b'{"kind": "a"}', False), (b'{"kind": "AB"}', False), (b'{"kind": ""}', False)],
 )
-def test_a_field_with_a_value(body: bytes, present: bool) -> None:
-    """Where a value is asked for, only that one counts."""
+def test_a_field_counts_only_with_its_value(body: bytes, present: bool) -> None:
+    """If a condition names a value, a field with another one does not count."""
     assert preconditions.has_field(body, "kind", "A") is present
     assert not preconditions.has_field(b'{"kind": ["A"]}', "kind", "A")
 
@@ -307,8 +307,8 @@ def test_a_field_with_a_value(body: bytes, present: bool) -> None:
         (None, False),
     ],
 )
-def test_a_field_that_must_not_be_there(body: bytes | None, lacking: bool) -> None:
-    """What may be the name of the field, in any spelling, is taken for it."""
+def test_a_field_that_must_be_absent_is_seen_in_any_spelling(body: bytes | None, lacking: bool) -> None:
+    """Any spelling that may mean the field counts as the field."""
     assert preconditions.lacks_field(body, b"updateMask", b"update_mask") is lacking
 
 

@@ -1,4 +1,4 @@
-"""Continuing a download: which bytes are asked for, and which replies are believed."""
+"""Continuing a download: which bytes are requested, and which responses are believed."""
 
 import pytest
 from hypothesis import given
@@ -268,7 +268,7 @@ UNKNOWN_LENGTH = Range(0, None, None, ETAG)
         (Range(0, 9, 10, None, "17"), _reply(x_goog_generation="17", content_encoding="")),
     ],
 )
-def test_a_reply_that_goes_on(part: Range, headers: dict[str, str]) -> None:
+def test_a_response_that_goes_on(part: Range, headers: dict[str, str]) -> None:
     """Exactly the missing bytes of the same object are accepted, also where a 200 says of itself that it has them."""
     assert ranges.verify(part, 4, 206, headers) == 10
     assert ranges.verify(part, 4, 200, headers | {"content-length": "6"}) == 10
@@ -368,7 +368,7 @@ def test_a_416_of_another_object_says_nothing() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_reply_that_does_not_go_on(part: Range, status: int, headers: dict[str, str], why: str) -> None:
+def test_a_response_that_does_not_go_on(part: Range, status: int, headers: dict[str, str], why: str) -> None:
     """Anything less is refused, with the reason."""
     with pytest.raises(Unresumable) as caught:
         ranges.verify(part, 4, status, headers)

@@ -15,7 +15,7 @@ def test_below_400_is_no_error(code: int) -> None:
 
 
 def test_exactly_six_statuses_are_transient() -> None:
-    """Of all errors, only those that another try may cure are transient; overload is told from breakage."""
+    """Of all errors, only those that another try may cure are transient; overload is no breakage."""
     found = {code: status.verdict(code) for code in range(400, 1000)}
     transient = {408: TRANSIENT, 429: THROTTLED, 500: TRANSIENT, 502: TRANSIENT, 503: THROTTLED, 504: TRANSIENT}
     assert {code: verdict for code, verdict in found.items() if verdict != PERMANENT} == transient

@@ -1,4 +1,4 @@
-"""Retry-After: seconds or a date in three forms, read against the reply's own clock."""
+"""Retry-After: seconds or a date in three forms, read against the response's own clock."""
 
 import email.utils
 import math
@@ -59,8 +59,8 @@ def test_seconds_are_read(value: str, seconds: float) -> None:
         "1.٣",
     ],
 )
-def test_garbage_says_nothing(value: str) -> None:
-    """What is neither a number of seconds nor a date is ignored."""
+def test_a_retry_after_that_cannot_be_read_is_ignored(value: str) -> None:
+    """A value that is neither a number of seconds nor a date is ignored."""
     assert parse_retry_after(value, date=DATE, now=EPOCH) is None
 
 
@@ -113,14 +113,14 @@ def test_dates_are_in_utc_wherever_the_client_is(monkeypatch: pytest.MonkeyPatch
     assert seconds == 7200 + ahead
 
 
-def test_a_date_is_read_against_the_replys_own_date() -> None:
+def test_a_date_is_read_against_the_responses_own_date() -> None:
     """A local clock that is a year off does no harm."""
     assert parse_retry_after("Sun, 06 Nov 1994 08:50:37 GMT", date=DATE, now=EPOCH + 365 * 86_400) == 60.0
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "12"])
 def test_an_unreadable_date_header_is_no_clock(date: str) -> None:
-    """Where the reply's own date is garbage, the local clock is used."""
+    """If the response's own date cannot be read, the local clock is used."""
     assert parse_retry_after(DATE, date=date, now=EPOCH - 7) == 7.0
     assert parse_retry_after(DATE, date=date) is None
 

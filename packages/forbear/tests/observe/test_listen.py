@@ -1,4 +1,4 @@
-"""Who is told: the policy's own listener and the process's, each once, whatever becomes of the others."""
+"""Listeners: the policy's own one and the process's get each event once, whatever the others do."""
 
 import logging
 import subprocess
@@ -74,8 +74,8 @@ def test_what_cannot_be_called_is_refused(take: Callable[..., object]) -> None:
         take(nonsense)
 
 
-def test_a_run_that_succeeds_at_once_asks_nobody() -> None:
-    """Nobody is told of it, so nothing is spent on finding out who would be."""
+def test_a_run_that_succeeds_at_once_looks_for_no_listener() -> None:
+    """There is no event, so no time is spent on finding out who listens."""
     told: list[Event] = []
     listen(told.append)
     run("value")
@@ -117,7 +117,7 @@ def test_the_logger_is_told_where_it_is_heard(setup: str, loaded: str, lines: in
 
 
 def test_the_default_survives_other_loggers(caplog: pytest.LogCaptureFixture) -> None:
-    """What other loggers are set to makes no difference."""
+    """The levels of other loggers make no difference."""
     logging.getLogger("other").setLevel(logging.CRITICAL)
     recovers()
     assert len(caplog.records) == 2

@@ -15,8 +15,8 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return [(record.levelname, record.getMessage()) for record in caplog.records]
 
 
-def test_a_recovery(caplog: pytest.LogCaptureFixture) -> None:
-    """A warning for each retry, before its wait; the success that came of it is no more than information."""
+def test_a_recovery_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A warning for each retry, before its wait; the success in the end is no more than information."""
     caplog.set_level(logging.INFO, "forbear")
     recovers()
     assert lines(caplog) == [
@@ -30,8 +30,8 @@ def test_a_recovery(caplog: pytest.LogCaptureFixture) -> None:
     assert {record.name for record in caplog.records} == {"forbear"}
 
 
-def test_the_end(caplog: pytest.LogCaptureFixture) -> None:
-    """Why it was given up, and what the last failure was; a warning, for the error itself comes out."""
+def test_the_end_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """Why it was given up, and what the last failure was; a warning, for the error itself is raised."""
     gives_up()
     assert lines(caplog)[-1] == (
         "WARNING",

@@ -26,8 +26,8 @@ def test_entries() -> None:
     assert SECRET not in repr(entries)
 
 
-def test_a_bound_logger() -> None:
-    """What is bound to it stands in the entries."""
+def test_entries_have_the_context_of_a_bound_logger() -> None:
+    """The values that are bound to the logger stand in the entries."""
     with capture_logs() as entries:
         gives_up(Structlog(structlog.get_logger().bind(job="nightly")))
     assert {entry["job"] for entry in entries} == {"nightly"}

@@ -1,4 +1,4 @@
-"""What cannot be right is refused, and the text names the parameter and the cure."""
+"""Wrong arguments are refused, and the text names the parameter and the cure."""
 
 from typing import Any
 

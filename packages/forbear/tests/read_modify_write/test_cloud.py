@@ -23,7 +23,7 @@ ROLE = "roles/iam.serviceAccountUser"
 ACCOUNT = "/v1/projects/p/serviceAccounts/worker@p.iam.gserviceaccount.com"
 BUCKET = "/storage/v1/b/bkt"
 FACTOR = 200
-"""How much faster the clients' clocks run."""
+"""The factor by which the clients' clocks run faster."""
 
 
 class Kind(NamedTuple):
@@ -88,12 +88,12 @@ def write_bucket(bucket: Resource) -> httpx.Request:
 
 
 def is_member(writer: int) -> Callable[[Resource], bool]:
-    """Whether a policy has the writer."""
+    """Return whether a policy has the writer."""
     return iam.has_member(ROLE, f"user:{writer}@example.com")
 
 
 def is_label(writer: int) -> Callable[[Resource], bool]:
-    """Whether a bucket has the writer."""
+    """Return whether a bucket has the writer."""
     return lambda bucket: f"w{writer}" in bucket.get("labels", {})
 
 

@@ -1,4 +1,4 @@
-"""What one update does, case by case, in sync and async code alike: applied once, or an error that tells the truth."""
+"""One update, case by case, in sync and async code alike: applied once, or an error that tells the truth."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ def is_never_there(doc: Doc) -> bool:
 
 
 class Case(NamedTuple):
-    """What goes wrong, and what comes of it: an `error` or success, and how often the change is then `applied`."""
+    """A fault and its end: an `error` or success, and how often the change is then `applied`."""
 
     name: str
     reads: tuple[Fault | None, ...] = ()
@@ -124,7 +124,7 @@ def test_what_is_returned(drive: Driver) -> None:
 
 @every_driver
 def test_mine_is_asked_only_in_doubt(drive: Driver) -> None:
-    """What was there before, and what conflicts are about, is no business of `mine`."""
+    """`mine` is not asked about states before the update, nor about conflicts."""
     asked: list[int] = []
 
     def ask(doc: Doc) -> bool:
@@ -181,8 +181,8 @@ def test_errors_of_the_other_parts_come_out(drive: Driver, part: str) -> None:
 
 
 @every_driver
-def test_a_broken_modify_is_the_callers_business_alone(drive: Driver) -> None:
-    """An error of `modify` in the first cycle comes out without a note."""
+def test_an_error_of_modify_is_raised_unchanged(drive: Driver) -> None:
+    """An error of `modify` in the first cycle is raised without a note."""
 
     def breaks(doc: Doc) -> Doc:
         raise KeyError(doc.version)
@@ -206,8 +206,8 @@ def test_a_conflict_that_asks_for_a_wait_gets_it(drive: Driver) -> None:
 
 
 @every_driver
-def test_retries_that_are_off_leave_everything_alone(drive: Driver) -> None:
-    """With retries off the first conflict comes out, as it was raised."""
+def test_a_conflict_is_raised_unchanged_with_retries_off(drive: Driver) -> None:
+    """With retries off the first conflict is raised unchanged."""
     with disabled():
         outcome = drive(Store(writes=(overtaken(),)))
     assert isinstance(outcome.error, Conflict)

@@ -89,7 +89,7 @@ def label(http: httpx.Client, *, mine: bool, stream: bool = False, policy: Polic
 
 
 def outcome(cloud: Cloud, operation: str, change: Callable[[], Resource]) -> tuple[int, Reason | None, bool]:
-    """How often the change was made, and what the report says if an error came out."""
+    """Return how often the change was made, and what the report of the error says, if one was raised."""
     try:
         change()
     except httpx.HTTPError as error:
@@ -104,7 +104,7 @@ def outcome(cloud: Cloud, operation: str, change: Callable[[], Resource]) -> tup
                                    Fault.truncate(3, operation="storage.buckets.patch")],
                          ids=lambda fault: fault.name)  # fmt: skip
 def test_a_412_after_the_clients_own_retry(cloud: Cloud, clients: Clients, fault: Fault) -> None:
-    """The client repeated a guarded write whose reply was lost, or lost half a reply: the update finds it done."""
+    """The client repeated a guarded write whose response was lost, or lost half a response: the update sees it done."""
     cloud.fault(fault)
     assert outcome(cloud, "storage.buckets.patch", lambda: label(clients(cloud_storage.policy), mine=True)) == (
         1,
@@ -164,7 +164,7 @@ def test_a_body_that_the_client_could_not_send_again(cloud: Cloud, clients: Clie
 
 @pytest.mark.parametrize("mine", [True, False])
 def test_an_outage_that_the_client_sat_out_in_vain(cloud: Cloud, clients: Clients, mine: bool) -> None:
-    """What the client tried for its whole timeout is not tried again, and of a write the report says maybe."""
+    """A read on which the client spent its whole timeout is not tried again, and of a write the report says maybe."""
     cloud.fault(Fault.status(503, operation=SET_ACCOUNT, times=None))
     assert outcome(cloud, SET_ACCOUNT, lambda: grant(clients(iam.policy), ACCOUNT, mine=mine)) == (
         0,

@@ -1,4 +1,4 @@
-"""Where `read` and `write` have retries of their own: no attempt is multiplied, and no doubt of theirs is lost."""
+"""`read` and `write` with retries of their own: no attempt is multiplied, and no doubt of theirs is lost."""
 
 import pytest
 
@@ -118,7 +118,7 @@ def test_a_write_that_an_inner_policy_dared_not_repeat(drive: Driver, knows: boo
 
 @every_driver
 def test_a_conflict_that_only_the_inner_policy_knows(drive: Driver) -> None:
-    """What `write` gave up as a conflict is one, even if `conflict` does not recognise it."""
+    """A conflict that `write` gave up is one, even if `conflict` does not recognise it."""
     store = Store(writes=(overtaken(),))
     inner = retry(on=lambda _: CONFLICT, backoff=Constant(2))
     outcome = drive(store, write=inner(store.write), conflict=lambda _: False)
@@ -137,7 +137,7 @@ def test_a_write_that_had_only_one_try(drive: Driver) -> None:
 
 @every_driver
 def test_an_update_within_an_update(drive: Driver) -> None:
-    """Where `write` is an update of its own and ends in doubt, if only after one cycle, the outer one is in doubt."""
+    """If `write` is an update of its own and ends in doubt, if only after one cycle, the outer one is in doubt."""
     store = Store(reads=(Fault(Down),), writes=(lost(), Fault(Denied)))
 
     def write(doc: Doc) -> Doc:

@@ -38,7 +38,7 @@ def path() -> Iterator[str]:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether somebody else wrote; redis-py raises the same for a connection that was lost under WATCH."""
+    """Return whether somebody else wrote; redis-py raises the same for a connection that was lost under WATCH."""
     return isinstance(error, redis.WatchError) and not isinstance(
         error.__context__, redis.ConnectionError | redis.TimeoutError
     )

@@ -116,8 +116,8 @@ async def test_cancellation_passes(anyio_backend: str, where: str) -> None:
 
 @pytest.mark.parametrize("part", ["read", "modify", "write"])
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_interruptions_pass(part: str, kind: type[BaseException]) -> None:
-    """What is no Exception is never caught."""
+def test_interruptions_are_not_caught(part: str, kind: type[BaseException]) -> None:
+    """An error that is no Exception is never caught."""
     store = Store()
 
     def interrupted(*_: object) -> Doc:
@@ -130,8 +130,8 @@ def test_interruptions_pass(part: str, kind: type[BaseException]) -> None:
 
 
 @pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
-def test_listeners_and_names(drive: Driver) -> None:
-    """The listener is told of every cycle; the operation has the policy's name, or else that of `write`."""
+def test_each_cycle_is_an_event_with_the_name_of_the_operation(drive: Driver) -> None:
+    """The listener gets every cycle; the operation has the policy's name, or else that of `write`."""
     events: list[Event] = []
     drive(Store(writes=(overtaken(), lost())), policy=POLICY.with_on_event(events.append).with_name("policy of p"))
     assert [type(event).__name__ for event in events] == [*2 * ("Failed", "Scheduled"), "Recovered"]

@@ -1,4 +1,4 @@
-"""Many writers of one document, in a world where replies get lost and writes land late: exactly once, or a maybe."""
+"""Many writers of one document, in a world where responses get lost and writes land late: exactly once, or a maybe."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -68,7 +68,7 @@ def test_presets(budget: Budget, rule: object) -> None:
 
 
 def granted(budget: Budget) -> int:
-    """How many retries are left."""
+    """Return how many retries are left."""
     count = 0
     while budget.take():
         count += 1

@@ -1,4 +1,4 @@
-"""What a run reads of a failed attempt."""
+"""The facts that a run reads of a failed attempt."""
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.verdict import TRANSIENT

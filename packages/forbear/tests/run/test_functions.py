@@ -1,4 +1,4 @@
-"""What can be retried: every kind of callable, which keeps its identity."""
+"""Functions that can be retried: every kind of callable, which keeps its identity."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -143,8 +143,8 @@ def test_a_property() -> None:
     assert flaky.calls == 2
 
 
-def test_builtins_and_classes() -> None:
-    """What has no code to look at is called as a sync function."""
+def test_builtins_and_classes_are_called_as_sync_functions() -> None:
+    """A callable without code to look at is called as a sync function."""
     assert policy(len)("four") == 4
     assert policy.call(int, "12", base=3) == 5
     assert policy([1].count)(1) == 1
@@ -187,8 +187,8 @@ def test_names(function: object, name: str) -> None:
     assert name_of(function) == name
 
 
-def test_names_of_strangers() -> None:
-    """What has no module goes by its name, what has no name by its type."""
+def test_the_name_of_a_callable_without_a_module() -> None:
+    """A callable without a module goes by its name, and one without a name by its type."""
     assert name_of(len) == "builtins.len"
     assert name_of([].append) == "list.append"
     assert name_of(Mock()) == "unittest.mock.Mock"

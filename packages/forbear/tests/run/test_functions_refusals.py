@@ -1,4 +1,4 @@
-"""What cannot be retried says why, and what to do instead."""
+"""Functions that cannot be retried are refused, with the reason and what to do instead."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
@@ -103,7 +103,7 @@ class Compiled(Coroutine[object, object, object]):
 @pytest.mark.parametrize("fails_first", [False, True], ids=["first", "second"])
 @pytest.mark.parametrize("make", [partial(coroutine, 1), Compiled], ids=["coroutine", "compiled"])
 def test_a_sync_function_that_returns_a_coroutine_is_refused(make: Callable[[], Any], fails_first: bool) -> None:
-    """Nothing would be retried; the coroutine is closed, so that nobody is told it was never awaited."""
+    """Nothing would be retried; the coroutine is closed, so that Python does not warn that it was never awaited."""
     made: list[Any] = []
 
     def sync() -> object:

@@ -1,4 +1,4 @@
-"""What must not be repeated stops every outer run, whatever becomes of the error that said so on its way out."""
+"""An attempt that must not be repeated stops every outer run, whatever error leaves the code between them."""
 
 import asyncio
 import contextlib

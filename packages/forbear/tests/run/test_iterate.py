@@ -109,7 +109,7 @@ def test_blocks_have_a_name() -> None:
 
 
 def test_other_errors_leave_at_once(time: VirtualTime) -> None:
-    """What `on` does not name is nobody's business but the caller's."""
+    """An error that `on` does not name is raised at once."""
     with pytest.raises(Broken):
         for attempt in BUSY:
             with attempt:
@@ -227,7 +227,7 @@ def test_async_loops_with_attempt_timeouts(backend: str, time: VirtualTime) -> N
 
 @both
 def test_async_loops_give_up_on_attempt_timeouts(backend: str, time: VirtualTime) -> None:
-    """The timeout comes out, with its report."""
+    """The timeout is raised, with its report."""
 
     async def main() -> None:
         async for attempt in BUSY.with_attempt_timeout(5).with_attempts(2):
@@ -307,7 +307,7 @@ def test_leaving_an_async_block_early(backend: str, attempt_timeout: float | Non
 
 @both
 def test_a_block_that_is_cancelled_is_not_an_attempt_timeout(backend: str) -> None:
-    """What cancels the task goes through the block and its timeout."""
+    """A cancellation of the task goes through the block and its timeout."""
 
     async def main() -> None:
         async for attempt in BUSY.with_attempt_timeout(5):

@@ -79,7 +79,7 @@ def test_a_listener_hears_nothing_of_what_it_does_itself() -> None:
 
 
 class Recursive:
-    """Listeners that start a run which tells them again, by whatever way; `calls` counts how often they are told."""
+    """Listeners that start a run with themselves as listeners, by whatever way; `calls` counts their calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -123,7 +123,7 @@ class Recursive:
 
 @pytest.mark.parametrize("way", ["method", "fresh", "combined", "in_a_loop", "updating"])
 def test_recursion_ends(way: str) -> None:
-    """Whatever a listener does, it is told of the run that it was told of, and of few more."""
+    """A listener gets the events of the run that it listens to, and of few more, whatever it does."""
     recursive = Recursive()
     with virtual_time(), pytest.raises(Busy):
         BUSY.with_attempts(1).with_on_event(getattr(recursive, way)).call(fail)

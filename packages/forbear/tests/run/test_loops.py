@@ -28,7 +28,7 @@ def fresh(policy: Policy) -> Policy:
 
 
 def check(case: Case, outcome: Outcome) -> None:
-    """What came of the run is what the case says."""
+    """Check that the run ended as the case says."""
     assert outcome.starts == case.starts
     assert outcome.elapsed == case.starts[-1] + case.takes
     if outcome.error is None:
@@ -116,7 +116,7 @@ def test_a_first_success_or_permanent_error_is_not_told(drive: Driver) -> None:
 
 @every_driver
 def test_events_come_before_the_wait(drive: Driver) -> None:
-    """When Scheduled is told, the wait it speaks of has not begun."""
+    """When a listener gets Scheduled, the wait has not begun."""
     at: list[tuple[type, float]] = []
     policy = BUSY.with_on_event(lambda event: at.append((type(event), current.get().monotonic())))
     drive(policy, Busy, "done")

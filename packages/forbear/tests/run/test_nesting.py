@@ -39,7 +39,7 @@ def nested(drive: Driver, policy: Policy, *outcomes: object) -> tuple[object, Sc
 @every_driver
 @pytest.mark.parametrize("inner", [INNER, AT_ONCE], ids=["inner-waits", "inner-takes-no-time"])
 def test_an_exhausted_error_is_not_retried_again(drive: Driver, inner: Policy) -> None:
-    """The inner run's report is the one that comes out."""
+    """The error has the inner run's report."""
     function, script = nested(drive, inner, *(10 * [Busy]))
     outcome = drive(BUSY, *(10 * [function]))
     attempts = len(script.calls)
@@ -97,7 +97,7 @@ def test_the_same_exception_raised_in_a_later_run_is_retried_afresh(drive: Drive
 
 
 def test_two_runs_at_the_same_instant() -> None:
-    """No clock tells an old error from a new one: runs that take no time are told apart, too."""
+    """No clock separates an old error from a new one: runs that take no time are kept apart, too."""
     error = Busy()
     with virtual_time():
         for _ in range(3):
@@ -307,7 +307,7 @@ def test_an_error_of_an_earlier_attempt_counts_no_more(drive: Driver) -> None:
 
 
 def _forgetful(function: Any) -> Any:
-    """The function, but whatever goes wrong is told as another error that knows nothing of it."""
+    """Return the function, with another error in place of each that it raises."""
 
     async def arun() -> object:
         with suppress(Busy):
@@ -323,7 +323,7 @@ def _forgetful(function: Any) -> Any:
 
 
 def test_origins_keep_nothing_alive() -> None:
-    """Where a report was made is known by numbers: no frame, traceback or error is held."""
+    """A report knows its place by numbers: no frame, traceback or error is held."""
 
     class Local:
         """Stands for what a frame holds."""

@@ -105,7 +105,7 @@ def test_limits_of_ages(backend: str, seconds: float) -> None:
 
 @pytest.mark.parametrize("backend", [None, "asyncio", "trio"])
 def test_a_wait_of_ages_is_not_begun(backend: str | None) -> None:
-    """No system can wait that long: the error comes out, and says why."""
+    """No system can wait that long: the error is raised, and says why."""
     policy = retry(on=Busy, timeout=None, backoff=Constant(1e12))
     run: Callable[[], object] = partial(policy.call, Script(Busy))
     if backend is not None:

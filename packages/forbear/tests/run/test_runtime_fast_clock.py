@@ -23,7 +23,7 @@ def test_clocks_run_faster(clock: str) -> None:
 
 
 def test_the_wall_clock_starts_at_the_real_time() -> None:
-    """What is dated now is dated as the rest of the world dates it."""
+    """The time of the wall clock at the start is the real one."""
     assert FastClock(1).now() == pytest.approx(time.time(), abs=60)
 
 

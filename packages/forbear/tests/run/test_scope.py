@@ -83,7 +83,7 @@ async def test_an_async_fixture_covers_its_tests(acovered: Kind, anyio_backend: 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_a_fixture_covers_async_tests(covered: Kind, anyio_backend: str) -> None:
-    """Whether the loop runs already when the fixture begins, or not."""
+    """The fixture covers the test whether the loop runs already when it begins, or not."""
     assert await covered.aseen()
 
 

@@ -1,4 +1,4 @@
-"""What adapters tell a run beyond the error: why it must not go on, why it is not safe, and what a reply may mean."""
+"""Facts that adapters give a run beyond the error: why it must stop, why it is not safe, what a response may mean."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def test_why_it_is_unsafe() -> None:
     ("before", "maybe_done", "doubt"),
     [(TRANSIENT, True, True), (TRANSIENT, False, False), (NOT_EXECUTED, True, False)],
 )
-def test_a_reply_that_may_mean_an_earlier_success(before: Verdict, maybe_done: bool, doubt: bool) -> None:
+def test_a_response_that_may_mean_an_earlier_success(before: Verdict, maybe_done: bool, doubt: bool) -> None:
     """It does so only after an attempt that may have been executed."""
     run = begun()
     assert after(run, before) == 1
@@ -83,7 +83,7 @@ def test_doubt_is_not_forgotten() -> None:
     assert run.report.maybe_done
 
 
-def test_a_first_reply_means_what_it_says() -> None:
+def test_a_first_response_means_what_it_says() -> None:
     """There was no earlier attempt."""
     run = begun()
     assert after(run, PERMANENT, maybe_done=True) is None

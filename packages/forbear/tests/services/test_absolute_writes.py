@@ -29,7 +29,7 @@ HARMLESS = {
     "the same part again",
     "the same part again, or newer bytes where the source has changed",
 }
-"""What a duplicate may do where no condition is needed: nothing that meets the write of another client."""
+"""The effects of a duplicate where no condition is needed: none that meets the write of another client."""
 
 CHOICES = {
     "iam.projects.serviceAccounts.delete",
@@ -43,7 +43,7 @@ CHOICES = {
 
 ITS_CONNECTION = "state of the connection, lost with it"
 ONE_EXECUTION = "once, but later"
-"""How the note of a Redis command says that a repeat with others in between does what a single later command does."""
+"""The words of a Redis command's note if a repeat, with others in between, does what a later command does."""
 
 OF_SAFE = ("cannot hit", "succeed once", "succeeds once", "never used again", "safe in effect")
 OF_UNSAFE = ("no precondition", "absolute state", "in between", "undoes", "overwrites", "blindly", "makes it worse")
@@ -53,7 +53,7 @@ SWITCHES = [f"POST {ACCOUNT}{what}:{verb}" for what in ("", "/keys/k") for verb 
 
 @for_each(REQUESTS + COMMANDS, "{0.id}")
 def test_no_row_contradicts_itself(entry: TableEntry) -> None:
-    """What is always safe does no harm and says so; what is never safe does some, or its first response is lost."""
+    """An operation that is always safe does no harm and says so; one that is never safe does, or loses its response."""
     if entry.safety is Safety.ALWAYS:
         assert (entry.effect in HARMLESS) is (entry.id not in CHOICES)
         if ONE_EXECUTION not in entry.note and not entry.note.startswith(ITS_CONNECTION):

@@ -58,7 +58,7 @@ def nobody() -> str:
     ("status", "verdict"),
     [(400, PERMANENT), (404, PERMANENT), (412, PERMANENT), (501, PERMANENT), (500, TRANSIENT), (503, THROTTLED)],
 )
-def test_replies(make: errors.Maker, policy: Policy, status: int, verdict: Verdict) -> None:
+def test_responses(make: errors.Maker, policy: Policy, status: int, verdict: Verdict) -> None:
     """A status means what the service says of it, from whichever client it comes."""
     assert policy.verdict_of_error(make(status, b"{}", {})) == verdict
 
@@ -190,7 +190,7 @@ UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
     ],
     ids=lambda value: f"{type(value).__module__}.{value!r}" if isinstance(value, Exception) else "",
 )
-def test_errors_without_a_reply(error: Exception, verdict: Verdict) -> None:
+def test_errors_without_a_response(error: Exception, verdict: Verdict) -> None:
     """Only what certainly was not sent is not executed; a lost connection leaves the outcome unknown."""
     for policy in POLICIES.values():
         assert policy.verdict_of_error(error) == verdict
@@ -267,7 +267,7 @@ class Odd(Exception):
     )
 )  # fmt: skip
 def test_no_error_makes_the_judge_raise(attributes: dict[str, object]) -> None:
-    """Attributes may be anything: the error is what must come out."""
+    """Attributes may be anything: the error itself must be raised."""
     error = Odd(**attributes)
     assert isinstance(cloud_storage.policy.verdict_of_error(error), Verdict)
     assert iam.is_conflict(error) in (True, False)

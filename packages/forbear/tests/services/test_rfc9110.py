@@ -25,7 +25,7 @@ def test_reads_are_always_repeatable(method: str) -> None:
 
 @pytest.mark.parametrize(("method", "maybe_done"), [("PUT", (412,)), ("DELETE", (404, 410, 412))])
 def test_idempotent_mutations_are_always_repeatable(method: str, maybe_done: tuple[int, ...]) -> None:
-    """A second PUT or DELETE leaves the same state, whatever its reply."""
+    """A second PUT or DELETE leaves the same state, whatever its response."""
     assert _judge(method) == Judgement("rfc9110", None, Safety.ALWAYS, repeatable=True, maybe_done=maybe_done)
 
 
@@ -66,8 +66,8 @@ def test_if_match_guards_nothing_else(method: str) -> None:
         {"etag": '"v1"'},
     ],
 )
-def test_what_is_no_guard(headers: dict[str, str]) -> None:
-    """What can hold again after the first success, or is never compared strongly, guards nothing."""
+def test_conditions_that_may_hold_again_are_no_guard(headers: dict[str, str]) -> None:
+    """A condition that can hold again after the first success, or is never compared strongly, guards nothing."""
     assert not _judge("PATCH", **headers).repeatable
 
 
@@ -82,7 +82,7 @@ def test_what_is_no_guard(headers: dict[str, str]) -> None:
     ],
 )
 def test_if_none_match_guards_a_patch_that_creates(method: str, value: str, repeatable: bool) -> None:
-    """What a PATCH creates is there afterwards; the target of a POST need not be."""
+    """The target of a PATCH is there afterwards; the target of a POST need not be."""
     judgement = _judge(method, if_none_match=value)
     assert judgement.repeatable is repeatable
     assert judgement.met == ("If-None-Match: *" if repeatable else None)
@@ -126,8 +126,8 @@ def test_an_overridden_patch_may_create() -> None:
         (503, {}, Verdict(Kind.TRANSIENT, throttled=True)),
     ],
 )
-def test_verdicts(status: int, headers: dict[str, str], verdict: Verdict | None) -> None:
-    """Replies mean what their statuses say."""
+def test_statuses_have_their_verdict(status: int, headers: dict[str, str], verdict: Verdict | None) -> None:
+    """Responses mean what their statuses say."""
     assert RFC9110.verdict(_judge("GET"), status, headers) == verdict
 
 

@@ -1,4 +1,4 @@
-"""What users may say of a service, and what they are told where it cannot be right."""
+"""Settings of a service that users may make, and the errors of wrong ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ SERVICES: list[Callable[..., Any]] = [CloudStorage, Iam, Memorystore]
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_statuses_can_be_chosen(service: Callable[..., Any]) -> None:
-    """Any collection of error statuses; what a reply means follows them, over gRPC as well."""
+    """Any collection of error statuses can be chosen; the verdicts follow them, over gRPC as well."""
     chosen = service(statuses=[503, 418])
     assert chosen.statuses == {418, 503}
     judgement = chosen.classify_call(_call())

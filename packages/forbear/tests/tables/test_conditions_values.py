@@ -1,4 +1,4 @@
-"""What a value must look like to count, by its kind, as text and as a value of a message."""
+"""Values that count, by their kind, as text and as a value of a message."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Verdicts on replies, with the wall clock where a reply carries no date."""
+"""Verdicts on responses, with the wall clock where a response carries no date."""
 
 import pytest
 

@@ -19,8 +19,8 @@ def _load(tmp_path: Path, *lines: str, header: str = HEADER) -> tuple[Row, ...]:
     return load(path, ("verb",))
 
 
-def test_rows_are_read(tmp_path: Path) -> None:
-    """Every column comes out in its own type."""
+def test_each_column_has_its_type(tmp_path: Path) -> None:
+    """Every column is read in its own type."""
     rows = _load(
         tmp_path,
         GOOD,

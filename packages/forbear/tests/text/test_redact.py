@@ -208,7 +208,7 @@ def test_secrets_are_hidden(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*IN_PATHS, *(text.format(SECRET) for text in WITHOUT_SCHEME)])
 def test_secrets_in_paths_and_in_addresses_without_a_scheme_are_hidden(text: str) -> None:
-    """The secret is gone, also when the host is not told or is told apart, and twice is once."""
+    """The secret is hidden, also without a host or with one that stands apart, and twice is once."""
     found = redact(text)
     assert not any(secret in found for secret in (SECRET, HEX, HEX[:22], UUID, TELEGRAM))
     assert HIDDEN in found
@@ -224,8 +224,8 @@ def test_an_address_in_a_query_hides_no_host(query: str) -> None:
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_other_texts_stay(text: str) -> None:
-    """What holds no secret is told as it is."""
+def test_texts_without_a_secret_are_unchanged(text: str) -> None:
+    """A text that holds no secret is unchanged."""
     assert redact(text) == text
 
 

@@ -1,4 +1,4 @@
-"""What type checkers see: a policy changes no type. mypy and basedpyright check these files, pytest runs them."""
+"""Types that checkers see: a policy changes no type. mypy and basedpyright check these files, pytest runs them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -272,8 +272,8 @@ def test_what_replaces_an_error_has_a_type() -> None:
     assert_type(asyncio.run(alook_up("a")), str | int)
 
 
-def test_reports() -> None:
-    """What an error carries."""
+def test_the_type_of_reports() -> None:
+    """Check the types of what an error carries."""
     found = forbear.report(OSError())
     assert_type(found, forbear.Report | None)
     assert found is None

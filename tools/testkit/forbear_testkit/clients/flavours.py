@@ -19,12 +19,12 @@ from forbear.testing import virtual_time
 from forbear.testing.virtual_clock import VirtualTime
 
 READ_TIMEOUT = 10.0
-"""Longer than any reply takes: a test that wants a timeout asks for a short one."""
+"""Longer than any response takes: a test that wants a timeout asks for a short one."""
 
 
 @dataclass
 class Result:
-    """How one call ended, and the waits on the way: a reply that was read to its end, or an error."""
+    """The end of one call, and the waits on the way: a response that was read to its end, or an error."""
 
     response: Any = None
     error: Exception | None = None
@@ -116,7 +116,7 @@ class Flavour:
         return self.tampered(before)
 
     def played(self, *replies: tuple[int, Mapping[str, str], Callable[[], Iterable[bytes]]]) -> Any:
-        """A transport that answers with these replies in turn, each of which may end with an error."""
+        """Return a transport that answers with these responses in turn, each of which may end with an error."""
         library, left = self.library, list(replies)
 
         class Stream(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[name-defined, misc]
@@ -184,10 +184,10 @@ class Flavour:
         clock: Callable[[VirtualTime], object] = lambda _: None,
         **request: Any,
     ) -> Result:
-        """Send one request in virtual time and read the reply.
+        """Send one request in virtual time and read the response.
 
         With `times`, the very same request object is sent so often, and the last result counts. With `stop_after`, the
-        raw reply is read piece by piece, and closed after so many bytes. `clock` is given the virtual time.
+        raw response is read piece by piece, and closed after so many bytes. `clock` gets the virtual time.
         """
         with virtual_time(seed=7) as time:
             clock(time)
@@ -261,6 +261,6 @@ FLAVOURS = [
 
 
 def busy(transport: Any) -> int:
-    """How many connections of a retrying transport's pool are not idle."""
+    """Return how many connections of a retrying transport's pool are not idle."""
     pool = getattr(transport._transport, "_pool", None)
     return 0 if pool is None else sum(not connection.is_idle() for connection in pool.connections)

@@ -17,7 +17,7 @@ from forbear_testkit.clients.listen import listening
 class Script:
     """A server that has one action for each stream in turn, and keeps the bodies that it received whole.
 
-    The steps are "refuse", "refuse late" (once the response has begun), "fail" and "reply". "go away" says that no
+    The steps are "refuse", "refuse late" (once the response has begun), "fail" and "respond". "go away" says that no
     stream was processed, "go away above" that those before this one were, "go away late" the same once the response to
     this one has begun, "go away at" that this one was, too, and "go away soon" that any may have been.
     """
@@ -75,7 +75,7 @@ def _talk(script: Script, sock: socket.socket) -> None:
 def _begin(connection: h2.connection.H2Connection, stream: int, script: Script, bodies: dict[int, bytes]) -> None:
     script.streams += 1
     step = script.steps.pop(0) if len(script.steps) > 1 else script.steps[0]
-    if step == "reply":
+    if step == "respond":
         bodies[stream] = b""
     elif step.startswith("go away"):
         if step in ("go away late", "go away soon"):

@@ -61,7 +61,7 @@ class Requests:
         client: Mapping[str, Any] | None = None,
         **request: Any,
     ) -> Result:
-        """Send one request in virtual time and read the reply, with `stop_after` piece by piece."""
+        """Send one request in virtual time and read the response, with `stop_after` piece by piece."""
         timeout = (client or {}).get("timeout", READ_TIMEOUT)
         with virtual_time(seed=7) as time, requests.Session() as session:
             session.trust_env = False
@@ -125,7 +125,7 @@ class Aiohttp:
         client: Mapping[str, Any] | None = None,
         **request: Any,
     ) -> Result:
-        """Send one request in virtual time and read the reply, with `stop_after` piece by piece."""
+        """Send one request in virtual time and read the response, with `stop_after` piece by piece."""
         wait = (client or {}).get("timeout", READ_TIMEOUT)
         with virtual_time(seed=7) as time:
             clock(time)
@@ -202,7 +202,7 @@ class Urllib3:
         client: Mapping[str, Any] | None = None,
         **request: Any,
     ) -> Result:
-        """Send one request in virtual time and read the reply."""
+        """Send one request in virtual time and read the response."""
         if content is not None:
             request["body"] = content
         timeout = (client or {}).get("timeout", READ_TIMEOUT)

@@ -44,9 +44,9 @@ def fault(kind: str, when: When) -> Fault:
 
 
 def effects(cloud: Cloud, operation: Operation) -> int:
-    """How often an operation took effect."""
+    """Return how often an operation took effect."""
     return 0 if operation.effect is None else cloud.effects.count(operation.effect)
 
 
 SHORT = 0.3
-"""A read timeout in seconds; where the test waits for it, no other reply takes as long."""
+"""A read timeout in seconds; where the test waits for it, no other response takes as long."""

@@ -1,4 +1,4 @@
-"""What the tests of aiohttp share: a session that retries."""
+"""A session of aiohttp that retries, for the tests of aiohttp."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

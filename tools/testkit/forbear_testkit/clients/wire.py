@@ -44,7 +44,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Answer:
-    """What to send, how much of the request's body to read before (None: all), and how to end.
+    """The bytes to send, how much of the request's body to read before (None: all), and how to end.
 
     `end` is "keep", "close" (FIN), "reset" (RST) or "stall" (nothing until the client has gone). `first` is called
     before the data is sent, `then` after.
@@ -58,7 +58,7 @@ class Answer:
 
 
 def reply(status: int, body: bytes = b"", *headers: str, end: str = "keep", length: int | None = None) -> Answer:
-    """A reply with a Content-Length, of a body that may be shorter (`length` is what it claims)."""
+    """Return a response with a Content-Length, of a body that may be shorter (`length` is what it claims)."""
     lines = [f"HTTP/1.1 {status} Whatever", *headers]
     if status not in (204, 304):
         lines.append(f"Content-Length: {len(body) if length is None else length}")
@@ -123,7 +123,7 @@ class Wire:
 
 
 class _Buffered:
-    """What was read of a connection and not yet used."""
+    """The bytes that were read of a connection and not yet used."""
 
     def __init__(self, raw: socket.SocketIO) -> None:
         self._raw = raw

@@ -14,7 +14,7 @@ SECRET = "s3cr3t"
 
 
 class Busy(Exception):
-    """What is worth another try."""
+    """An error that is worth another try."""
 
 
 class Overtaken(Exception):

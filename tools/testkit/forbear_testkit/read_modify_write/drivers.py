@@ -16,7 +16,7 @@ from forbear_testkit.read_modify_write.store import Doc, Down, Refused, Store, i
 
 
 def judge(error: Exception) -> Verdict:
-    """What the store's errors mean."""
+    """Return the verdict on an error of the store."""
     if isinstance(error, Refused):
         return NOT_EXECUTED
     return TRANSIENT if isinstance(error, Down) else PERMANENT
@@ -26,7 +26,7 @@ POLICY = Policy(judge, Limits(attempts=5, timeout=60), Constant(1))
 
 
 class Outcome(NamedTuple):
-    """What came of an update: its value or its error with its report, and how long it waited."""
+    """The end of an update: its value or its error with its report, and how long it waited."""
 
     value: Doc | None
     error: Exception | None

@@ -23,7 +23,7 @@ class Denied(Exception):
 
 
 class Doc(NamedTuple):
-    """What is stored: a version and the changes made so far."""
+    """The stored document: a version and the changes made so far."""
 
     version: int
     changes: tuple[str, ...]
@@ -37,7 +37,7 @@ class Fault(NamedTuple):
 
 
 def lost() -> Fault:
-    """The write is executed, and its reply is lost."""
+    """The write is executed, and its response is lost."""
     return Fault(Down, Store.commit)
 
 
@@ -95,7 +95,7 @@ class Store:
 
     @property
     def applied(self) -> int:
-        """How often the change was made; writes that are on their way arrive first."""
+        """Return how often the change was made; writes that are on their way arrive first."""
         while self.on_its_way:
             self.commit(self.on_its_way.pop(0))
         return self.doc.changes.count(MINE)
@@ -116,10 +116,10 @@ def modify(doc: Doc) -> Doc:
 
 
 def mine(doc: Doc) -> bool:
-    """Whether the change is there."""
+    """Return whether the change is there."""
     return MINE in doc.changes
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether the write came too late."""
+    """Return whether the write came too late."""
     return isinstance(error, Conflict)

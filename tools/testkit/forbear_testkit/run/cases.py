@@ -11,11 +11,11 @@ from forbear.run.budget import Budget
 
 
 class Busy(Exception):
-    """What the policies of the table retry."""
+    """An error that the policies of the table retry."""
 
 
 class Broken(Exception):
-    """What they do not."""
+    """An error that they do not retry."""
 
 
 class Case(NamedTuple):

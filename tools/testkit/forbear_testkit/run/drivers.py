@@ -12,7 +12,7 @@ from forbear.testing.virtual_clock import virtual_time
 
 
 class Outcome(NamedTuple):
-    """What came of a run: its value or its error, its waits and calls, and how many virtual seconds it took."""
+    """The end of a run: its value or its error, its waits and calls, and how many virtual seconds it took."""
 
     value: object
     error: Exception | None

@@ -26,7 +26,7 @@ api_core: Any = exceptions
 
 
 def http_error(status: int, body: bytes, headers: Headers) -> Exception:
-    """What `httpx.Response.raise_for_status` raises."""
+    """Return the error that `httpx.Response.raise_for_status` raises."""
     request = httpx.Request("POST", URL)
     response = httpx.Response(status, content=body, headers=dict(headers), request=request)
     return httpx.HTTPStatusError(str(status), request=request, response=response)
@@ -60,11 +60,11 @@ def _google_api_client(status: int, body: bytes, headers: Headers) -> Exception:
 OF_HTTP: dict[str, Maker] = {
     "httpx": http_error, "requests": _requests, "google-api-core": _api_core, "googleapiclient": _google_api_client,
 }  # fmt: skip
-"""By clients that keep the body of the reply."""
+"""By clients that keep the body of the response."""
 
 
 def urllib_error(status: int, headers: Headers) -> Exception:
-    """What `urllib.request.urlopen` raises; its body is a stream, which is closed."""
+    """Return the error that `urllib.request.urlopen` raises; its body is a stream, which is closed."""
     message = email.message.Message()
     for name, value in headers.items():
         message[name] = value
@@ -74,7 +74,7 @@ def urllib_error(status: int, headers: Headers) -> Exception:
 
 
 class _Call(grpc.RpcError):
-    """What a sync call raises: an RpcError that is the call itself."""
+    """The error that a sync call raises: an RpcError that is the call itself."""
 
     def __init__(self, code: grpc.StatusCode, trailing: Trailing) -> None:
         super().__init__(code)

@@ -60,7 +60,7 @@ class Call:
 
 @dataclass
 class Outcome:
-    """How a call ended: a response, or an error."""
+    """The end of a call: a response, or an error."""
 
     slept: list[float]
     response: Any = None

@@ -23,7 +23,7 @@ class Fault:
     name: str
     row: Row
     at: str
-    """Where: "connect", "tunnel", "tls" or "request"."""
+    """The place: "connect", "tunnel", "tls" or "request"."""
     steps: tuple[str, ...] = ()
     lasts: bool = False
     """True if it never ends; any other happens a few times, and then the request goes through."""

@@ -87,11 +87,11 @@ class Expected:
 
     attempts: int
     executed: int
-    """How often the server executes the request, refusals by the condition included."""
+    """The number of executions by the server, refusals by the condition included."""
     changed: int
-    """How often that takes effect."""
+    """The number of executions that take effect."""
     status: int | None
-    """The status that comes out; None for what is left of the fault: its error, or its response."""
+    """The status that the caller gets; None for the end of the fault: its error, or its response."""
     unsafe: bool
     """True if the report must say that a repeat could do harm."""
 

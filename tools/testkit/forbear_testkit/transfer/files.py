@@ -36,5 +36,5 @@ def synced(cloud: Cloud, source: str, target: str, **asked: object) -> Summary:
 
 
 def moved(summary: Summary) -> tuple[int, int, int, int]:
-    """What came of it: done, of these deleted, skipped, failed."""
+    """Return how many items were done, of these deleted, skipped and failed."""
     return summary.done, summary.deleted, summary.skipped, summary.failed

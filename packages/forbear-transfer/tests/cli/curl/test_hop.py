@@ -138,7 +138,7 @@ def test_proxies(
 
 def test_http2(invoke: Invoke) -> None:
     """A stream that the server refused is sent again, for it was not executed, though it is a POST."""
-    with h2_server("refuse", "reply") as (url, script):
+    with h2_server("refuse", "respond") as (url, script):
         done = invoke("curl", "--http2-prior-knowledge", "-d", "body", url, "--constant", "0")
     assert (done.exit_code, script.streams, script.bodies) == (0, 2, [b"body"])
 

@@ -118,8 +118,8 @@ def test_help_loads_no_engine(command: str) -> None:
         ("h11", ("cp", "--embedded", "a", "gs://bkt/"), 'hint: pip install "forbear[cloud]"'),
     ],
 )
-def test_a_missing_package(module: str, args: tuple[str, ...], hint: str, env: dict[str, str]) -> None:
-    """Where an optional package is missing, two lines say which and how to install it, and the exit code is 2."""
+def test_a_missing_package_is_named(module: str, args: tuple[str, ...], hint: str, env: dict[str, str]) -> None:
+    """If an optional package is missing, two lines say which and how to install it, and the exit code is 2."""
     script = f"import sys; sys.modules[{module!r}] = None; from forbear.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", script, *args], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2

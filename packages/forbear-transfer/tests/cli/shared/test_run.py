@@ -243,8 +243,8 @@ def test_a_terminal_without_colours(big: Path, cloud: Cloud, env: dict[str, str]
     assert re.fullmatch(r"1 file, 12\.0 MiB in .*\r\n", dumb)
 
 
-def test_data_on_the_same_terminal(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
-    """Where stdout is the terminal, too, nothing is drawn among the data."""
+def test_no_live_lines_among_data(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
+    """If stdout is the terminal, too, no live line is drawn among the data."""
     args = ("cp", "--json", "--endpoint", cloud.url, str(big), "gs://bkt/")
     code, seen = on_a_terminal([*FORBEAR, *args], env | {"TERM": "xterm-256color", "PYTHONUTF8": "1"}, 80, both=True)
     outcome, summary, line = seen.splitlines()

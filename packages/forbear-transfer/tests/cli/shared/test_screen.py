@@ -1,4 +1,4 @@
-"""What is shown of transfers while they run: the figures, the words for them, and lines that fit the terminal."""
+"""The live lines of running transfers: their figures and words, and that they fit the terminal."""
 
 import io
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def unavailable(delay: float = 2.1) -> Scheduled:
 
 
 def lines(statistics: Statistics, width: int = 100, *, color: bool = False) -> list[str]:
-    """What a terminal of that width shows."""
+    """Return the lines that a terminal of that width shows."""
     console = Console(file=io.StringIO(), width=width, force_terminal=color, color_system="standard" if color else None)
     with console.capture() as captured:
         console.print(Screen(statistics))
@@ -110,8 +110,8 @@ def test_what_was_there_before_has_no_speed() -> None:
     assert statistics.across == 92 * MIB
 
 
-def test_the_speed_is_that_of_late() -> None:
-    """What counts for the speed are the last seconds, so that it follows what the network does now."""
+def test_the_speed_is_that_of_the_last_seconds() -> None:
+    """The speed is that of the last seconds, so that it follows the network."""
     clock = Clock()
     statistics, big = Statistics(clock), item("big")
     statistics(Started(big))
@@ -160,7 +160,7 @@ def test_a_line_for_each_large_transfer_the_total_and_the_last_retry() -> None:
 
 
 def test_a_long_reason_leaves_room_for_the_wait() -> None:
-    """What was asked for is left out of a reason, and of what is left the end gives way."""
+    """A reason leaves out the name of the request, and its end is cut off to leave room for the wait."""
     statistics, big = Statistics(Clock()), item("big.bin")
     text = f"upload big.bin: 503 Service Unavailable: {'please be patient ' * 9}"
     statistics(Retried(big, Scheduled("upload", 2, 1.0, 2.1, Attempt(1, "HttpError", text, 1.0, 2.1))))
@@ -169,8 +169,8 @@ def test_a_long_reason_leaves_room_for_the_wait() -> None:
     assert shown.endswith("…, again in 2.1 s")
 
 
-def test_failures_stand_out() -> None:
-    """What failed is counted in red, on a terminal that has colours."""
+def test_failures_are_red() -> None:
+    """The number of failures is red on a terminal that has colours."""
     statistics = Statistics(Clock())
     statistics(Planned(2, 20, True))
     statistics(Finished(Outcome(item("a", 10), Status.FAILED, error="no")))
@@ -228,8 +228,8 @@ def test_where_nobody_watches_only_a_standstill_is_told(capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ""
 
 
-def test_a_size_that_the_plan_did_not_know() -> None:
-    """Of a single download the size is known when the first reply is there, and then there are a share and a bar."""
+def test_the_size_of_a_download_is_shown_once_it_is_known() -> None:
+    """The first response tells the size of a single download; then a share and a bar are drawn."""
     clock = Clock()
     statistics, big = Statistics(clock), item("big.bin", None)
     statistics(Planned(1, None, True))

@@ -14,7 +14,7 @@ import pytest
 
 from forbear_testkit.cli.running import FORBEAR, Start
 
-# A shell is no good here: one that is told to stop or to end just as it starts a command may stay where it is.
+# A shell is no good here: one that gets a signal to stop or to end just as it starts a command may stay where it is.
 MORTAL = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -83,7 +83,7 @@ def test_an_ignored_signal_stays_ignored(env: dict[str, str]) -> None:
     assert done.returncode == 0
 
 
-# A shell with job control, reduced to what it does for one job. It is told by stdin what the user types, through the
+# A shell with job control, reduced to what it does for one job. It reads from stdin what the user types, through the
 # terminal that it leads, and continues a job that has stopped.
 SHELL = """
 import os, signal, sys

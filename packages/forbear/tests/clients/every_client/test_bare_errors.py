@@ -24,7 +24,7 @@ Call = Callable[[str, Exception], tuple[int, Exception | None]]
 
 
 def of_requests(method: str, error: Exception) -> tuple[int, Exception | None]:
-    """Send a request whose first attempt raises `error`; return the number of attempts and the error that came out."""
+    """Send a request whose first attempt raises `error`; return the number of attempts and the error that is raised."""
     sent = []
 
     def play(self: object, request: requests.PreparedRequest, **_: object) -> requests.Response:

@@ -63,8 +63,8 @@ def test_an_object_that_was_replaced_is_asked_for_again(flavour: Flavour) -> Non
 @EVERY
 @LEFT_BEFORE_ITS_END
 @pytest.mark.parametrize("stream", [None, STREAM])
-def test_an_error_is_no_body(flavour: Flavour, stream: int | None) -> None:
-    """Whoever was told 200 gets no page of an error: the break is raised, and its report names the other status."""
+def test_an_error_page_does_not_continue_a_body(flavour: Flavour, stream: int | None) -> None:
+    """A caller who has a 200 gets no page of an error: the break is raised, and its report names the other status."""
     with Wire(cut(DATA, at=0), reply(404, b"gone")) as wire:
         result = fetch(flavour, wire.url, stop_after=stream)
         assert len(wire.seen) == 2

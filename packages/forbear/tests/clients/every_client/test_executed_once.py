@@ -84,7 +84,7 @@ async def _with_async_grpc(target: str, **options: Any) -> None:
 
 
 class Answered(Exception):
-    """What code around urllib3 raises for a failed response."""
+    """The error that code around urllib3 raises for a failed response."""
 
     def __init__(self, response: Any) -> None:
         super().__init__(response)

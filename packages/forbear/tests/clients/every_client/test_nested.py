@@ -131,8 +131,8 @@ def test_a_status_that_the_client_gave_up_on_is_not_repeated(get: Callable[[str]
     assert _status(caught.value) == 503
 
 
-def test_responses_that_both_judge() -> None:
-    """Where the outer policy looks at what is returned, the report rides with the response."""
+def test_a_response_that_the_outer_policy_refuses_keeps_its_report() -> None:
+    """If the outer policy judges the result, the report is that of the response."""
 
     def fetch(url: str) -> httpx.Response:
         with httpx.Client(

@@ -131,8 +131,8 @@ def test_the_error_of_a_stopped_repeat(send: Callable[..., Any]) -> None:
     assert forbear.report(second.value) == forbear.report(first.value)
 
 
-def test_a_response_tells_the_sdk() -> None:
-    """Where forbear gave up, by the header that these SDKs obey; other responses and requests are left alone."""
+def test_a_given_up_response_stops_the_sdk() -> None:
+    """A response that forbear gave up has the header that these SDKs obey; other responses stay unchanged."""
     with virtual_time():
         for status, told in ((503, "false"), (404, None), (200, None)):
             send = _sent(lambda request, status=status: httpx.Response(status))  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What a SOCKS proxy says before it gets a byte of the request means the same through every client."""
+"""Refusals of a SOCKS proxy, before it gets a byte of the request, mean the same through every client."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Read-modify-write through each client: a change whose reply is lost is applied once, whatever the client does."""
+"""Read-modify-write through each client: a change whose response is lost is applied once, whatever the client does."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +44,7 @@ def modify(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def guarded(found: dict[str, Any]) -> str:
-    """Where to patch it as long as nobody else did."""
+    """Return the path to patch it, under the condition that nobody else did."""
     return f"{PATH}?ifMetagenerationMatch={found['metageneration']}"
 
 
@@ -178,7 +178,7 @@ def cloud() -> Iterator[Cloud]:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-def test_a_change_whose_reply_is_lost_is_applied_once(cloud: Cloud, way: Callable[[str], None]) -> None:
+def test_a_change_whose_response_is_lost_is_applied_once(cloud: Cloud, way: Callable[[str], None]) -> None:
     """The 412 to the client's own repeat is no conflict with another writer, and nobody can tell without `mine`."""
     for number, fault in enumerate(LOST, start=1):
         cloud.fault(fault)

@@ -1,4 +1,4 @@
-"""What users vouch for, through every adapter: what it makes repeatable, and what it says in reports."""
+"""Requests that users vouch for, through every adapter: what becomes repeatable, and what reports say."""
 
 import re
 from typing import Any
@@ -278,7 +278,7 @@ def test_a_new_key_is_in_use_after_doubt(flavour: Flavour, not_executed: list[in
 @EVERY
 @pytest.mark.parametrize("status", [307, 308])
 def test_a_redirect_elsewhere_loses_the_key(flavour: Flavour, status: int) -> None:
-    """Neither the new key nor its promise goes to an origin that the user did not name, be it another port."""
+    """Neither the new key nor its promise goes to an origin that the user did not name: not to another port either."""
     with Wire(BUSY, FINE) as other, Wire(reply(status, b"", f"Location: {other.url}/pay")) as wire:
         transport = flavour.transport(idempotency=forbear.IdempotencyKey("X-Key", wire.url, add=True))
         client: Any = {} if flavour.name in ("requests", "aiohttp") else {"client": {"follow_redirects": True}}

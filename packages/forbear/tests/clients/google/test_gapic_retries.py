@@ -35,7 +35,7 @@ UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server that ends calls as it is told."""
+    """Run a server that ends calls as its script says."""
     with running() as server:
         yield server
 
@@ -63,8 +63,8 @@ def test_the_message_decides(server: Server, client: Any) -> None:
     )
 
 
-def test_a_lost_reply_of_something_done(server: Server, client: Any) -> None:
-    """NOT_FOUND after a doubtful attempt comes out as it is, and the report says that it may be done."""
+def test_not_found_after_a_lost_response_is_raised(server: Server, client: Any) -> None:
+    """NOT_FOUND after a doubtful attempt is raised unchanged, and the report says that it may be done."""
     server.fail(UNAVAILABLE)
     server.fail(grpc.StatusCode.NOT_FOUND)
     with virtual_time(), pytest.raises(exceptions.NotFound) as caught:

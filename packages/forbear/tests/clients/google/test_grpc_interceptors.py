@@ -51,8 +51,8 @@ def test_an_unknown_rpc_is_sent_once(server: Server, send: Callable[..., list[by
 
 
 @pytest.mark.parametrize("name", ["Watch", "Bidi"])
-def test_no_reply_comes_twice(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
-    """A stream that breaks after its first reply is not opened again, and its error says why."""
+def test_no_response_comes_twice(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
+    """A stream that breaks after its first response is not opened again, and its error says why."""
     server.fail(UNAVAILABLE, after=2)
     with virtual_time(), pytest.raises(grpc.RpcError) as caught:
         send(server, name)
@@ -241,7 +241,7 @@ def test_an_asyncio_stream_that_is_cancelled_is_not_opened_again(server: Server)
 
 @pytest.mark.parametrize("name", KINDS)
 def test_limits_and_permanent_errors(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
-    """An error that repeating cannot cure comes out at once, others when the policy's limits are reached."""
+    """A permanent error is raised at once, others when the policy's limits are reached."""
     server.fail(grpc.StatusCode.INVALID_ARGUMENT)
     with virtual_time(), pytest.raises(grpc.RpcError) as caught:
         send(server, name)

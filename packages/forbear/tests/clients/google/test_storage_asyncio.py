@@ -69,7 +69,7 @@ async def connected(store: Store) -> AsyncGenerator[Any]:
 
 
 def run(store: Store, call: Callable[[Any], Awaitable[object]]) -> Exception | None:
-    """How a call ends."""
+    """Return the end of a call."""
 
     async def main() -> None:
         async with connected(store) as client:

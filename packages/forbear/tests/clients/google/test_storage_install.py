@@ -32,7 +32,7 @@ def safe(client: Any) -> Any:
 
 
 @pytest.mark.parametrize("fault", LOST, ids=lambda fault: fault.name)
-def test_an_upload_whose_reply_is_lost(cloud: Cloud, client: Any, fault: Fault) -> None:
+def test_an_upload_whose_response_is_lost(cloud: Cloud, client: Any, fault: Fault) -> None:
     """As it comes, the client makes a second generation; made safe it makes one, and says why it stopped."""
     cloud.fault(fault)
     client.bucket("bkt").blob("a").upload_from_string("hello", retry=QUICK)
@@ -58,7 +58,7 @@ def test_a_condition_makes_it_safe(cloud: Cloud, safe: Any) -> None:
 
 
 def test_a_condition_that_an_earlier_attempt_used_up(cloud: Cloud, safe: Any) -> None:
-    """The 412 comes out as it is."""
+    """The 412 is raised unchanged."""
     cloud.fault(Fault.reset(when="after"))
     with virtual_time(), pytest.raises(exceptions.PreconditionFailed) as caught:
         safe.blob("a").upload_from_string("hello", if_generation_match=0)
@@ -68,7 +68,7 @@ def test_a_condition_that_an_earlier_attempt_used_up(cloud: Cloud, safe: Any) ->
 
 
 def test_attempts_do_not_multiply(cloud: Cloud, client: Any) -> None:
-    """What forbear gives up on is not begun again by Google's loop, for metadata, uploads and downloads."""
+    """Google's loop does not begin again after forbear gave up, for metadata, uploads and downloads."""
     bucket = install(client, cloud_storage.policy.with_attempts(3)).bucket("bkt")
     calls: list[Callable[[], object]] = [
         bucket.reload,
@@ -153,8 +153,8 @@ def test_it_can_be_installed_again_and_off(cloud: Cloud, client: Any) -> None:
         client.bucket("bkt").reload()
 
 
-def test_a_policy_of_ones_own_leaves_the_table(cloud: Cloud, client: Any) -> None:
-    """On an emulator, too: what is told by the method alone would delete a second time."""
+def test_a_policy_of_ones_own_keeps_the_table(cloud: Cloud, client: Any) -> None:
+    """On an emulator, too: the method alone would allow a second DELETE."""
     cloud.store.put("bkt", "there", b"abc")
     policy = forbear.retry(on=requests.RequestException, attempts=2)
     bucket = install(client, policy).bucket("bkt")

@@ -66,8 +66,8 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(
 @pytest.mark.parametrize(
     ("way", "name"), each_once(["install", "retry="], ["read", "with condition", "without condition"])
 )
-def test_a_reply_that_does_not_come_has_an_unknown_outcome(cloud: Cloud, client: Any, way: str, name: str) -> None:
-    """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
+def test_a_response_that_does_not_come_has_an_unknown_outcome(cloud: Cloud, client: Any, way: str, name: str) -> None:
+    """A read timeout after the effect is repeated where that is safe, and raised where it is not."""
     options: dict[str, Any] = {"timeout": SHORT} if way == "install" else {"timeout": SHORT, "retry": DEFAULT_RETRY}
     if way == "install":
         install(client)

@@ -36,7 +36,7 @@ def upload(bucket: Any, retry: Any, **conditions: Any) -> None:
 
 
 @pytest.mark.parametrize("fault", LOST, ids=lambda fault: fault.name)
-def test_an_upload_whose_reply_is_lost(cloud: Cloud, bucket: Any, fault: Fault) -> None:
+def test_an_upload_whose_response_is_lost(cloud: Cloud, bucket: Any, fault: Fault) -> None:
     """Google's object repeats it and makes a second generation; ours lets the error out, and says why."""
     cloud.fault(fault)
     upload(bucket, QUICK)
@@ -50,8 +50,8 @@ def test_an_upload_whose_reply_is_lost(cloud: Cloud, bucket: Any, fault: Fault) 
     assert report.reason is forbear.Reason.UNSAFE
 
 
-def test_an_upload_with_its_condition(cloud: Cloud, bucket: Any) -> None:
-    """It is repeated; the 412 after a lost reply comes out as it is, and the report says that it may be done."""
+def test_an_upload_with_its_condition_is_repeated(cloud: Cloud, bucket: Any) -> None:
+    """The 412 after a lost response is raised unchanged, and the report says that it may be done."""
     cloud.fault(Fault.status(503, times=2))
     with virtual_time(seed=1) as time:
         upload(bucket, ours.DEFAULT_RETRY_IF_GENERATION_SPECIFIED, if_generation_match=0)
@@ -171,7 +171,7 @@ def test_downloads_go_on(cloud: Cloud, bucket: Any, fault: Fault) -> None:
     assert time.slept
 
 
-def test_a_read_whose_reply_breaks_is_repeated(cloud: Cloud, bucket: Any) -> None:
+def test_a_read_whose_response_breaks_is_repeated(cloud: Cloud, bucket: Any) -> None:
     """Its error carries no request, but the arguments of the call say what it was."""
     cloud.fault(Fault.truncate(3, times=1))
     with virtual_time() as time:
@@ -206,8 +206,8 @@ def test_retry_after_is_obeyed(cloud: Cloud, bucket: Any) -> None:
     assert 30 <= time.slept[0] <= 34
 
 
-def test_nothing_sent_is_repeated_for_any_operation() -> None:
-    """Where no connection comes about, even what must not happen twice is tried again."""
+def test_an_unsafe_operation_that_was_not_sent_is_repeated() -> None:
+    """If no connection is made, even an operation that must not happen twice is tried again."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port: int = closed.getsockname()[1]
@@ -220,7 +220,7 @@ def test_nothing_sent_is_repeated_for_any_operation() -> None:
 
 
 def test_with_predicate_and_on_error(cloud: Cloud, bucket: Any) -> None:
-    """The caller's predicate decides which errors are worth another try, and `on_error` is told of those."""
+    """The caller's predicate decides which errors are worth another try, and `on_error` gets those."""
     told: list[Exception] = []
     teapots = ours.Retry(on_error=told.append).with_predicate(lambda error: getattr(error, "code", None) == 418)
     with virtual_time():

@@ -28,7 +28,7 @@ def test_the_hash_is_that_of_all_bytes_however_they_came(chunks: list[bytes], si
 
 @pytest.mark.parametrize("size", [10, KEPT + 1])
 def test_a_validator_needs_no_hash(size: int) -> None:
-    """Where the response is pinned there is none, for short and for long bodies."""
+    """A response that is pinned by a validator is not hashed, short or long."""
     handed_out = HandedOut(200, PINNED)
     handed_out.add(bytes(size))
     handed_out.add(b"more")

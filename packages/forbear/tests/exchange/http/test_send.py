@@ -109,7 +109,7 @@ def test_a_body_that_cannot_be_whole_raises() -> None:
 
 
 async def test_a_stream_that_raises_is_marked() -> None:
-    """The caller's own error is told from one of the connection."""
+    """The caller's own error is not taken for one of the connection."""
 
     def stream() -> Iterator[bytes]:
         yield b"a"

@@ -38,7 +38,7 @@ def php_config(policy: Policy) -> dict[str, Any]:
     ],
 )
 def test_methods_that_are_always_safe_are_retried(policy: Policy, interface: str, safe: str, never: str) -> None:
-    """What needs a condition, or is never safe, keeps the library's own settings."""
+    """A method that needs a condition, or is never safe, keeps the library's own settings."""
     methods = php_config(policy)[interface]["methods"]
     assert safe in methods
     assert never not in methods

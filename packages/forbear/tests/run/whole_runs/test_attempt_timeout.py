@@ -59,7 +59,7 @@ def test_giving_up_on_too_long_attempts(drive: Driver) -> None:
 
 @async_drivers
 def test_an_unsafe_attempt_that_was_cut_short_is_not_repeated(drive: Driver) -> None:
-    """Whether it took effect is unknown."""
+    """An unsafe attempt may have taken effect when its time ends."""
     outcome = drive(BUSY.with_attempt_timeout(5).replace(repeatable=False), lasting(9))
     check(outcome, [0], Reason.UNSAFE, UNSAFE)
 
@@ -89,8 +89,8 @@ def test_without_a_limit_for_the_run(drive: Driver) -> None:
 
 
 @async_drivers
-def test_a_timeout_of_the_functions_own(drive: Driver) -> None:
-    """It is judged as any other error and comes out as it is."""
+def test_a_timeout_of_the_function_itself_is_any_other_error(drive: Driver) -> None:
+    """It is judged as any other error and raised unchanged."""
     error = TimeoutError("mine")
     outcome = drive(BUSY.with_attempt_timeout(5), lasting(1, error))
     assert outcome.error is error
@@ -149,7 +149,7 @@ def test_in_real_time(backend: str, form: str) -> None:
 
 @both
 def test_in_real_time_within_the_limit(backend: str) -> None:
-    """Values and errors of attempts that are quick enough come out as they are."""
+    """Values are returned and errors raised unchanged by attempts that are quick enough."""
     policy = retry(on=Busy, attempt_timeout=30, backoff=Constant(0))
     error = TimeoutError("mine")
 

@@ -1,4 +1,4 @@
-"""What ends programs or tasks passes straight through, whatever the predicate says."""
+"""Errors that end programs or tasks pass straight through, whatever the predicate says."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The error that comes out is the original one, with all it carried, and a note and a report on top."""
+"""The error that is raised is the original one, with all it carried, and a note and a report on top."""
 
 import asyncio
 import pickle
@@ -127,7 +127,7 @@ def test_the_report_tells_every_attempt(drive: Driver) -> None:
 
 @every_driver
 def test_the_error_pickles_with_its_report(drive: Driver) -> None:
-    """As it must to come out of a process pool."""
+    """The error and its report survive a process pool."""
     outcome = drive(BUSY, *(5 * [Busy]))
     assert outcome.error is not None
     copied = pickle.loads(pickle.dumps(outcome.error))

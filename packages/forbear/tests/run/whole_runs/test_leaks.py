@@ -83,7 +83,7 @@ async def _ablock(policy: Policy, refs: Refs, failures: int) -> object:
 
 
 def dead(refs: Refs) -> bool:
-    """Whether there was something, and nothing of it is left."""
+    """Return whether there was something, and nothing of it is left."""
     return bool(refs) and all(ref() is None for ref in refs)
 
 

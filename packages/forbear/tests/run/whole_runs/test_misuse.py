@@ -1,4 +1,4 @@
-"""What is called the wrong way is refused once, and never because of that executed again."""
+"""A wrong call is refused once, and nothing is executed again because of it."""
 
 import asyncio
 import copy
@@ -109,7 +109,7 @@ def test_a_class_or_a_word_is_refused(make: "object", text: str) -> None:
 
 
 def test_a_report_equals_its_copy() -> None:
-    """What is told of a run does not depend on the process that it is told in."""
+    """The events of a run are equal in another process."""
 
     def fail() -> None:
         raise TimeoutError

@@ -1,4 +1,4 @@
-"""What holds for every run there can be: thousands of random ones, by every driver, in virtual time."""
+"""Properties of every run there can be: thousands of random ones, by every driver, in virtual time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ def meaning(error: Exception) -> Verdict:
 
 @dataclass
 class Attempt:
-    """What one attempt is going to do, when it has ended, and whether it was cut short."""
+    """The plan of one attempt, when it ended, and whether it was cut short."""
 
     verdict: Verdict | None
     takes: float

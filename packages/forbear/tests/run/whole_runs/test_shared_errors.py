@@ -17,7 +17,7 @@ async def _others_go_on() -> None:
 
 
 def shared(patience: dict[str, int], order: list[str], backend: str) -> dict[str, int]:
-    """How often each waiter called, where each failure is one and the same exception for all that wait for it.
+    """Return how often each waiter called, if each failure is one and the same exception for all that wait for it.
 
     They wake in the order of the second argument, whatever the order in which they began.
     """

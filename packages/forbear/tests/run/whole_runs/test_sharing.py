@@ -19,7 +19,7 @@ SHARED = retry(on=Busy, attempts=6, timeout=None, backoff=Exponential(jitter="no
 
 
 def starts(failures: int, takes: float) -> list[float]:
-    """When the attempts of a run start that fails so often, each attempt taking so long."""
+    """Return when the attempts of a run start that fails so often, if each attempt takes so many seconds."""
     found = [0.0]
     for n in range(min(failures, 5)):
         found.append(found[-1] + takes + 2**n)

@@ -34,7 +34,7 @@ XML = b"<?xml version='1.0'?><Error><Code>PreconditionFailed</Code></Error>"
         (503, b"", False),
     ],
 )
-def test_replies_by_http(make: errors.Maker, status: int, body: bytes, conflict: bool) -> None:
+def test_responses_by_http(make: errors.Maker, status: int, body: bytes, conflict: bool) -> None:
     """A 412, unless its body gives another reason."""
     assert cloud_storage.is_conflict(make(status, body, {})) is conflict
 
@@ -54,7 +54,7 @@ def test_ends_of_calls(make: errors.CallMaker) -> None:
 
 
 def test_other_errors_are_no_conflicts() -> None:
-    """Whatever is no reply."""
+    """An error without a response is no conflict."""
     for error in (ValueError("412"), httpx.ConnectError("x"), ConnectionResetError(), KeyboardInterrupt()):
         assert not cloud_storage.is_conflict(error)
 
@@ -101,8 +101,8 @@ def test_a_mark_on_a_bucket_is_a_valid_label() -> None:
         WriteToken(keep=-1)
 
 
-def test_a_whole_update() -> None:
-    """The reply to a write is lost and another client is quicker: the change is made once all the same."""
+def test_an_update_is_applied_once_after_a_lost_response() -> None:
+    """The response to a write is lost and another client is quicker: the change is made once all the same."""
     token = WriteToken()
     stored: dict[str, object] = {"metageneration": "1", "metadata": {"count": "1"}}
     applied: list[str] = []

@@ -96,7 +96,7 @@ def test_every_row_answers_as_it_says(row: Row, service: CloudStorage) -> None:
 
 @for_each(ROWS, "{0.id}")
 def test_a_method_override_stands_for_the_method(row: Row) -> None:
-    """What the override header names on a POST is what is executed; on any other method all is in doubt."""
+    """The method in the override header of a POST is executed; on any other method all is in doubt."""
     if row.id == "storage.objects.insert":
         return
     plain = _request(row)
@@ -141,7 +141,7 @@ def test_nothing_that_can_hold_twice_is_a_condition() -> None:
 
 
 def test_the_documented_page_is_never_laxer_but_for_etags() -> None:
-    """Where the page and the table differ, the page is stricter, or names an ETag that is disputed."""
+    """If the page and the table differ, the page is stricter, or names an ETag that is disputed."""
     for row in ROWS:
         if row.documented is None or row.documented == row.rule:
             continue

@@ -87,7 +87,7 @@ def _check(judgement: Judgement, row: Row, safety: Safety, *, met: str | None) -
 
 @for_each(ROWS, "{0.id}")
 def test_every_row_is_complete(row: Row) -> None:
-    """Sources are named, and reads are told from writes."""
+    """Each row names its sources, and says whether it reads or writes."""
     name = row.id.partition("/")[2]
     assert row.source in SOURCES
     assert row.where[0] in {"unary", "server", "client", "bidi"}

@@ -1,4 +1,4 @@
-"""Cloud Storage by hand: the cases that matter most, one line each, and what replies mean."""
+"""Cloud Storage by hand: the cases that matter most, one line each, and what responses mean."""
 
 import pickle
 

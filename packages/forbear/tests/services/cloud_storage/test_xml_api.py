@@ -122,8 +122,8 @@ def test_what_a_path_names(line: str, host: str, operation: str | None) -> None:
         ("POST /my-bucket", {}, None),
     ],
 )  # fmt: skip
-def test_what_headers_make_of_a_write(line: str, headers: dict[str, str], operation: str | None) -> None:
-    """Copies and starts of sessions are told by a header; what does not go together is not known."""
+def test_headers_of_a_write_decide_its_operation(line: str, headers: dict[str, str], operation: str | None) -> None:
+    """A header makes a write a copy or the start of a session; headers that do not go together make it unknown."""
     judgement = judge(line, headers | GUARD)
     assert judgement.operation == operation
     assert operation is not None or judgement == UNKNOWN

@@ -1,4 +1,4 @@
-"""IAM by hand: hosts, what is not known, and what replies mean."""
+"""IAM by hand: hosts, what is not known, and what responses mean."""
 
 import pickle
 

@@ -32,7 +32,7 @@ EXISTS = b'{"error": {"code": 409, "status": "ALREADY_EXISTS"}}'
         (500, ABORTED, False),
     ],
 )
-def test_replies_by_http(make: errors.Maker, status: int, body: bytes, conflict: bool) -> None:
+def test_responses_by_http(make: errors.Maker, status: int, body: bytes, conflict: bool) -> None:
     """A 409 that says ABORTED, from any client that keeps the body, and a 412; nothing else."""
     assert iam.is_conflict(make(status, body, {})) is conflict
 
@@ -63,12 +63,12 @@ def test_ends_of_calls(make: errors.CallMaker, code: grpc.StatusCode, conflict: 
         (KeyboardInterrupt(), False),
     ],
 )
-def test_other_errors(error: BaseException, conflict: bool) -> None:
-    """An error without a reply says by its class what it means, if anything."""
+def test_errors_without_a_response_are_judged_by_class(error: BaseException, conflict: bool) -> None:
+    """An error without a response is judged by its class, if that says anything."""
     assert iam.is_conflict(error) is conflict
 
 
-def test_a_streamed_reply_has_no_body_to_read() -> None:
+def test_a_streamed_response_has_no_body_to_read() -> None:
     """A 409 whose body was not read is not taken for a conflict."""
     request = httpx.Request("POST", "https://iam.googleapis.com/")
     response = httpx.Response(409, stream=httpx.ByteStream(ABORTED), request=request)
@@ -121,8 +121,8 @@ def test_members_of_a_message() -> None:
     assert not iam.has_member(ROLE, MEMBER)(object())
 
 
-def test_a_whole_update() -> None:
-    """A lost reply and a conflict: the member is added once, by reading again each time."""
+def test_an_update_is_applied_once_after_a_lost_response_and_a_conflict() -> None:
+    """A lost response and a conflict: the member is added once, by reading again each time."""
     stored = {"bindings": [{"role": ROLE, "members": ["user:b"]}], "etag": "1"}
     trouble: list[BaseException | None] = [errors.http_error(409, ABORTED, {}), ConnectionResetError("lost"), None]
     writes: list[str] = []

@@ -54,8 +54,8 @@ def test_the_table_of_deny_policies_has_the_paths_of_the_discovery_document() ->
     assert listed == set(json_tables.published("iam.v2").values())
 
 
-def test_reads_are_told_from_writes() -> None:
-    """What gets, lists, tests, queries or searches reads, whatever its method; nothing else does."""
+def test_reads_are_rows_that_get_list_test_query_or_search() -> None:
+    """Operations that get, list, test, query or search read, whatever their method; no other does."""
     reads = ("get", "list", "test", "lint", "query", "search")
     for _, row in ROWS:
         name = row.id.rpartition("/")[2].rpartition(".")[2].lower()

@@ -1,4 +1,4 @@
-"""What a second attempt is answered while the job that the first one started is under way, through a real client."""
+"""The response to a second attempt while the job that the first one started is under way, through a real client."""
 
 import httpx
 

@@ -52,8 +52,8 @@ def test_both_apis_refuse_the_same() -> None:
     assert valkey - redis == {"StartMigration", "FinishMigration"}
 
 
-def test_reads_are_told_from_writes() -> None:
-    """What gets and lists reads; nothing else does."""
+def test_reads_are_rows_that_get_or_list() -> None:
+    """Operations that get or list read; no other does."""
     for _, row in ROWS:
         name = row.id.rpartition("/")[2].rpartition(".")[2].lower()
         assert row.is_read is name.startswith(("get", "list")), row.id

@@ -10,7 +10,7 @@ from forbear_testkit.services.redis.server import Live
 
 @pytest.fixture(scope="session")
 def socket_path() -> Iterator[str]:
-    """Where the server listens."""
+    """Return the path of the server's socket."""
     with valkey_server() as path:
         yield path
 

@@ -1,4 +1,4 @@
-"""What each error reply means, by its raw text and by the exception that the client libraries make of it."""
+"""The verdict on each error response, by its raw text and by the exception that the client libraries make of it."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ parsers = pytest.mark.parametrize(
 
 
 @pytest.mark.parametrize(("text", "verdict"), ERROR_RESPONSES.items(), ids=repr)
-def test_what_a_reply_means(text: str, verdict: Verdict) -> None:
+def test_what_a_response_means(text: str, verdict: Verdict) -> None:
     """By its code, with or without the dash of the protocol."""
     assert verdict_of_response(text) == verdict
     assert verdict_of_response(f"-{text}") == verdict
@@ -93,7 +93,7 @@ def test_in_a_pipeline_it_says_nothing_of_the_others(parser: Any, text: str) -> 
 
 
 @parsers
-def test_the_reply_of_an_exception_has_its_code_again(parser: Any) -> None:
+def test_the_response_of_an_exception_has_its_code_again(parser: Any) -> None:
     """So that an adapter can ask whether to reconnect."""
     for text in (
         "READONLY You can't write",

@@ -1,4 +1,4 @@
-"""What real failures of the real clients mean: no connection, a lost reply, a server in trouble."""
+"""Verdicts on real failures of the real clients: no connection, a lost response, a server in trouble."""
 
 import socket
 import threading
@@ -195,7 +195,7 @@ _TROUBLES: list[tuple[list[str], list[str], list[str], Verdict]] = [
 
 
 @sync
-def test_replies_of_a_server_in_trouble(library: str) -> None:
+def test_responses_of_a_server_in_trouble(library: str) -> None:
     """Wrong type, unknown command, too few replicas, no memory, demoted to a replica: and nothing was executed."""
     with valkey_server() as path:
         operator = Live(path)
@@ -229,7 +229,7 @@ def test_a_server_that_is_busy_full_or_without_its_primary(library: str) -> None
         with pytest.raises((redis.ResponseError, valkey.ResponseError)) as alone:
             client.get("n")
         operator.run([["REPLICAOF", "NO", "ONE"], _config("maxclients", "1")])
-        # Where the server closes before the command is written or read, its reply is lost.
+        # Where the server closes before the command is written or read, its response is lost.
         refused = (_error(_client(library, unix_socket_path=path)) for _ in range(1000))
         full = next(error for error in refused if "max number of clients" in str(error))
         client.close()
@@ -314,7 +314,7 @@ def test_errors_by_their_class(error: BaseException, verdict: Verdict) -> None:
     ],
 )
 def test_only_the_libraries_own_words_say_that_nothing_was_connected(text: str, verdict: Verdict) -> None:
-    """What merely has such words in it may have been sent."""
+    """An error that merely contains such words may be about a command that was sent."""
     assert verdict_of_exception(redis.exceptions.ConnectionError(text)) == verdict
     assert verdict_of_exception(valkey.exceptions.ConnectionError(text)) == verdict
 

@@ -140,7 +140,7 @@ def test_nothing_is_raised_and_nothing_unsafe_is_allowed(command: list[Any], nam
     "row", [row for row in _ROWS if row.conditions and row.command not in RULES], ids=lambda row: row.command
 )
 def test_promises_count_only_when_given(row: CommandRow) -> None:
-    """What only the caller can know is met by a promise and by nothing else."""
+    """A fact that only the caller can know is met by a promise and by nothing else."""
     command = row.command.split(" ")
     assert not classify(command).repeatable
     needed = {name for terms in row.conditions for _, name in terms}

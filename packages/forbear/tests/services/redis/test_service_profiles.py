@@ -53,8 +53,8 @@ def test_a_decorated_function_is_repeated_only_where_nothing_was_executed(error:
     assert len(made) == calls
 
 
-def test_who_knows_better_can_say_so() -> None:
-    """A function that reads is repeated after a lost reply, too."""
+def test_a_read_is_repeated_after_a_lost_response() -> None:
+    """A function that reads is repeated after a lost response, too."""
     lost = [redis.ConnectionError("Connection closed by server.")] * 3
 
     @policy.replace(repeatable=True)
@@ -68,7 +68,7 @@ def test_who_knows_better_can_say_so() -> None:
 
 
 def test_names_are_loaded_when_they_are_used() -> None:
-    """What is exported is there, and nothing else."""
+    """The module has all exported names, and no others."""
     for name in redis_service.__all__:
         assert getattr(redis_service, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'unheard'"):

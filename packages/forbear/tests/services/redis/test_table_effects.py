@@ -26,7 +26,7 @@ _SAMPLES = [*map(lines, (REPEATABLE, PROMISED, IDEMPOTENT, DIFFERS, LOST))]
 
 
 def _once_and_twice(live: Live, *commands: list[str]) -> tuple[State, State]:
-    """What commands leave that are sent together, and what they leave if they are sent again."""
+    """Return what commands leave that are sent together, and what they leave if they are sent again."""
     replies = live.run([*_FRESH, *commands])
     assert not [reply for reply in replies[: len(_FRESH)] if isinstance(reply, ResponseError)]
     once = live.state()
@@ -53,7 +53,7 @@ def test_what_is_repeatable_leaves_the_same_twice_as_once(live: Live, command: l
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
 def test_what_is_repeatable_by_promise_leaves_the_same_too(live: Live, command: list[str], promise: Promise) -> None:
-    """The caller promises that no reply and no write of others makes the repeat harmful."""
+    """The caller promises that no response and no write of others makes the repeat harmful."""
     assert not classify(command).repeatable
     assert classify(command, promised={promise}).repeatable
     once, twice = _once_and_twice(live, command)
@@ -69,8 +69,8 @@ def test_what_is_not_repeatable_leaves_something_else(live: Live, command: list[
 
 
 @pytest.mark.parametrize("command", lines(LOST), ids=" ".join)
-def test_what_a_lost_reply_carried_does_not_come_back(live: Live, command: list[str]) -> None:
-    """The state converges, but the value is in no second reply."""
+def test_a_value_in_a_lost_response_does_not_come_back(live: Live, command: list[str]) -> None:
+    """The state converges, but the value is in no second response."""
     assert not classify(command, promised={"unique"}).repeatable
     live.run(_FRESH)
     assert live(*command) != live(*command)
@@ -78,7 +78,7 @@ def test_what_a_lost_reply_carried_does_not_come_back(live: Live, command: list[
 
 @pytest.mark.parametrize("text", MEANWHILE.strip().splitlines())
 def test_what_harms_others_shows_when_they_write_in_between(live: Live, text: str) -> None:
-    """What was written between the two is there after the second, unless the table forbids it."""
+    """A value written by others between the two is there after the second, unless the table forbids the repeat."""
     command, other = (part.split(" ") for part in text.split(" -- "))
     live.run([*_FRESH, command, other])
     before = live.state()
@@ -172,7 +172,7 @@ def test_every_write_of_the_server_is_tried(live: Live) -> None:
     ids=["RENAME", "RENAMENX", "XADD", "XGROUP CREATE"],
 )
 def test_the_errors_that_mean_success_are_the_server_s_own(live: Live, command: list[str], error: str) -> None:
-    """What the second attempt is refused with is what the table lists for it."""
+    """The server refuses the second attempt with the errors that the table lists for it."""
     live.run([*_FRESH, command])
     judgement = classify(command)
     assert judgement.errors == (error,)

@@ -50,7 +50,7 @@ def test_every_command_of_the_server_is_in_the_table(live: Live) -> None:
 
 
 def test_every_command_listed_for_it_is_there(live: Live) -> None:
-    """What the table says Valkey lists, it lists; only Sentinel's own commands need a Sentinel."""
+    """Valkey lists the commands that the table says it lists; only Sentinel's own commands need a Sentinel."""
     listed = {row.command for row in commands() if "valkey" in row.listed and not row.command.startswith("SENTINEL")}
     assert listed == set(live.commands())
 

@@ -26,7 +26,7 @@ EARLY = {"CollectEarly": "stream_unary", "BidiEarly": "stream_stream"}
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server that ends calls as it is told."""
+    """Run a server that ends calls as its script says."""
     with running() as server:
         server.replies = [b"1", b"2", b"3"]
         yield server

@@ -1,4 +1,4 @@
-"""A real HTTP server that ends requests as it is told, and counts what it executed."""
+"""A real HTTP server that ends requests as a script says, and counts what it executed."""
 
 import json
 from collections import deque
@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 @dataclass(frozen=True)
 class Fate:
-    """How a request ends: with a status, with a connection or a body that breaks, or with no response at all.
+    """The end of a request: a status, a connection or a body that breaks, or no response at all.
 
-    `executed` tells whether it was executed before.
+    `executed` says whether it was executed before.
     """
 
     status: int = 200

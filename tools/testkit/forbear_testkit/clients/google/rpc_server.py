@@ -1,4 +1,4 @@
-"""A real gRPC server that ends calls as it is told, and remembers what it was asked."""
+"""A real gRPC server that ends calls as a script says, and remembers the requests."""
 
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -14,7 +14,7 @@ Metadata = tuple[tuple[str, str], ...]
 
 @dataclass
 class Server:
-    """The next calls end with `fates` in turn: a code, perhaps after so many replies; then all succeed."""
+    """The next calls end with `fates` in turn: a code, perhaps after so many responses; then all succeed."""
 
     fates: deque[tuple[grpc.StatusCode, int, Metadata]] = field(default_factory=deque[Any])
     calls: list[str] = field(default_factory=list[str])
@@ -23,7 +23,7 @@ class Server:
     target: str = ""
 
     def fail(self, code: grpc.StatusCode, *, times: int = 1, after: int = 0, metadata: Metadata = ()) -> None:
-        """End the next calls with `code`, after so many replies where they are a stream."""
+        """End the next calls with `code`, after so many responses where they are a stream."""
         self.fates.extend([(code, after, metadata)] * times)
 
     def answer(self, method: str, requests: list[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:

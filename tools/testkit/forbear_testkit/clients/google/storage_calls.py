@@ -97,7 +97,7 @@ def _policy(etag: str | None) -> Any:
 
 
 def _into(download: Callable[[io.BytesIO], object]) -> bytes:
-    """What a method writes to a file that it is handed."""
+    """Return what a method writes to a file."""
     target = io.BytesIO()
     download(target)
     return target.getvalue()

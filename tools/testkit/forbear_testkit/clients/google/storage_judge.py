@@ -26,7 +26,7 @@ ALWAYS = {
     *("storage.objects.insert.start", "storage.objects.insert.send", "storage.objects.insert.query"),
     *("xml.object.put.part", "xml.object.delete.uploadId"),
 }
-"""What may be repeated as it is. Of a chunk that fails only the part that its session lacks is sent again."""
+"""The operations that may be repeated as they are. Of a failed chunk only the part that its session lacks is sent."""
 
 CONDITIONS = {
     "storage.buckets.patch": ("ifMetagenerationMatch",),
@@ -44,10 +44,10 @@ CONDITIONS = {
 """The query parameters, one of which makes an operation safe to repeat."""
 
 HARMLESS = Counter({"xml.object.put.part": 1, "xml.object.delete.uploadId": 1})
-"""What may be done once more: the same part takes the place of the first, and an upload that failed is given up."""
+"""Operations that may be done once more: the same part replaces the first, and an upload that failed is given up."""
 
 ETAGS = {"storage.buckets.setIamPolicy", "storage.objects.setIamPolicy"}
-"""What an etag in its body makes safe to repeat. The library has one for keys, too, but does not send it."""
+"""Operations that an etag in their body makes safe to repeat. The library has one for keys, but does not send it."""
 
 FAULTS: dict[str, Callable[[int], Fault]] = {
     "503 before": lambda skip: Fault.status(503, skip=skip),
@@ -61,7 +61,7 @@ FAULTS: dict[str, Callable[[int], Fault]] = {
 
 @dataclass(frozen=True)
 class Plain:
-    """What a call does and returns when nothing goes wrong."""
+    """The changes and the value of a call when nothing goes wrong."""
 
     requests: tuple[LoggedRequest, ...]
     effects: Counter[str]
@@ -70,7 +70,7 @@ class Plain:
 
 @dataclass(frozen=True)
 class Judged:
-    """How a call ended under one fault, and the facts, for the message of a test that fails."""
+    """The end of a call under one fault, and the facts for the message of a test that fails."""
 
     outcome: Outcome
     story: str
@@ -128,7 +128,7 @@ def _outcome(
 
 
 def _data(value: object) -> object:
-    """What a call read, as far as it can be compared."""
+    """Return the data that a call read, as far as it can be compared."""
     return value if isinstance(value, bytes | str | list | int) else None
 
 

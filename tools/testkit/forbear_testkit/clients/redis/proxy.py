@@ -22,7 +22,7 @@ _USED = b"""
     SMEMBERS SPUBLISH STRLEN TTL TYPE UNLINK UNWATCH WAIT WATCH XADD XREAD ZADD
 """
 _COMMAND = (b"COMMAND", b"INFO", *_USED.split())
-"""What is asked in place of COMMAND: a client of a cluster takes 25 ms to read of all, and fails at one it misses."""
+"""The request in place of COMMAND: a client of a cluster takes 25 ms to read of all, and fails at one it misses."""
 
 Script = Callable[[Command], Fate]
 

@@ -27,7 +27,7 @@ XADD x 4-1 f v
 XGROUP CREATE x g 0
 XREADGROUP GROUP g me COUNT 2 STREAMS x >
 """
-"""What is there before."""
+"""The keys before each command."""
 
 REPEATABLE = """
 SET s new
@@ -135,7 +135,7 @@ XGROUP DESTROY x g
 XCLAIM x g other 0 1-1 JUSTID
 XCLAIM x g other 0 1-1 RETRYCOUNT 5
 """
-"""What the table calls repeatable as it stands here: once or twice, the same is left."""
+"""Commands that the table calls repeatable as they stand here: once or twice, the same is left."""
 
 PROMISED = """
 SETNX fresh v
@@ -149,7 +149,7 @@ HSETEX h FNX FIELDS 1 fresh v
 MSETEX 1 fresh v NX
 DELIFEQ s 10
 """
-"""What is repeatable if the caller promises that the value is unique or the reply is of no interest."""
+"""Commands that are repeatable if the caller promises that the value is unique or the response is of no interest."""
 
 DIFFERS = """
 APPEND s x
@@ -217,7 +217,7 @@ GETEX s EX 100
 HGETEX h PX 100000 FIELDS 1 f
 SWAPDB 0 1
 """
-"""What the table does not call repeatable as it stands here, and what leaves something else the second time."""
+"""Commands that the table does not call repeatable as they stand, and that leave something else the second time."""
 
 LOST = """
 GETSET s new
@@ -225,7 +225,7 @@ GETDEL s
 HGETDEL h FIELDS 1 f
 SET s new GET
 """
-"""Unsafe only because the reply to the first one is lost: the second is answered something else."""
+"""Unsafe only because the response to the first one is lost: the second gets another one."""
 
 IDEMPOTENT = """
 RENAME s t
@@ -236,7 +236,7 @@ LSET l 0 new
 LSET l -1 new
 XREADGROUP GROUP g me STREAMS x 99
 """
-"""What leaves the same twice as once, unless others write in between, so that the caller must promise "idempotent"."""
+"""Commands that leave the same twice as once, unless others write in between: the caller must promise "idempotent"."""
 
 OVERTAKEN = """
 SET s new -- SET s newer

@@ -10,7 +10,7 @@ State = dict[bytes, tuple[object, int]]
 
 
 class Live:
-    """One connection to a server; an error reply is a reply as any other."""
+    """One connection to a server; an error response is a response as any other."""
 
     def __init__(self, path: str) -> None:
         self._client = redis.Redis(unix_socket_path=path, protocol=2)
@@ -21,13 +21,13 @@ class Live:
         self._client.close()
 
     def run(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
-        """The replies to commands that are sent together."""
+        """Return the responses to commands that are sent together."""
         sent = list(commands)
         self._connection.send_packed_command(self._connection.pack_commands(sent))
         return self.receive(len(sent))
 
     def send(self, *command: Any) -> None:
-        """Send a command whose reply is received later."""
+        """Send a command whose response is received later."""
         self._connection.send_command(*command)
 
     def receive(self, count: int) -> list[Any]:
@@ -75,7 +75,7 @@ class Live:
         }
 
     def _content(self, key: bytes, kind: bytes, value: Any) -> object:
-        """What a key holds, given its value: in a fixed order and with the times of its parts."""
+        """Return the content of a key, by its value: in a fixed order and with the times of its parts."""
         if kind == b"set":
             return sorted(value)
         if kind == b"hash":
@@ -109,11 +109,11 @@ _READS: dict[bytes, tuple[str, tuple[object, ...]]] = {
     b"hash": ("HGETALL", ()),
     b"stream": ("XRANGE", ("-", "+")),
 }
-"""How to read a key of each type: the command, and its arguments after the key."""
+"""The command that reads a key of each type, and its arguments after the key."""
 
 
 def same_but_for_time(one: object, other: object) -> bool:
-    """Whether two states are equal, but for times to live that started a little later."""
+    """Return whether two states are equal, but for times to live that started a little later."""
     if isinstance(one, int) and isinstance(other, int):
         return one == other or (min(one, other) > 10**12 and abs(one - other) < 10_000)
     if isinstance(one, dict) and isinstance(other, dict):

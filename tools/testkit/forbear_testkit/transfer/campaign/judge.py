@@ -28,7 +28,7 @@ class World:
     first: int | None = None
     """The generation that was there before, at the target of a writer or the source of a reader."""
     out: list[bytes] = field(default_factory=list[bytes])
-    """What a stream was given."""
+    """The bytes that a stream has received."""
 
     @classmethod
     def of(cls, plan: Plan, cloud: Cloud, folder: Path, right: bytes, older: bytes) -> "World":
@@ -54,17 +54,17 @@ class World:
 
     @property
     def local_source(self) -> Path:
-        """What is uploaded."""
+        """The file to upload."""
         return self.folder / "in" / "file"
 
     @property
     def local_target(self) -> Path:
-        """Where downloads go."""
+        """The file to download to."""
         return self.folder / "out" / "file"
 
     @property
     def state(self) -> Path:
-        """Where transfers may keep their states."""
+        """The folder for states of transfers."""
         return self.folder / "state"
 
     def put(self, name: str, data: bytes, fields: dict[str, str] | None = None) -> int:
@@ -186,7 +186,7 @@ def _done_reading(world: World, generation: int) -> None:
 
 
 def _contents(world: World) -> list[bytes]:
-    """What the source may have held at any time, as a reader is to see it."""
+    """Return all contents that the source had at any time, as a reader sees them."""
     stored = [packed(world.right) if world.plan.direction == "gzip" else world.right]
     stored += [
         str(armed(fault)["content"]).encode()

@@ -32,7 +32,7 @@ class Killed:
     parts: int
     kills: int = 0
     lost: list[int] = field(default_factory=list[int])
-    """What went over the line in each run that was killed."""
+    """The bytes on the line in each run that was killed."""
 
     @property
     def way(self) -> Way:
@@ -58,7 +58,7 @@ class Killed:
 
     @property
     def factor(self) -> float:
-        """How many times its size has gone over the line."""
+        """Return how many times its size has gone over the line."""
         return self.line.passed[self.way] / self.size
 
     def _started(self) -> subprocess.Popen[str]:

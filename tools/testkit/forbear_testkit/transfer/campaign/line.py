@@ -1,4 +1,4 @@
-"""A line to a server that counts what passes, breaks where it is told to, and tells when so much has passed."""
+"""A line to a server that counts what passes, breaks where a test says, and wakes it when so much has passed."""
 
 import asyncio
 import socket
@@ -30,9 +30,9 @@ class Line:
         self._connections = set[asyncio.Task[None]]()
         self._listener = socket.socket()
         self.passed: dict[Way, int] = {"up": 0, "down": 0}
-        """How many bytes have come in to be passed on."""
+        """The number of bytes that have come in to be passed on."""
         self.url = ""
-        """Where it listens, once it has been entered."""
+        """The port on which it listens, once it has been entered."""
 
     def when(self, way: Way, count: int, act: Callable[[], object]) -> None:
         """Call `act` once `count` more bytes have come in, before they are passed on."""

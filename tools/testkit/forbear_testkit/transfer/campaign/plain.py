@@ -54,7 +54,7 @@ async def adown(url: str, target: Path | str, folder: Path, source: Url = SOURCE
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder, if it is there."""
+    """Return the names in a folder, or none if it does not exist."""
     return sorted(each.name for each in folder.iterdir()) if folder.exists() else []
 
 

@@ -60,12 +60,12 @@ class Plan:
 
     @property
     def writes(self) -> bool:
-        """Whether the transfer makes a generation."""
+        """Return whether the transfer makes a generation."""
         return self.direction in WRITERS
 
     @property
     def disturbed(self) -> bool:
-        """Whether somebody else is at the same object."""
+        """Return whether somebody else is at the same object."""
         return any(fault["action"] in ("replace_object", "delete_object") for fault in self.faults)
 
     def __str__(self) -> str:
@@ -216,7 +216,7 @@ def _stalled(dice: Random, plan: Plan) -> Plan:
 
 
 def _body(dice: Random, plan: Plan) -> Json:
-    """A request whose reply has a body."""
+    """Return a request whose response has a body."""
     if not plan.writes and dice.random() < 0.8:
         return {"data": True, "nth": _which(dice)}
     operation = dice.choice([each for each in _operations(plan) if not each.endswith(".start")])
@@ -266,7 +266,7 @@ def _corrupted_down(dice: Random, plan: Plan) -> Plan:
 
 
 def _range(dice: Random, plan: Plan) -> Plan:
-    """What servers do with a range; there is one only when a transfer goes on, so it comes with a break."""
+    """Return what servers do with a range; a range is requested only after a break."""
     keep, reset = _place(dice, plan), dice.random() < 0.5
     broken = _with(plan, {"action": "truncate", "keep": keep, "reset": reset, "data": True, "nth": 1})
     action = dice.choice(("ignore_range", "other_range", "refuse_range"))

@@ -1,4 +1,4 @@
-"""A trial: carries out one plan with forbear_transfer, in virtual time, and has the judge look at what came of it."""
+"""A trial: carries out one plan with forbear_transfer, in virtual time, and has the judge look at the result."""
 
 import asyncio
 from collections.abc import AsyncIterator, Generator, Mapping
@@ -89,7 +89,7 @@ async def _runs(world: World, url: str, line: Line | None = None) -> str:
 
 
 async def _run(world: World, url: str, attempts: int | None) -> Exception | None:
-    """Transfer once, look at what came of it, and return the error if it failed."""
+    """Transfer once, judge the result, and return the error if it failed."""
     told, before = _Told(), world.ours if world.plan.writes else []
     current_progress.set(Progress(told))
     world.out.clear()
@@ -218,7 +218,7 @@ def _check_kind(error: Exception) -> None:
 
 
 def _log(world: World) -> str:
-    """What was asked, and what was told."""
+    """The requests, and the events."""
     lines = [
         f"  {each.method} {each.operation} {each.headers.get('content-range', '')}{each.headers.get('range', '')} "
         f"{each.size} bytes: {each.status}" + (f" ({each.fault})" if each.fault else "")
