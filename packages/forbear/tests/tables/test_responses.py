@@ -1,4 +1,4 @@
-"""Verdicts on responses, with the wall clock where a response carries no date."""
+"""Parts of responses that verdicts need: the status and reasons of an error of a Google API."""
 
 import pytest
 
@@ -21,7 +21,7 @@ from forbear.tables import responses
     ],
     ids=range(10),
 )
-def test_what_an_error_says(body: bytes, status: str | None, reasons: set[str]) -> None:
-    """Its status and its reasons, if it is an error of a Google API."""
+def test_the_status_and_reasons_of_an_error(body: bytes, status: str | None, reasons: set[str]) -> None:
+    """A body that is no error of a Google API has neither."""
     assert responses.error_status(body) == status
     assert responses.error_reasons(body) == reasons
