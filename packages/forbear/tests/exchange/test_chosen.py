@@ -116,7 +116,7 @@ def test_a_policy_that_matches_something_is_not(name: str, kind: type[Exception]
 
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_any_function_may_judge(name: str) -> None:
-    """What it accepts cannot be known before."""
+    """A function of the user may accept any error, so it is not refused."""
     assert ADAPTERS[name](forbear.retry(on=lambda error: isinstance(error, KeyError)))
 
 
