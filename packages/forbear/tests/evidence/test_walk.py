@@ -104,7 +104,7 @@ def test_a_pickled_error() -> None:
 
 
 def test_an_error_of_another_thread() -> None:
-    """An error that comes out of a thread shows its request."""
+    """An error that was raised in a thread shows its request."""
     errors = list[BaseException]()
     thread = threading.Thread(target=lambda: errors.append(lost()))
     thread.start()

@@ -1,4 +1,4 @@
-"""What the errors of data clients show: commands of Redis, calls of AWS, RPCs, statements of SQL."""
+"""Facts in the errors of data clients: commands of Redis, calls of AWS, RPCs, statements of SQL."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What the errors of HTTP clients show: method, URL, whether the request was sent, and the redirects before it."""
+"""Facts in the errors of HTTP clients: method, URL, whether the request was sent, and the redirects before it."""
 
 import pytest
 
