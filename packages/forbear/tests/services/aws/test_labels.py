@@ -22,7 +22,7 @@ def labelled() -> dict[str, list[dict[str, str]]]:
 
 @pytest.mark.parametrize("cases", [pytest.param(cases, id=service) for service, cases in labelled().items()])
 def test_labels(cases: list[dict[str, str]]) -> None:
-    """What is harmful is never repeated, and what is harmless is never given up."""
+    """A harmful call is never repeated, and a harmless one never given up."""
     for case in cases:
         parameters: dict[str, Any] = json.loads(case["parameters"])
         judgement = classify(operation(case["service"], case["operation"]), parameters)
