@@ -10,7 +10,7 @@ import pytest
 from forbear import export
 from forbear.answers.profile import ProfileChoice
 from forbear.cli.kit.forecast import forecast, range_text
-from forbear.cli.kit.profiles import named_policy
+from forbear.cli.kit.profiles import find_named_policy
 from forbear.cli.run import repeat
 from forbear.core.presets import PRESETS
 from forbear.policy import Policy
@@ -49,7 +49,7 @@ def waits(policy: Policy) -> list[list[float]]:
 def test_schedule(name: str, invoke: Invoke) -> None:
     """The schedule is that of the policy, with the reason if it is a preset."""
     document = json.loads(invoke("schedule", name, "--json").stdout)
-    assert [retry["wait"] for retry in document["retries"]] == waits(named_policy(name))
+    assert [retry["wait"] for retry in document["retries"]] == waits(find_named_policy(name))
     assert document.get("reason") == (PRESETS[name].reason if name in PRESETS else None)
 
 
@@ -68,7 +68,7 @@ def test_explain(name: str, invoke: Invoke) -> None:
     words = ("redis", "GET", "k") if service == "redis" else ("GET", REQUESTS[service])
     document = explained(invoke, "--profile", name, *words)
     assert (document["service"], document["profile"], document["repeatable"]) == (service, name, True)
-    policy = named_policy(name)
+    policy = find_named_policy(name)
     first = ", ".join(waits_text(policy))
     assert first in document["schedule"]
 
@@ -84,9 +84,9 @@ def test_export(name: str, invoke: Invoke) -> None:
     target = "temporal"
     done = invoke("export", target, "--profile", name, "--repeatable")
     assert done.exit_code == 0
-    assert done.stdout.rstrip("\n") == export.source(target, named_policy(name).with_repeatable(True)).value.rstrip(
-        "\n"
-    )
+    assert done.stdout.rstrip("\n") == export.source(
+        target, find_named_policy(name).with_repeatable(True)
+    ).value.rstrip("\n")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -99,7 +99,7 @@ def test_run(name: str, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None
         return 0
 
     monkeypatch.setattr(repeat, "repeat", record)
-    policy = named_policy(name)
+    policy = find_named_policy(name)
     assert invoke("run", "--profile", name, "true").exit_code == 0
     assert invoke("run", "--profile", name, "--attempts", "2", "true").exit_code == 0
     assert seen == [(policy.limits, policy.backoff), (policy.limits.replace(attempts=2), policy.backoff)]
@@ -139,7 +139,7 @@ def test_transfers(name: str, command: str, transfer: Callable[..., tuple[Policy
     """A policy of Cloud Storage is used as it is; any other brings its limits and waits, and the command says so."""
     policy, printed = transfer(command, name)
     service = ProfileChoice(name).service
-    wanted = named_policy(name, "cloud_storage")
+    wanted = find_named_policy(name, "cloud_storage")
     assert (policy.limits, policy.backoff) == (wanted.limits, wanted.backoff)
     foreign = service not in (None, "cloud_storage")
     assert policy.service == (cloud_storage.policy if foreign else wanted).service

@@ -15,7 +15,7 @@ from forbear.http.status import parse_retry_after
 from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
 from forbear.tables import responses
 from forbear.tables.conditions import is_positive
-from forbear.tables.xml_body import every_entry
+from forbear.tables.xml_body import has_in_every_entry
 from forbear.text.redact import redact
 from forbear.waits import UNITS, find_wait, find_wait_of_rpc
 from forbear_testkit.hostile.bounds import MIB, Bounded, Limits
@@ -47,7 +47,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "Content-Length": ranges.number,
     "If-Match": lambda text: has_strong_tag({"if-match": text}),
     "a body of JSON": lambda text: has_field(text.encode(), "etag"),
-    "a body of XML": lambda text: every_entry(text.encode(), "Object", "VersionId", is_positive),
+    "a body of XML": lambda text: has_in_every_entry(text.encode(), "Object", "VersionId", is_positive),
     "an error's status": lambda text: responses.error_status(text.encode()),
     "an error's reasons": lambda text: responses.error_reasons(text.encode()),
     "gRPC's pushback": lambda text: find_wait_of_rpc((("grpc-retry-pushback-ms", text),)),

@@ -22,7 +22,7 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
   and `request_ids` (as `RequestIds`) read responses.
 - **Answers.** A `CurlLine` reads a curl line, which begins as `is_curl` says; `takes_next` tells options with a value.
   `explain_request` answers about a `Request` as `forbear.explain` does, for a `ProfileChoice` and with the `Overrides`
-  of a user; `policy_for_request` finds its policy and service. `shown_path` is its path without secrets.
+  of a user; `policy_for_request` finds its policy and service. `hide_in_path` is its path without secrets.
 - **Reports.** `attach_report` puts a report on an error. A response carries it as its attribute `REPORT_ATTRIBUTE`.
   `error_text` is the text of an error, whatever its class does. `error_chain` yields an error and all that it wraps.
 - **Redaction.** `redact` hides secrets by their shape, `redact_address` those of an address, and `conceal` makes one
@@ -42,7 +42,7 @@ from forbear.core.lazy import exports as lazy_exports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.answers.curl import CurlLine, is_curl, takes_next
-    from forbear.answers.http import Overrides, shown_path
+    from forbear.answers.http import Overrides, hide_in_path
     from forbear.answers.http import answer as explain_request
     from forbear.answers.http import policy_for as policy_for_request
     from forbear.answers.profile import ProfileChoice
@@ -167,6 +167,7 @@ __all__ = [
     "explain_request",
     "field_names",
     "find_policy",
+    "hide_in_path",
     "is_curl",
     "is_list",
     "is_mapping",
@@ -184,7 +185,6 @@ __all__ = [
     "request_ids",
     "retries_are_off",
     "runtime_context",
-    "shown_path",
     "shown_value",
     "status_phrase",
     "streamed_body",
@@ -271,7 +271,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "request_ids": "http.request_ids",
             "retries_are_off": "run.switch:is_off",
             "runtime_context": "run.runtime:current",
-            "shown_path": "answers.http",
+            "hide_in_path": "answers.http",
             "shown_value": "core.check:shown",
             "status_phrase": "http.status:reason",
             "streamed_body": "exchange.http.send:streamed",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear.answers.unreadable import of_request
+from forbear.answers.unreadable import find_in_request
 from forbear.http.request import Request
 from forbear.services import cloud_storage
 from forbear_testkit.cli.running import Invoke, explained
@@ -127,4 +127,4 @@ def test_large_bodies(tmp_path: Path) -> None:
     """A body that is too large to be searched says so."""
     request = Request("PUT", "storage.googleapis.com", "/storage/v1/b/b/iam", {}, b" " * (1024 * 1024 + 1))
     judgement = cloud_storage.RECOMMENDED.classify(request)
-    assert of_request(request, judgement) == ("the body has more than 1 MiB, so etag in it is not read",)
+    assert find_in_request(request, judgement) == ("the body has more than 1 MiB, so etag in it is not read",)

@@ -32,7 +32,7 @@ FIVE_PERCENT = 0.05
 def test_no_wait_is_above_the_maximum(target: str, policy: Policy) -> None:
     """Not even by half a second, as the mean of the documented waits once was, nor by the target's own jitter."""
     longest = max(high for _, high in windows(target, policy))
-    assert longest <= Waits.of(policy.backoff).longest + 1e-9
+    assert longest <= Waits.from_backoff(policy.backoff).longest + 1e-9
 
 
 @pytest.mark.parametrize("name", ["documented", "policy"])
@@ -153,7 +153,7 @@ def test_the_libraries_draw_these_waits(target: str, policy: Policy) -> None:
 @given(backoffs, st.none() | st.integers(1, 12))
 def test_steps_never_exceed_the_longest_wait(backoff: Any, retries: int | None) -> None:
     """Of any backoff: neither the mean waits nor the steps for full jitter, and both grow, from the first on."""
-    longest = max(Waits.of(backoff).longest, *(backoff.delay(n, 1, 64) for n in range(10)))
+    longest = max(Waits.from_backoff(backoff).longest, *(backoff.delay(n, 1, 64) for n in range(10)))
     for waits in (mean_waits(backoff, retries), full_waits(backoff, retries)):
         steps = waits.steps(10)
         assert steps == sorted(steps)

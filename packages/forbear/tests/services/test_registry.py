@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.services import cloud_storage, iam, memorystore, resource_manager
-from forbear.services.registry import find, find_rpc, recommended
+from forbear.services.registry import find, find_rpc, recommend
 from forbear.services.rfc9110 import policy as rfc9110_policy
 from forbear.tables import google_hosts
 
@@ -61,7 +61,7 @@ def test_services_by_host(host: str, path: str, name: str | None) -> None:
     }
     service = find(host, path)
     assert (None if service is None else service.name) == name
-    assert recommended(host, path) is policies.get(name or "", rfc9110_policy)
+    assert recommend(host, path) is policies.get(name or "", rfc9110_policy)
     assert service == (None if name is None else policies[name].service)
 
 

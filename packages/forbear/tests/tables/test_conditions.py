@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.http.request import Request
-from forbear.tables.conditions import compiled, compiled_fields, parse
+from forbear.tables.conditions import compile_fields, compile_http, parse
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def _held(text: str, query: str = "", body: bytes | None = b"", **headers: str) 
     request = Request(
         "PUT", "h", f"/?{query}", {name.replace("_", "-"): value for name, value in headers.items()}, body
     )
-    return [condition.text for condition in compiled(parse(text)) if condition.holds(request, query)]
+    return [condition.text for condition in compile_http(parse(text)) if condition.holds(request, query)]
 
 
 def test_each_kind_is_read_from_its_place() -> None:
@@ -76,7 +76,7 @@ def test_some_operations_need_nothing() -> None:
 def test_a_header_without_a_known_rule_is_refused() -> None:
     """Which values of a header count must be known before it can make anything safe."""
     with pytest.raises(ValueError, match="a condition must be on a value whose rule is known, got 'X-Y'"):
-        compiled(parse("h:X-Y"))
+        compile_http(parse("h:X-Y"))
 
 
 def test_headers_of_the_xml_api_are_integers() -> None:
@@ -106,17 +106,17 @@ def test_an_element_of_every_entry() -> None:
 def test_requests_and_calls_take_what_they_can_read() -> None:
     """A row may list the conditions of both."""
     both = parse("q:etag|f:etag&!f:update_mask|f:kind=A|const:true")
-    assert [condition.text for condition in compiled(both)] == ["etag=", "nothing"]
-    of_calls = compiled_fields(both)
+    assert [condition.text for condition in compile_http(both)] == ["etag=", "nothing"]
+    of_calls = compile_fields(both)
     assert [condition.text for condition in of_calls] == ["etag and no update_mask", "kind=A", "nothing"]
     held = [condition.holds({"etag": "x", "kind": "A"}) for condition in of_calls]
     assert held == [True, True, True]
     held = [condition.holds({"etag": "x", "update_mask": {}, "kind": "B"}) for condition in of_calls]
     assert held == [False, False, True]
-    assert compiled_fields(parse("q:etag&f:etag")) == ()
-    assert compiled(parse("q:etag&f:etag")) == ()
+    assert compile_fields(parse("q:etag&f:etag")) == ()
+    assert compile_http(parse("q:etag&f:etag")) == ()
     with pytest.raises(ValueError, match="whose rule is known, got 'surprise'"):
-        compiled_fields(parse("f:policy.surprise"))
+        compile_fields(parse("f:policy.surprise"))
 
 
 class _Broken:
@@ -139,4 +139,4 @@ class _Halting(dict[str, object]):
 def test_a_message_that_cannot_be_read_meets_nothing(message: object) -> None:
     """Neither is a field known to be there nor another one not to be; nothing is raised at the caller."""
     text = "f:etag&!f:update_mask|f:update_mask.kind=A|!f:update_mask&f:etag"
-    assert [condition.holds(message) for condition in compiled_fields(parse(text))] == [False] * 3
+    assert [condition.holds(message) for condition in compile_fields(parse(text))] == [False] * 3

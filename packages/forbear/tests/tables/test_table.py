@@ -30,14 +30,17 @@ def test_each_column_has_its_type(tmp_path: Path) -> None:
     )
     q, b, h = (("q", "x"),), (("b", "y"),), (("h", "If-Match"),)
     assert rows == (
-        Row("a.get", ("GET",), Rule(Safety.ALWAYS), (), Rule(Safety.ALWAYS), (), "page", "none", ""),
+        Row("a.get", ("GET",), Rule(Safety.ALWAYS), (), Rule(Safety.ALWAYS), (), "none", {}),
         Row(
             "a.put", ("PUT",), Rule(Safety.CONDITIONAL, (q, b)), (h,), Rule(Safety.CONDITIONAL, (q, h)), ("412", "409"),
-            "JUDGEMENT", "a lost update", "a note",
+            "a lost update", {},
         ),
-        Row("a.add", ("POST",), Rule(Safety.NEVER), (q,), None, (), "tests", "two of them", ""),
-        Row("a.ban", ("POST",), Rule(Safety.NEVER), (), Rule(Safety.NEVER), (), "page, tests", "two of them", ""),
+        Row("a.add", ("POST",), Rule(Safety.NEVER), (q,), None, (), "two of them", {}),
+        Row("a.ban", ("POST",), Rule(Safety.NEVER), (), Rule(Safety.NEVER), (), "two of them", {}),
     )  # fmt: skip
+    assert [(row.columns["source"], row.columns["note"]) for row in rows] == [
+        ("page", ""), ("JUDGEMENT", "a note"), ("tests", ""), ("page, tests", ""),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from forbear.http.preconditions import MAX_BODY
 from forbear.tables.conditions import is_positive
-from forbear.tables.xml_body import _Entries, _Refused, every_entry
+from forbear.tables.xml_body import _Entries, _Refused, has_in_every_entry
 
 
 def _every(body: bytes | None) -> bool:
-    return every_entry(body, "Object", "VersionId", is_positive)
+    return has_in_every_entry(body, "Object", "VersionId", is_positive)
 
 
 ONE = "<Object><Key>a</Key><VersionId>7</VersionId></Object>"

@@ -145,7 +145,7 @@ def _check(judgement: Judgement, row: Row, id: str, maybe_done: tuple[int, ...],
 def check_row(row: Row) -> None:
     """A row is complete and makes sense."""
     method, paths, rpc = row.where
-    assert row.source in SOURCES
+    assert row.columns["source"] in SOURCES
     assert paths.startswith("/v")
     assert rpc == "" or (rpc.startswith("google.") and rpc.count("/") == 1)
     if row.documented is not None:  # the page of IAM excepts no request; without a precondition, the table does

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forbear.cli.kit.output import BadInput, styled, tell
+from forbear.cli.kit.output import BadInput, style, tell
 from forbear_audit.cli.text import printable
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def print_diff(files: "list[FixedFile]") -> None:
         for line in file.diff().removesuffix("\n").split("\n"):
             color = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
             text = printable(line.removesuffix("\r"))
-            click.echo(styled(text, color=color) if color else text)
+            click.echo(style(text, color=color) if color else text)
     for file in files:
         for one in file.fixes:
             tell(f"would fix {one}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forbear.cli.kit.output import styled, wrapped
+from forbear.cli.kit.output import style, wrap
 
 if TYPE_CHECKING:
     from forbear_audit import Audit, Finding
@@ -18,8 +18,8 @@ _COLORS = {"error": "red", "warning": "yellow", "note": "cyan"}
 def print_finding(finding: "Finding") -> None:
     """Print a finding: place and rule, the line of code with carets below it, and the cure."""
     cell = f"cell {finding.cell}:" if finding.cell else ""
-    place = styled(f"{printable(finding.path)}:{cell}{finding.line}:{finding.column}", bold=True)
-    label = styled(f"{finding.severity} {finding.rule}", color=_COLORS[finding.severity], bold=True)
+    place = style(f"{printable(finding.path)}:{cell}{finding.line}:{finding.column}", bold=True)
+    label = style(f"{finding.severity} {finding.rule}", color=_COLORS[finding.severity], bold=True)
     click.echo(f"{place}: {label}: {printable(finding.message)}")
     text = printable(finding.text.rstrip())
     if text:
@@ -28,7 +28,7 @@ def print_finding(finding: "Finding") -> None:
         margin = " " * len(str(finding.line))
         click.echo(f"{finding.line} | {text}")
         click.echo(f"{margin} | {' ' * (finding.column - 1)}{'^' * max(1, min(width, len(text) - finding.column + 1))}")
-    click.echo(wrapped(f"  cure: {printable(finding.cure)}", indent=4) + "\n")
+    click.echo(wrap(f"  cure: {printable(finding.cure)}", indent=4) + "\n")
 
 
 def print_rule(rule_id: str) -> None:

@@ -119,7 +119,7 @@ def reason(judgement: Judgement) -> str:
     if judgement.repeatable:
         return "a repeat is harmless" if judgement.mutation else "it changes nothing"
     if judgement.conditions:
-        return f"only with {tables.either(judgement.conditions)}"
+        return f"only with {tables.join_conditions(judgement.conditions)}"
     return "a repeat could do harm"
 
 
@@ -152,11 +152,11 @@ def outcome_of(
         policy.limits, policy.backoff, verdict, attempt=1, elapsed=0.0, u=0.5, repeatable=judgement.repeatable
     )  # fmt: skip
     if isinstance(step, Wait):
-        return FailureOutcome(failure, status, True, _why_retried(verdict, judgement) + more)
+        return FailureOutcome(failure, status, True, _explain_retry(verdict, judgement) + more)
     return FailureOutcome(failure, status, False, unsafe if step.reason is Reason.UNSAFE else step.text)
 
 
-def _why_retried(verdict: Verdict, judgement: Judgement) -> str:
+def _explain_retry(verdict: Verdict, judgement: Judgement) -> str:
     """Return the reason in words why a failure with this verdict is retried, with the wait that the server requires."""
     wait = wait_text(verdict)
     if verdict.kind is Kind.NOT_EXECUTED:

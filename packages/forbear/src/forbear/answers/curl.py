@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from forbear.answers.draft import Draft, Reader, encoded
+from forbear.answers.draft import Draft, Reader, percent_encode
 from forbear.answers.errors import NoAnswer
 from forbear.http.request import Request
 
@@ -196,7 +196,7 @@ class CurlLine:
         elif name == "url":
             self.urls.append(value)
         elif name == "url-query":
-            self._query.append(value[1:] if value.startswith("+") else self._encoded_pair(value) or "")
+            self._query.append(value[1:] if value.startswith("+") else self._encode_pair(value) or "")
         else:
             self.others.append((name, value))
 
@@ -217,14 +217,14 @@ class CurlLine:
         url = self.urls[0]
         if self.file in (None, "-", ".") or not url.endswith("/"):
             return url
-        return url + encoded(str(self.file).replace("\\", "/").rpartition("/")[2])
+        return url + percent_encode(str(self.file).replace("\\", "/").rpartition("/")[2])
 
     def _header(self, line: str) -> None:
         name, colon, value = line.partition(":")
         if line.startswith("@"):
             raise NoAnswer("headers from a file are not supported", "name them with -H 'Name: value'")
         if colon and not value.strip():  # removes a default header of curl
-            self.draft.without_header(name)
+            self.draft.remove_header(name)
             self.removed.add(name.strip().lower())
         elif not colon and line.endswith(";"):  # curl's syntax for an empty header
             self.draft.header(f"{line[:-1]}:")
@@ -236,13 +236,13 @@ class CurlLine:
             self._implied = "POST"
         self.sends_data, self.sends_json = True, self.sends_json or name == "json"
         if name == "data-urlencode":
-            pair = self._encoded_pair(value)
+            pair = self._encode_pair(value)
             self.draft.add(None if pair is None else pair.encode(errors="replace"))
         else:
             keep, joint = name in ("data-binary", "json"), b"" if name == "json" else b"&"
             self.draft.data(value, files=name != "data-raw", keep_line_ends=keep, joint=joint)
 
-    def _encoded_pair(self, value: str) -> str | None:
+    def _encode_pair(self, value: str) -> str | None:
         """Encode a value of `--data-urlencode` or `--url-query` as curl does; None if it is in a file that is not read.
 
         "NAME=TEXT" encodes TEXT only, and "NAME@FILE" the content of FILE. Everything else is encoded as a whole,
@@ -250,7 +250,7 @@ class CurlLine:
         """
         name, equals, text = value.partition("=")
         if equals:
-            escaped = encoded(text)
+            escaped = percent_encode(text)
         elif "@" in value:
             name, _, file = value.partition("@")
             content = self.draft.content(file)
@@ -258,5 +258,5 @@ class CurlLine:
                 return None
             escaped = quote(content, safe="")
         else:
-            name, escaped = "", encoded(value)
+            name, escaped = "", percent_encode(value)
         return f"{name}={escaped}" if name else escaped

@@ -46,7 +46,7 @@ class Draft:
         joint = "; " if name == "cookie" else ", "
         self.headers[name] = f"{self.headers[name]}{joint}{value}" if name in self.headers else value
 
-    def without_header(self, name: str) -> None:
+    def remove_header(self, name: str) -> None:
         """Remove the header `name`, in upper or lower case, if there is one."""
         self.headers.pop(name.strip().lower(), None)
 
@@ -82,15 +82,15 @@ class Draft:
                 "the method must be an HTTP method such as GET or PATCH", "put it first and the URL after it"
             )
         parts = _split(url)
-        target = encoded(parts.path, _SAFE) or "/"
+        target = percent_encode(parts.path, _SAFE) or "/"
         both = "&".join(filter(None, (parts.query, query)))
         if both:
-            target += f"?{encoded(both, _SAFE)}"
+            target += f"?{percent_encode(both, _SAFE)}"
         host = parts.netloc.rpartition("@")[2]
         return Request(method, host.lower(), target, self.headers, self.body, parts.scheme)
 
 
-def encoded(text: str, safe: str = "") -> str:
+def percent_encode(text: str, safe: str = "") -> str:
     """Percent-encode `text`, also lone surrogates; only ASCII letters, digits, "_.-~" and those in `safe` stay."""
     return quote(text, safe=safe, errors="surrogatepass")
 
@@ -101,7 +101,7 @@ def _split(url: str) -> SplitResult:
         raise NoAnswer("a gs:// URL names an object, not a request", f"use {_json_url(url)}")
     if not scheme:
         scheme = "http" if _THIS_MACHINE.match(url) else "https"
-        raise NoAnswer(f"the URL has no scheme: {_shown(url)}", f"use {scheme}://{_shown(url)}")
+        raise NoAnswer(f"the URL has no scheme: {_hide_secrets(url)}", f"use {scheme}://{_hide_secrets(url)}")
     if scheme not in ("http", "https"):
         raise NoAnswer(f"the URL must begin with https:// or http://, got {scheme}://", "name the URL of the HTTP API")
     try:
@@ -110,17 +110,17 @@ def _split(url: str) -> SplitResult:
     except ValueError:
         host, parts = None, urlsplit("")
     if not host or _CONTROL.search(url) or any(map(str.isspace, parts.netloc)):
-        raise NoAnswer(f"this is not a URL: {_shown(url)}", "write it as https://host/path, in quotes")
+        raise NoAnswer(f"this is not a URL: {_hide_secrets(url)}", "write it as https://host/path, in quotes")
     return parts
 
 
 def _json_url(url: str) -> str:
     """Return the URL in Cloud Storage's JSON API of the bucket or object that a gs:// URL names."""
     bucket, _, name = url.partition("://")[2].partition("/")
-    address = f"{_CLOUD_STORAGE}/{encoded(bucket) or 'BUCKET'}"
-    return f"{address}/o/{encoded(name)}" if name else address
+    address = f"{_CLOUD_STORAGE}/{percent_encode(bucket) or 'BUCKET'}"
+    return f"{address}/o/{percent_encode(name)}" if name else address
 
 
-def _shown(url: str) -> str:
+def _hide_secrets(url: str) -> str:
     """Return a URL without the parts that may be secret: query, fragment, user and password."""
     return url.partition("?")[0].partition("#")[0].rpartition("@")[2]

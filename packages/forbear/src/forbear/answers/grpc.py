@@ -98,7 +98,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
         tuple(_outcomes(judgement, policy, verdict, unsafe_text(judgement, why_not(judgement, "the call")) + cure)),
         option if cure else None,
         tuple(codes.NAMES[number] for number in judgement.maybe_done),
-        warnings=unreadable.of_call(call, judgement),
+        warnings=unreadable.find_in_call(call, judgement),
     )
 
 

@@ -63,7 +63,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
     judgement = vouched(judge.classify(request), request, overrides.vouch)
     if judge != RFC9110 or judgement.refused is not None:
         overrides = replace(overrides, key=None)  # as in the clients
-    option, path = option_for(request), shown_path(request)
+    option, path = option_for(request), hide_in_path(request)
     has_cure = cure_for(judgement, option) != ""
     outcomes = tuple(_outcomes(request, judgement, policy, judge, overrides))
     why = reason(judgement)
@@ -79,7 +79,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
         outcomes,
         option if has_cure else None,
         judgement.maybe_done,
-        warnings=unreadable.of_request(request, judgement),
+        warnings=unreadable.find_in_request(request, judgement),
         more={"session": judgement.session},
     )
 
@@ -108,7 +108,7 @@ def path_of(request: Request) -> str:
     return request.target.partition("?")[0]
 
 
-def shown_path(request: Request) -> str:
+def hide_in_path(request: Request) -> str:
     """Return the path of a request for display: without secrets such as the token of a webhook.
 
     The verb of a custom method stays (`secret:getIamPolicy`), although it stands where a secret could stand: a short
@@ -138,13 +138,13 @@ def _outcomes(
         why = f"transient, and {_BY_KEY}"
     decided = judgement if why is None else judgement.replace(repeatable=True)
 
-    def after(failure: str, verdict: Verdict | None, status: int | None = None) -> FailureOutcome:
+    def outcome_after(failure: str, verdict: Verdict | None, status: int | None = None) -> FailureOutcome:
         outcome = outcome_of(failure, verdict, policy, decided, unsafe, status=status)
         if why is None or verdict is None or verdict.kind is not Kind.TRANSIENT or not outcome.retried:
             return outcome
         return replace(outcome, why=why + wait_text(verdict))
 
-    def after_response(status: int, headers: Mapping[str, str] = _NO_HEADERS) -> FailureOutcome:
+    def outcome_of_response(status: int, headers: Mapping[str, str] = _NO_HEADERS) -> FailureOutcome:
         failure = f"{status} with Retry-After: {headers['retry-after']}" if headers else str(status)
         verdict = service.verdict(judgement, status, headers)
         if verdict is not None:
@@ -153,20 +153,22 @@ def _outcomes(
             verdict = NOT_EXECUTED if verdict is None else verdict.replace(kind=Kind.NOT_EXECUTED)
         elif status == IN_USE and overrides.key is not None and overrides.key.header.lower() in request.headers:
             verdict = TRANSIENT  # a new key is in use only after an attempt whose outcome is unknown
-        return after(failure, verdict, status)
+        return outcome_after(failure, verdict, status)
 
-    yield after(NOT_SENT, NOT_EXECUTED)
-    yield after(LOST, TRANSIENT)
-    yield from map(after_response, _TRANSIENT)
-    yield from (outcome for status in _RARE if (outcome := after_response(status)).retried)
-    yield after_response(429, {"retry-after": _RETRY_AFTER})
-    yield from map(after_response, _OTHERS)
+    yield outcome_after(NOT_SENT, NOT_EXECUTED)
+    yield outcome_after(LOST, TRANSIENT)
+    yield from map(outcome_of_response, _TRANSIENT)
+    yield from (outcome for status in _RARE if (outcome := outcome_of_response(status)).retried)
+    yield outcome_of_response(429, {"retry-after": _RETRY_AFTER})
+    yield from map(outcome_of_response, _OTHERS)
     if judgement.mutation and not judgement.session:
         verdicts = {name: _conflict_verdict(service, judgement, name) for name in _CONFLICTS}
         if CONFLICT in verdicts.values():
-            yield from (after(f"409 {name}", verdict, 409) for name, verdict in verdicts.items() if verdict is not None)
+            yield from (
+                outcome_after(f"409 {name}", verdict, 409) for name, verdict in verdicts.items() if verdict is not None
+            )
         else:
-            yield after("conflict", CONFLICT)
+            yield outcome_after("conflict", CONFLICT)
 
 
 def _conflict_verdict(service: "HttpService", judgement: Judgement, name: str) -> Verdict | None:

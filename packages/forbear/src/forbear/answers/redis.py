@@ -12,7 +12,7 @@ from forbear.core.service import cure_for
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind
 from forbear.policy import Policy
 from forbear.services.redis.errors import needs_reconnect, verdict_of_response
-from forbear.services.redis.service import classify, why_not_again
+from forbear.services.redis.service import classify, explain_refusal
 from forbear.services.redis.table import NAME, CommandJudgement
 from forbear.services.redis.vouch import option_for
 
@@ -55,7 +55,7 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
     profile.check_service(NAME, "a Redis command")
     policy = profile.policy(NAME)
     judgement = classify(words)
-    name, count = _shown(words, judgement)
+    name, count = _describe(words, judgement)
     option = option_for(judgement, words)
     cure = cure_for(judgement, option)
     return Answer(
@@ -65,7 +65,7 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
         policy,
         judgement,
         reason(judgement),
-        tuple(_outcomes(judgement, policy, unsafe_text(judgement, why_not_again(judgement)) + cure)),
+        tuple(_outcomes(judgement, policy, unsafe_text(judgement, explain_refusal(judgement)) + cure)),
         option if cure else None,
         judgement.errors,
         tuple(_remarks(judgement)),
@@ -73,7 +73,7 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
     )
 
 
-def _shown(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]:
+def _describe(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]:
     """Return the parts of a command that are not secret: its name, and the number of its arguments.
 
     The name is "a command" if it is not known and does not look like a name.

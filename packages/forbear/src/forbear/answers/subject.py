@@ -111,15 +111,15 @@ def _subject(
             raise TypeError(f"`fields` must map names to values, got a {type(fields).__qualname__}")
         return grpc.parse_call(words[words[0] == "grpc" :], fields)
     if isinstance(request, str):
-        return _of_text(request)
+        return _read_text(request)
     if isinstance(request, Request):
         return request
     if isinstance(request, list | tuple):
-        return _of_words(cast("Sequence[object]", request))
-    return _of_client(request)
+        return _read_words(cast("Sequence[object]", request))
+    return _read_client(request)
 
 
-def _of_text(text: str) -> _Subject:
+def _read_text(text: str) -> _Subject:
     if curl.is_curl([text]):
         return curl.parse([text])[0]
     first, *rest = text.split(maxsplit=1) or [""]
@@ -131,12 +131,12 @@ def _of_text(text: str) -> _Subject:
     return words
 
 
-def _of_words(words: Sequence[object]) -> _Subject:
+def _read_words(words: Sequence[object]) -> _Subject:
     texts = [word if isinstance(word, str) else octets(cast("bytes", word)).decode(errors="replace") for word in words]
     return curl.parse(texts)[0] if curl.is_curl(texts) else redis.parse_command(texts)
 
 
-def _of_client(request: object) -> Request:
+def _read_client(request: object) -> Request:
     """Return a client's request object in the form that services judge; TypeError if it is none."""
     content = getattr(type(request), "content", None)
     prepare = getattr(request, "prepare", None)

@@ -25,15 +25,15 @@ def names() -> tuple[str, ...]:
 
 def entry(service: str, operation: str | None) -> TableEntry | None:
     """Return the entry of an operation of `service`, by its id or gRPC name; None if no table has it."""
-    return _by_operation(service).get(operation or "") if service in registry.names() else None
+    return _index_operations(service).get(operation or "") if service in registry.names() else None
 
 
 @cache
-def _by_operation(service: str) -> dict[str, TableEntry]:
+def _index_operations(service: str) -> dict[str, TableEntry]:
     entries = list(chain.from_iterable(registry.service(service).tables().values()))
     return {name: entry for entry in reversed(entries) for name in (entry.rpc, entry.id) if name}
 
 
-def either(conditions: Sequence[str]) -> str:
+def join_conditions(conditions: Sequence[str]) -> str:
     """Join alternative conditions, any one of which is enough, by " or " ("; or " if one has a comma or an "and")."""
     return ("; or " if any(", " in text or " and " in text for text in conditions) else " or ").join(conditions)

@@ -25,15 +25,15 @@ _FORMS: dict[ValueTest, str] = {
 }
 
 
-def of_request(request: Request, judgement: Judgement) -> tuple[str, ...]:
+def find_in_request(request: Request, judgement: Judgement) -> tuple[str, ...]:
     """Return a text for each condition of the request that cannot be read: in its query, its headers or its body.
 
     Conditions that the operation does not have are not looked for.
     """
-    return tuple(dict.fromkeys(_of_request(request, judgement)))
+    return tuple(dict.fromkeys(_search_request(request, judgement)))
 
 
-def of_call(call: GrpcCall, judgement: Judgement) -> tuple[str, ...]:
+def find_in_call(call: GrpcCall, judgement: Judgement) -> tuple[str, ...]:
     """Return a text for each condition in the fields of an RPC's request that cannot be read."""
     texts: list[str] = []
     for name in _terms(judgement):
@@ -44,20 +44,20 @@ def of_call(call: GrpcCall, judgement: Judgement) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _of_request(request: Request, judgement: Judgement) -> Iterator[str]:
+def _search_request(request: Request, judgement: Judgement) -> Iterator[str]:
     query = preconditions.split(request.target)[1]
     if judgement.service == rfc9110.RFC9110.name and request.method == "PATCH" and not judgement.repeatable:
-        yield from _of_header(request.headers.get("if-match"), "If-Match")  # names no condition of a PATCH
+        yield from _search_header(request.headers.get("if-match"), "If-Match")  # names no condition of a PATCH
     for term in _terms(judgement):
         if term.endswith(_IN_BODY):
-            yield from _of_body(request.body, term.removesuffix(_IN_BODY))
+            yield from _search_body(request.body, term.removesuffix(_IN_BODY))
         elif _IN_ENTRIES in term:
             if request.body and b"<" not in request.body:
                 yield f"the body is no XML, so {term} is not read"
         elif term.endswith("="):
-            yield from _of_query(query, term[:-1])
+            yield from _search_query(query, term[:-1])
         elif term.endswith(":"):
-            yield from _of_header(request.headers.get(term[:-1].lower()), term[:-1])
+            yield from _search_header(request.headers.get(term[:-1].lower()), term[:-1])
 
 
 def _terms(judgement: Judgement) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _terms(judgement: Judgement) -> Iterator[str]:
             yield from (term for term in text.split(" and ") if not term.startswith("no "))
 
 
-def _of_query(query: str, name: str) -> Iterator[str]:
+def _search_query(query: str, name: str) -> Iterator[str]:
     values = preconditions.values(query, name)
     rule = RULES.get(name)
     if len(set(values)) > 1:
@@ -84,7 +84,7 @@ def _of_query(query: str, name: str) -> Iterator[str]:
                 yield f"`{other}` does not count; write `{name}`, in this case of letters"
 
 
-def _of_header(value: str | None, name: str) -> Iterator[str]:
+def _search_header(value: str | None, name: str) -> Iterator[str]:
     if value is None:
         return
     rule = RULES.get(name)
@@ -94,7 +94,7 @@ def _of_header(value: str | None, name: str) -> Iterator[str]:
         yield '`If-Match` does not count; write strong entity tags in double quotes, such as "abc", without * and W/'
 
 
-def _of_body(body: bytes | None, name: str) -> Iterator[str]:
+def _search_body(body: bytes | None, name: str) -> Iterator[str]:
     """Yield the reason why the field `name`, or "NAME=VALUE", of a JSON body cannot be read, if there is one."""
     path, equals, _ = name.partition("=")
     if body is None:

@@ -13,9 +13,9 @@ import click
 from forbear.cli.kit.completion import complete_profile
 from forbear.cli.kit.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
 from forbear.cli.kit.options import PolicyOptions, apply_options, policy_options
-from forbear.cli.kit.output import EXIT_CODES, BadInput, columns, line_width, show_table, styled, tell, wrapped
+from forbear.cli.kit.output import EXIT_CODES, BadInput, columns, line_width, show_table, style, tell, wrap
 from forbear.cli.kit.plots import check_plot, save
-from forbear.cli.kit.profiles import DEFAULT_PROFILE, named_policy
+from forbear.cli.kit.profiles import DEFAULT_PROFILE, find_named_policy
 from forbear.core.decide import Limits
 from forbear.core.presets import PRESETS
 from forbear.core.record import Record, field_names
@@ -49,7 +49,7 @@ def command(
         raise BadInput("`--json` does not go with `--csv`", "leave one of them out")
     if chart and (as_json or as_csv):
         raise BadInput(f"`--chart` does not go with `--{'json' if as_json else 'csv'}`", "leave one of them out")
-    policy = named_policy(profile)
+    policy = find_named_policy(profile)
     limits, backoff = apply_options(policy.limits, policy.backoff, options)
     predicted = forecast(limits, backoff)
     if plot is not None:  # before any output, in case it fails
@@ -71,8 +71,8 @@ _LONGEST_BAR, _SHORTEST_BAR = 40, 8
 
 
 def _print_table(profile: str, limits: Limits, backoff: "Backoff", predicted: Forecast, *, chart: bool) -> None:
-    text = wrapped(f"{profile}: {backoff_text(backoff)}; {limits_text(limits)}")
-    click.echo(f"{styled(profile, bold=True)}{text[len(profile) :]}\n")
+    text = wrap(f"{profile}: {backoff_text(backoff)}; {limits_text(limits)}")
+    click.echo(f"{style(profile, bold=True)}{text[len(profile) :]}\n")
     if predicted.retries:
         headers: tuple[str, ...] = ("retry", "wait before it", "all waits so far")
         rows: list[tuple[str, ...]] = [
@@ -91,10 +91,10 @@ def _print_table(profile: str, limits: Limits, backoff: "Backoff", predicted: Fo
             table.add_row(*row, style=None if retry.certain else "dim")
         show_table(table)
         if chart:
-            click.echo(wrapped(f"{signs[0]} the shortest wait, {signs[1]} its random part") + "\n")
-    click.echo(wrapped(end_text(predicted)))
+            click.echo(wrap(f"{signs[0]} the shortest wait, {signs[1]} its random part") + "\n")
+    click.echo(wrap(end_text(predicted)))
     if profile in PRESETS:
-        click.echo("\n" + wrapped(PRESETS[profile].reason))
+        click.echo("\n" + wrap(PRESETS[profile].reason))
 
 
 def _bars(waits: Sequence[tuple[float, float]], room: int, signs: tuple[str, str]) -> list[str]:

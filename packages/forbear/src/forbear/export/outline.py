@@ -51,7 +51,7 @@ class Outline:
         self.attempts = policy.limits.attempts
         self.timeout = policy.limits.timeout
         self.attempt_timeout = policy.attempt_timeout
-        self.waits = Waits.of(policy.backoff)
+        self.waits = Waits.from_backoff(policy.backoff)
         self._topics, self._losses = dict[str, str](), dict[str, str]()
         for feature, topic, loss in features(policy, self.waits):
             self._topics[feature], self._losses[feature] = topic, f"{topic}: {loss}"

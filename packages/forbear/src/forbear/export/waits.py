@@ -35,7 +35,7 @@ class Waits:
     spread: float = 0.0
 
     @classmethod
-    def of(cls, backoff: "Backoff") -> "Waits":
+    def from_backoff(cls, backoff: "Backoff") -> "Waits":
         """Return a backoff in these terms: Exponential and Constant exactly, any other approximately.
 
         An approximation starts with the medium first wait and doubles up to the longest of the first ten medium waits.
@@ -103,7 +103,7 @@ def mean_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
     steps that differ least from the mean waits before the first `retries` retries (None: many).
     """
     if _is_geometric(backoff):
-        waits = Waits.of(backoff)
+        waits = Waits.from_backoff(backoff)
         factor, added = _MEANS.get(waits.jitter, 1.0), waits.spread / 2
         return Waits(waits.initial * factor + added, waits.multiplier, waits.maximum * factor + added, "none")
     means = mean_delays(backoff, _COUNTED)
@@ -116,7 +116,7 @@ def full_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
     The steps are twice the mean waits of the backoff, so that the mean waits stay the same. No step is above the
     longest wait of the backoff, so there the target waits less on average.
     """
-    longest = Waits.of(backoff).longest
+    longest = Waits.from_backoff(backoff).longest
     if _is_geometric(backoff):
         mean = mean_waits(backoff)
         return Waits(min(2 * mean.initial, longest), mean.multiplier, longest, "full")

@@ -38,8 +38,7 @@ _KAFKA_TIMED_OUT = -192  # a message for which the client used up its retries
 def sdk_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
     """Return the verdict on an error of the SDKs of OpenAI and Anthropic, None for any other error.
 
-    A used-up quota is permanent. Then the header x-should-retry counts, then the status. Returns None for a failed
-    connection with a cause, too: then the cause counts.
+    A used-up quota is permanent. Then the header x-should-retry counts, then the status.
     """
     if not names & _SDKS:
         return None
@@ -57,7 +56,7 @@ def sdk_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
         return TRANSIENT if wish == "true" or kinds & _BROKEN_STREAMS else PERMANENT
     if wish != "true" and status is not None and status not in _SDK_STATUSES and status < 500:
         return PERMANENT
-    verdict = Verdict(Kind.TRANSIENT, throttled=status in (429, 503, 529), exhausted=retried_by_sdk(error))
+    verdict = Verdict(Kind.TRANSIENT, throttled=status in (429, 503, 529), exhausted=was_retried_by_sdk(error))
     return add_wait(verdict, wait_of(error))
 
 
@@ -66,7 +65,7 @@ def is_lost_by_sdk(names: frozenset[str]) -> bool:
     return bool(names & _SDK_LOST)
 
 
-def retried_by_sdk(error: BaseException) -> bool:
+def was_retried_by_sdk(error: BaseException) -> bool:
     """Return whether the SDK had repeated the request: it counts its retries in a header of the request."""
     headers = lower_names(read(read(error, "request"), "headers"))
     count = headers.get("x-stainless-retry-count", "")

@@ -79,10 +79,7 @@ _LONGEST = 10_000
 
 
 def database_verdict(error: BaseException, names: frozenset[str], chain: Iterable[BaseException]) -> Verdict | None:
-    """Return the verdict on an error of a database, None for any other error.
-
-    `names` are those of its classes. `chain` has the error and all that wrap it: one of them may know the statement.
-    """
+    """Return the verdict on an error of a database, None for others; one of `chain` may know the statement."""
     if "pymongo.errors.PyMongoError" in names:
         return _mongodb(error, names)
     if any(name.partition(".")[0] in _MYSQL for name in names):
@@ -97,7 +94,7 @@ def database_verdict(error: BaseException, names: frozenset[str], chain: Iterabl
         return verdict
     if "sqlite3.Error" in names:
         return TRANSIENT if _number(read(error, "sqlite_errorcode")) & 0xFF in _SQLITE_BUSY else PERMANENT
-    return _without_state(error, names)
+    return _judge_without_state(error, names)
 
 
 def sqlstate_of(error: BaseException) -> str | None:
@@ -109,11 +106,8 @@ def sqlstate_of(error: BaseException) -> str | None:
     return None
 
 
-def _without_state(error: BaseException, names: frozenset[str]) -> Verdict | None:
-    """Return the verdict on an error without SQLSTATE: a connection that was not made, was lost, or was closed before.
-
-    Returns None for all other errors.
-    """
+def _judge_without_state(error: BaseException, names: frozenset[str]) -> Verdict | None:
+    """Return the verdict on an error without SQLSTATE about a connection; None for all others."""
     text = _text(error)
     if "psycopg_pool.PoolClosed" in names:
         return PERMANENT
@@ -129,8 +123,7 @@ def _without_state(error: BaseException, names: frozenset[str]) -> Verdict | Non
 def _mysql(error: BaseException) -> Verdict:
     """Return the verdict on an error of a client for MySQL or MariaDB.
 
-    PyMySQL raises an error with the number 0 for a connection that it closed before. Then the failure that was being
-    handled counts, but it proves nothing.
+    PyMySQL's number 0 says that it had closed the connection before; what it was handling then counts as unproven.
     """
     arguments = arguments_of(error)
     number = _number(read(error, "errno")) or _number(arguments[0] if arguments else None)
@@ -152,25 +145,22 @@ def _unproven(verdict: Verdict) -> Verdict:
 def _mongodb(error: BaseException, names: frozenset[str]) -> Verdict:
     """Return the verdict on an error of pymongo: by its labels, else by its class, else by the server's code."""
 
-    def labelled(label: str) -> bool:
+    def has_label(label: str) -> bool:
         return read(error, "has_error_label")(label) is True
 
-    overloaded = labelled("SystemOverloadedError")
-    if labelled("UnknownTransactionCommitResult"):
+    overloaded = has_label("SystemOverloadedError")
+    if has_label("UnknownTransactionCommitResult"):
         return TRANSIENT  # commit again; to run the transaction again may apply it twice
-    if labelled("TransientTransactionError") or labelled("NoWritesPerformed"):
+    if has_label("TransientTransactionError") or has_label("NoWritesPerformed"):
         return Verdict(Kind.NOT_EXECUTED, throttled=overloaded)
     lost = "pymongo.errors.ConnectionFailure" in names or _number(read(error, "code")) in MONGODB_CODES
-    if lost or overloaded or labelled("RetryableWriteError"):
+    if lost or overloaded or has_label("RetryableWriteError"):
         return Verdict(Kind.TRANSIENT, throttled=overloaded)
     return PERMANENT
 
 
 def _may_commit_inside(error: BaseException) -> bool:
-    """Return whether the statement of an error calls a procedure or runs a block, which may commit inside.
-
-    SQLAlchemy and asyncpg keep the statement; False for an error of another client. A very long statement may.
-    """
+    """Return whether the statement of an error, where known, calls a procedure or block that may commit."""
     statements = (read(error, "statement"), read(error, "query"))
     return any(
         isinstance(statement, str) and (len(statement) > _LONGEST or _COMMITS.search(statement) is not None)

@@ -9,7 +9,7 @@ from forbear.core.record import Record
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict, settle
 from forbear.grpc.status import verdict as grpc_verdict
 from forbear.http.status import verdict as http_verdict
-from forbear.judges.clouds import is_lost_by_sdk, kafka_verdict, retried_by_sdk, sdk_verdict
+from forbear.judges.clouds import is_lost_by_sdk, kafka_verdict, sdk_verdict, was_retried_by_sdk
 from forbear.judges.databases import database_verdict
 from forbear.services.aws.errors import aws_verdict
 from forbear.services.error_verdicts import is_untrusted, transport_verdict
@@ -74,28 +74,22 @@ class _Search:
 
 
 def _verdict_of(error: BaseException, search: _Search) -> Verdict:
-    """Return the verdict on an error: that of the first error in its chain which says anything.
-
-    PERMANENT if none does, or if a certificate was not trusted.
-    """
+    """Return the verdict of the first error in a chain which says anything, else PERMANENT."""
     above: list[BaseException] = []
-    for link in chain(error, _wrapped_by):
+    for link in chain(error, _list_wrapped):
         search.left -= 1
         if search.left < 0:
             return PERMANENT
         above.append(link)
         verdict = _opinion(link, above, search)
         if verdict is not None:
-            untrusted = verdict.kind is Kind.TRANSIENT and any(map(is_untrusted, chain(link, _wrapped_by)))
+            untrusted = verdict.kind is Kind.TRANSIENT and any(map(is_untrusted, chain(link, _list_wrapped)))
             return PERMANENT if untrusted else verdict
     return PERMANENT
 
 
-def _wrapped_by(error: BaseException) -> list[object]:
-    """Return what an error may wrap, the likeliest last; the items need not be exceptions.
-
-    The context does not count, because it is only what was being handled, except for a few classes.
-    """
+def _list_wrapped(error: BaseException) -> list[object]:
+    """Return what an error may wrap, the likeliest last; its context counts for few classes."""
     wrapped: list[object] = list(arguments_of(error)[:1])
     if names_of(error) & _QUOTES_ITS_CONTEXT:
         wrapped.append(context_of(error))
@@ -108,7 +102,7 @@ def _wrapped_by(error: BaseException) -> list[object]:
 def _opinion(error: BaseException, above: list[BaseException], search: _Search) -> Verdict | None:
     """Return the verdict on one error by itself, None if it says nothing; it is the last one of `above`."""
     if isinstance(error, BaseExceptionGroup):
-        return _combined(_verdict_of(member, search) for member in read(error, "exceptions"))  # pyright: ignore[reportUnknownArgumentType]
+        return _combine(_verdict_of(member, search) for member in read(error, "exceptions"))  # pyright: ignore[reportUnknownArgumentType]
     names = names_of(error)
     if names & _GAVE_UP or ("urllib3.exceptions.MaxRetryError" in names and names_of(read(error, "reason")) & _GAVE_UP):
         return _EXHAUSTED
@@ -118,7 +112,7 @@ def _opinion(error: BaseException, above: list[BaseException], search: _Search) 
     if verdict is not None:
         return verdict
     if is_lost_by_sdk(names) and cause_of(error) is not None:
-        return _lost_by_sdk(error, search)
+        return _judge_lost_by_sdk(error, search)
     verdict = _first(sdk_verdict, _redis_verdict, of=(error, names))
     return _wire_verdict(error) if verdict is None else verdict
 
@@ -130,11 +124,8 @@ def _first(
     return next((verdict for judge in judges if (verdict := judge(*of)) is not None), None)
 
 
-def _combined(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the verdict on several failures at once: PERMANENT or CONFLICT if any is, else TRANSIENT.
-
-    The longest wait counts, and no delay of a single one.
-    """
+def _combine(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the verdict on several failures at once: PERMANENT or CONFLICT if any is, else TRANSIENT."""
     listed: list[Verdict] = []
     for verdict in verdicts:
         if verdict.kind is Kind.PERMANENT:
@@ -152,18 +143,15 @@ def _combined(verdicts: Iterable[Verdict]) -> Verdict:
     )
 
 
-def _lost_by_sdk(error: BaseException, search: _Search) -> Verdict:
+def _judge_lost_by_sdk(error: BaseException, search: _Search) -> Verdict:
     """Return the verdict on an SDK's error for a request without a response: that on its cause."""
     cause = cause_of(error)
     verdict = PERMANENT if cause is None else _verdict_of(cause, search)
-    return verdict.replace(exhausted=retried_by_sdk(error)) if verdict.kind is Kind.TRANSIENT else verdict
+    return verdict.replace(exhausted=was_retried_by_sdk(error)) if verdict.kind is Kind.TRANSIENT else verdict
 
 
 def _redis_verdict(error: BaseException, names: frozenset[str]) -> Verdict | None:
-    """Return the verdict on an error of redis-py or valkey-py, None for any other error.
-
-    A response that only a client or its caller can obey, such as MOVED, is permanent here.
-    """
+    """Return the verdict on an error of redis-py or valkey-py, None for others; redirections are permanent here."""
     if not any(name.partition(".")[0] in ("redis", "valkey") for name in names):
         return None
     response = response_of(error)
@@ -176,8 +164,8 @@ def _redis_verdict(error: BaseException, names: frozenset[str]) -> Verdict | Non
 def _wire_verdict(error: BaseException) -> Verdict | None:
     """Return the verdict on an error by its HTTP status, its gRPC code or as a transport error; None without these.
 
-    A refused connection and an unknown host are NOT_EXECUTED: the database drivers that raise Python's own errors were
-    still connecting.
+    A refused connection and an unknown host are NOT_EXECUTED: database drivers with Python's own errors were
+    connecting.
     """
     status = status_of(error)
     if status is not None:
@@ -200,7 +188,7 @@ def _is_first(error: BaseException) -> bool:
 
     A connection that is refused after another was lost proves nothing about what was sent over the first.
     """
-    links = list(chain(error, _wrapped_by))
+    links = list(chain(error, _list_wrapped))
     known = {id(link) for link in links}
     search = _Search()
     for link in links:

@@ -74,19 +74,14 @@ class ErrorVerdicts(Record):
 
 
 def policy_of(service: "HttpService", limits: Limits, backoff: Exponential) -> Policy:
-    """Return a policy of one service, both for clients and for functions that call the service.
-
-    A client judges each request by the service. The policy repeats no function that may have been executed.
-    """
+    """Return a policy of one service, which repeats no function that may have been executed."""
     return Policy(ErrorVerdicts(service), limits, backoff, service=service)
 
 
 def transport_verdict(error: BaseException) -> Verdict:
     """Return the verdict on an error that has no response: TRANSIENT for transport errors, PERMANENT for all others.
 
-    Transport errors are lost or refused connections, timeouts, failed name lookups and broken TLS, by Python's types
-    and the class names of known clients. An untrusted certificate is PERMANENT. google-auth's errors and URLError count
-    as the error that they wrap.
+    An untrusted certificate is PERMANENT. google-auth's errors and URLError count as the error that they wrap.
     """
     import socket  # expensive to import, and needed only after a failure
     import ssl
@@ -98,7 +93,7 @@ def transport_verdict(error: BaseException) -> Verdict:
         names = names_of(cause)
         if isinstance(cause, ConnectionError | TimeoutError | ssl.SSLError | socket.gaierror) or names & _LOST:
             return TRANSIENT
-        if isinstance(cause, OSError) and (cause.errno in _UNREACHABLE or _refused_everywhere(cause)):
+        if isinstance(cause, OSError) and (cause.errno in _UNREACHABLE or _is_refused_everywhere(cause)):
             return TRANSIENT
         if not names & _WRAPPERS:
             break
@@ -113,7 +108,7 @@ def is_untrusted(error: BaseException) -> bool:
     return isinstance(error, ssl.SSLCertVerificationError) or _UNTRUSTED in names
 
 
-def _refused_everywhere(error: OSError) -> bool:
+def _is_refused_everywhere(error: OSError) -> bool:
     """Return whether this is the error of asyncio for a host that refused a connection at several addresses."""
     text = arguments_of(error)[:1]
     return type(error) is OSError and isinstance(text[0] if text else None, str) and str(text[0]).startswith(_REFUSALS)
@@ -122,10 +117,9 @@ def _refused_everywhere(error: OSError) -> bool:
 def verdict_of_one_request(error: BaseException) -> Verdict:
     """Return the verdict on an error without a response, for a call that sends a single request through a session.
 
-    It is `transport_verdict`, but a TRANSIENT becomes NOT_EXECUTED in two cases. In the first, the request's
-    credentials could not be fetched. In the second, urllib3 made no connection, unless the method is GET, HEAD, OPTIONS
-    or TRACE: a redirect may have made a GET of a write that was executed. Errors of aiohttp stay TRANSIENT:
-    google-auth's asyncio session wraps the errors of the request itself and repeats requests on its own.
+    It is `transport_verdict`, but NOT_EXECUTED if the request's credentials could not be fetched, or if urllib3 made no
+    connection for a write: a redirect may have made a GET of a write that was executed. Errors of aiohttp stay
+    TRANSIENT, since google-auth's asyncio session repeats requests on its own.
     """
     verdict = transport_verdict(error)
     if verdict.kind is not Kind.TRANSIENT:

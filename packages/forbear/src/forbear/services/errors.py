@@ -27,10 +27,7 @@ _MOST_SCHEME = 10
 
 
 def status_of(error: object) -> int | None:
-    """Return the HTTP error status (400 to 599) of an exception or its response, None if there is none.
-
-    Errors of gRPC calls have none, unless an attribute other than `code` names one.
-    """
+    """Return the HTTP error status (400 to 599) of an exception or its response; None if there is none, as for gRPC."""
     status = _plain_status(error)
     return _http(read(error, "code")) if status is None and code_of(error) is None else status
 
@@ -42,10 +39,7 @@ def headers_of(error: object) -> dict[str, str]:
 
 
 def lower_names(headers: Any) -> dict[str, str]:
-    """Return headers with lower-case names as text, of all lines among the first 1000; {} for anything but a mapping.
-
-    Lines with one name are joined, as `joined` does.
-    """
+    """Return headers with lower-case names as text, {} for anything but a mapping; of the first 1000 lines."""
     return joined(headers, _MOST_HEADERS) if is_mapping(headers) or _is_message(headers) else {}
 
 
@@ -59,10 +53,7 @@ def body_of(error: object) -> bytes:
 
 
 def method_of(error: BaseException) -> str | None:
-    """Return the HTTP method of the request that failed, in upper case.
-
-    It is the first that the error or one that it wraps names, None if none does.
-    """
+    """Return the HTTP method of the request that failed, in upper case, by the error or one that it wraps."""
     for cause in chain(error):
         method = read(read(cause, "request"), "method")
         if isinstance(method, str):
@@ -71,10 +62,7 @@ def method_of(error: BaseException) -> str | None:
 
 
 def code_of(error: object) -> int | None:
-    """Return the number of the gRPC status code of an error, None if the error is not one of a gRPC call.
-
-    An error that carries an HTTP status counts as HTTP, not as gRPC.
-    """
+    """Return the number of the gRPC status code of an error; None if it is not one of a gRPC call."""
     if _plain_status(error) is not None:
         return None
     number = _number(read(error, "code"))
@@ -91,8 +79,7 @@ def metadata_of(error: object) -> Metadata:
 def request_ids_of(error: object, *, resumable: bool = False) -> RequestIds:
     """Return the server's request ids in an exception: in its response's headers, or in the metadata of an RPC.
 
-    The RequestInfo in the details of an RPC's status counts as a header "google.rpc.requestinfo". `resumable` is true
-    if the request is part of a resumable upload, one of whose ids is secret.
+    `resumable` is true if the request is part of a resumable upload, one of whose ids is secret.
     """
     headers = headers_of(error)
     if not headers:
@@ -143,10 +130,7 @@ def names_of(error: object) -> frozenset[str]:
 
 
 def _plain_status(error: object) -> int | None:
-    """Return the HTTP error status (400 to 599) of an error or its response, None without one.
-
-    The attribute `code` is not read, because some libraries warn when it is.
-    """
+    """Return the HTTP error status of an error or its response; `code` is not read: some libraries warn when it is."""
     response, resp = read(error, "response"), read(error, "resp")
     sources = (
         (response, "status_code"),
@@ -159,11 +143,7 @@ def _plain_status(error: object) -> int | None:
 
 
 def _number(status_code: Any) -> int | None:
-    """Return the number of a status code of grpc, None for anything else.
-
-    `status_code` is a member of grpc's enum (its value is a tuple that begins with the number), or a method that
-    returns one.
-    """
+    """Return the number of a status code of grpc, a member of its enum or a method that returns one; else None."""
     with suppress(Exception):
         value: Any = read(status_code() if callable(status_code) else status_code, "value")
         if isinstance(value, tuple) and isinstance(value[0], int):
@@ -174,9 +154,8 @@ def _number(status_code: Any) -> int | None:
 def _is_http(error: object) -> bool:
     """Return whether an error of google-api-core stands for an HTTP status, although its class has a gRPC code, too.
 
-    Classes with a status of their own are also made from HTTP responses (ServiceUnavailable). Subclasses that only add
-    a gRPC code (ResourceExhausted) come from gRPC, and so does an error whose response is a call. False for any other
-    error.
+    Classes with a status of their own are also made from HTTP responses; those that only add a gRPC code are not, nor
+    an error whose response is a call.
     """
     if _number(read(read(error, "response"), "code")) is not None:
         return False

@@ -30,20 +30,19 @@ class AmbiguousName(ValueError):
 def find_policy(name: str, service: str | None = None) -> Policy | None:
     """Return the policy called `name`, None if there is none; raise AmbiguousName if several services have it.
 
-    `service` is the service that is meant, None for none in particular. It completes the name of a profile, and
-    "default" and presets then bring their limits and waits to its recommended policy.
+    `service` is the one that is meant: it completes a profile's name, and its policy takes the waits of a preset.
     """
     if name == DEFAULT_PROFILE or name in PRESETS:
-        base = Policy(OSError, name=name) if service is None else _of_service(service, RECOMMENDED)
+        base = Policy(OSError, name=name) if service is None else _find_in_service(service, RECOMMENDED)
         if base is None:
             return None
         return base.with_preset(name) if name in PRESETS else base.with_limits(Limits()).with_backoff(Exponential())
     known, dot, profile = name.partition(".")
     if known in registry.names():
-        return _of_service(known, profile if dot else RECOMMENDED)
+        return _find_in_service(known, profile if dot else RECOMMENDED)
     if dot:
         return None
-    return _of_service(service, name) if service is not None else _of_any_service(name)
+    return _find_in_service(service, name) if service is not None else _find_in_any_service(name)
 
 
 def policy_names() -> list[str]:
@@ -56,11 +55,11 @@ def policy_names() -> list[str]:
     return [DEFAULT_PROFILE, *services, *PRESETS]
 
 
-def _of_service(service: str, profile: str) -> Policy | None:
+def _find_in_service(service: str, profile: str) -> Policy | None:
     return registry.policy(service, profile) if service in registry.names() else None
 
 
-def _of_any_service(profile: str) -> Policy | None:
+def _find_in_any_service(profile: str) -> Policy | None:
     """Return the policy of the only service that has this profile, None if none has; AmbiguousName if several have."""
     offers = {name: policy for name in registry.names() if (policy := registry.policy(name, profile)) is not None}
     if len(offers) > 1:

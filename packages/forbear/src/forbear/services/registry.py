@@ -20,11 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Location(NamedTuple):
-    """The requests that go to one service. Any of three marks is enough, and a service may have none.
-
-    `apis` are names of APIs in Google's host names, `packages` the beginnings of RPC names, and `serves` is a test of a
-    host and a path.
-    """
+    """The requests that go to a service: APIs in host names, beginnings of RPC names, a test of host and path."""
 
     apis: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
@@ -58,10 +54,7 @@ def service(name: str) -> "Service":
 
 
 def policy(name: str, profile: str = "policy") -> "Policy | None":
-    """Return the policy called `profile` of the service `name`, None where the service has no such policy.
-
-    Every service has "policy" (recommended), most have "documented". Raises KeyError for an unknown service.
-    """
+    """Return the policy called `profile` of the service `name`, None without; KeyError for an unknown service."""
     from forbear.policy import Policy  # only here: this module is loaded with every client
 
     module = _module(name)
@@ -86,11 +79,8 @@ def find(host: str, path: str) -> "HttpService | None":
     return None if name is None else _module(name).RECOMMENDED
 
 
-def recommended(host: str, path: str) -> "Policy":
-    """Return the recommended policy of the service that answers for `path` on `host`.
-
-    For an unknown host it is the policy for RFC 9110.
-    """
+def recommend(host: str, path: str) -> "Policy":
+    """Return the recommended policy of the service that answers for `path` on `host`, RFC 9110 for unknown ones."""
     value: Policy = _module(_name(host, path) or "rfc9110").policy
     return value
 
@@ -98,9 +88,8 @@ def recommended(host: str, path: str) -> "Policy":
 def find_rpc(method: str, host: str = "") -> "RpcService | None":
     """Return the service for the RPC `method`, with its recommended rules, None if there is none.
 
-    `method` is a full name such as "/google.storage.v2.Storage/GetObject"; its package decides. For a package of no
-    single service, such as that of long-running operations, `host` decides. SetIamPolicy and the other IAM methods of
-    any other Google API belong to IAM.
+    Its package decides, for a package of no single service, such as that of long-running operations, the `host`. The
+    IAM methods of any other Google API belong to IAM.
     """
     plain = method.removeprefix("/")
     name = next((name for name, home in _HOMES.items() if plain.startswith(home.packages)), None)

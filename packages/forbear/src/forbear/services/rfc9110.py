@@ -29,16 +29,12 @@ _IF_NONE = _IF_MATCH.replace(conditions=("If-Match:", "If-None-Match: *"), met="
 
 
 class Rfc9110(Record):
-    """The service that judges requests and responses by RFC 9110 alone.
-
-    It takes requests to any host and has no operations.
-    """
+    """The service that judges requests to any host, and responses, by RFC 9110 alone; it has no operations."""
 
     __slots__ = ()
 
     @property
     def name(self) -> str:
-        """The service's name in judgements and reports, "rfc9110"."""
         return _NAME
 
     @property
@@ -46,16 +42,10 @@ class Rfc9110(Record):
         """None: there is no header by which every API drops duplicates."""
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return an empty mapping: RFC 9110 defines methods, not operations."""
         return {}
 
     def classify(self, request: Request) -> Judgement:
-        """Return the judgement on a request, by its method and its preconditions.
-
-        GET, HEAD, OPTIONS, TRACE, PUT and DELETE are always repeatable. PATCH is repeatable with strong entity tags in
-        If-Match or with `If-None-Match: *`, any other method never. If headers override the method, the most dangerous
-        one counts.
-        """
+        """Return the judgement by method and preconditions; of several methods the most dangerous counts."""
         verb = max((request.method, *method_overrides(request.headers)), key=danger)
         if verb in READS:
             return _READ
@@ -76,10 +66,6 @@ class Rfc9110(Record):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """Return the verdict on a response by its status and Retry-After, None for a success (a status below 400).
-
-        408, 429, 500, 502, 503 and 504 are transient, all others permanent.
-        """
         return http_status.verdict(status)
 
 

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 from forbear.grpc.call import field
 from forbear.http import preconditions
 from forbear.http.request import Request
-from forbear.tables.xml_body import every_entry
+from forbear.tables.xml_body import has_in_every_entry
 
 Term = tuple[str, str]
 Alternatives = tuple[tuple[Term, ...], ...]
@@ -38,10 +38,7 @@ _PREFIXES = ("q", "h", "b", "!b", "x", "f", "!f", "const")
 
 
 def is_integer(value: object) -> bool:
-    """Return whether a value is a version to compare with: an integer that is not negative, also as decimal digits.
-
-    0 ("must not exist") is one; a bool is none.
-    """
+    """Return whether a value is a version to compare with: an integer from 0 ("must not exist"), also as digits."""
     if isinstance(value, int):
         return value >= 0 and not isinstance(value, bool)
     return isinstance(value, str) and preconditions.is_integer(value)
@@ -84,10 +81,7 @@ class Condition(Generic[T]):
 
 
 def parse(text: str) -> Alternatives:
-    """Return the alternatives in the condition `text`, each a tuple of terms; none for an empty text.
-
-    A term is a pair of prefix and name. Raises ValueError for a text that breaks the grammar of this module.
-    """
+    """Return the alternatives in a text, each a tuple of terms; raise ValueError for one that breaks the grammar."""
     if not text:
         return ()
     return tuple(tuple(_term(term.strip()) for term in alternative.split("&")) for alternative in text.split("|"))
@@ -102,12 +96,8 @@ def _term(text: str) -> Term:
     return prefix, name
 
 
-def compiled(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:
-    """Return the alternatives for HTTP requests, as conditions with tests of a request and its query.
-
-    These are the alternatives without the prefixes `f` and `!f`. Raises ValueError for a name that has no rule in
-    `RULES` and needs one.
-    """
+def compile_http(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:
+    """Return the alternatives for HTTP requests as conditions; ValueError for a name that needs a rule in `RULES`."""
     return tuple(
         Condition(_text(terms), _conjunction([_http_test(*term) for term in terms]))
         for terms in alternatives
@@ -115,14 +105,10 @@ def compiled(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:
     )
 
 
-def compiled_fields(alternatives: Alternatives) -> tuple[Condition[FieldTest], ...]:
-    """Return the alternatives for gRPC messages, as conditions with tests of a message.
-
-    These are the alternatives that have only the prefixes `f`, `!f` and `const`. Raises ValueError for a name that has
-    no rule in `RULES` and needs one. A test is False if reading the message raises an exception.
-    """
+def compile_fields(alternatives: Alternatives) -> tuple[Condition[FieldTest], ...]:
+    """Return the alternatives for gRPC messages as conditions; ValueError for a name without a rule in `RULES`."""
     return tuple(
-        Condition(_text(terms), _all([_field_test(*term) for term in terms]))
+        Condition(_text(terms), _require_all([_field_test(*term) for term in terms]))
         for terms in alternatives
         if all(prefix in ("f", "!f", "const") for prefix, _ in terms)
     )
@@ -146,7 +132,7 @@ def _conjunction(tests: list[HttpTest]) -> HttpTest:
     return lambda request, query: all(test(request, query) for test in tests)
 
 
-def _all(tests: list[FieldTest]) -> FieldTest:
+def _require_all(tests: list[FieldTest]) -> FieldTest:
     def hold(message: object) -> bool:
         try:
             return all(test(message) for test in tests)
@@ -174,7 +160,7 @@ def _http_test(prefix: str, name: str) -> HttpTest:
     if prefix == "x":
         entry, _, element = name.partition("/")
         valid = _rule(element)
-        return lambda request, _: every_entry(request.body, entry, element, valid)
+        return lambda request, _: has_in_every_entry(request.body, entry, element, valid)
     if name == "If-Match":
         return lambda request, _: preconditions.has_tag(request.headers)
     rule, read = _rule(name), _parameter if prefix == "q" else _header

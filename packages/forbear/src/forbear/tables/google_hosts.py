@@ -15,10 +15,7 @@ _HOST = re.compile(
 
 @lru_cache(maxsize=256)
 def api(host: str) -> str | None:
-    """Return the API that answers on `host` (with or without a port), such as "iam"; None for any other host.
-
-    `host` may be iam.googleapis.com, or the same API's name for mutual TLS, a region or Private Service Connect.
-    """
+    """Return the API that answers on `host`, such as "iam", also by mutual TLS, region or endpoint; None for others."""
     match = _HOST.fullmatch(name_of(host))
     return None if match is None else match[match.lastgroup or 0]
 
@@ -30,9 +27,6 @@ def is_google(host: str) -> bool:
 
 
 def name_of(host: str) -> str:
-    """Return a host in lower case, without its port and a final dot.
-
-    The name is empty if no port follows the first colon: then it ends a user name, or belongs to an IPv6 address.
-    """
+    """Return a host in lower case, without its port and a final dot; "" for an IPv6 address or a user name."""
     match = _WITH_PORT.fullmatch(host.lower())
     return "" if match is None else match[1].removesuffix(".")

@@ -16,57 +16,45 @@ from forbear.core.verdict import Safety
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
-from forbear.tables.conditions import Condition, FieldTest, HttpTest, compiled, compiled_fields
+from forbear.tables.conditions import Condition, FieldTest, HttpTest, compile_fields, compile_http
 from forbear.tables.table import Row, Rule, load
 
 T = TypeVar("T")
 
 
 class HttpOperation:
-    """One operation of an HTTP API, made of a row of a table, that judges its requests.
+    """One operation of an HTTP API, made of a row of a table; `rule` replaces the rule of the row."""
 
-    `rule` replaces the rule of the row; `service` is the name in judgements.
-    """
-
-    __slots__ = ("_met", "_unmet")
+    __slots__ = ("_compile_met", "_unmet")
 
     def __init__(self, service: str, row: Row, rule: Rule | None = None) -> None:
         rule = rule or row.rule
-        conditions = compiled(rule.conditions)
+        conditions = compile_http(rule.conditions)
         self._unmet = _unmet(service, row.id, row, rule, conditions, codes.statuses(row.maybe_done))
-        self._met: tuple[tuple[HttpTest, Judgement], ...] = _met(self._unmet, conditions)
+        self._compile_met: tuple[tuple[HttpTest, Judgement], ...] = _compile_met(self._unmet, conditions)
 
     def judge(self, request: Request, query: str) -> Judgement:
-        """Return the judgement on a request for this operation; `query` is the query of its target.
-
-        It is repeatable if the operation always is, or if the request meets one of its conditions; the first counts.
-        """
-        for holds, judgement in self._met:
+        """Return the judgement on a request with this query: by the first condition that it meets."""
+        for holds, judgement in self._compile_met:
             if holds(request, query):
                 return judgement
         return self._unmet
 
 
 class RpcOperation:
-    """One RPC, made of a row of a table, that judges its calls. `name` has no leading slash.
+    """One RPC, made of a row of a table; `rule` replaces the rule of the row. `name` has no leading slash."""
 
-    `rule` replaces the rule of the row; `service` is the name in judgements.
-    """
-
-    __slots__ = ("_met", "_unmet")
+    __slots__ = ("_compile_met", "_unmet")
 
     def __init__(self, service: str, name: str, row: Row, rule: Rule | None = None) -> None:
         rule = rule or row.rule
-        conditions = compiled_fields(rule.conditions)
+        conditions = compile_fields(rule.conditions)
         self._unmet = _unmet(service, name, row, rule, conditions, codes.numbers(row.maybe_done))
-        self._met: tuple[tuple[FieldTest, Judgement], ...] = _met(self._unmet, conditions)
+        self._compile_met: tuple[tuple[FieldTest, Judgement], ...] = _compile_met(self._unmet, conditions)
 
     def judge(self, message: object) -> Judgement:
-        """Return the judgement on a call of this RPC whose request is `message`.
-
-        It is repeatable if the RPC always is, or if the message meets one of its conditions; the first counts.
-        """
-        for holds, judgement in self._met:
+        """Return the judgement on a call whose request is `message`: by the first condition that it meets."""
+        for holds, judgement in self._compile_met:
             if holds(message):
                 return judgement
         return self._unmet
@@ -86,7 +74,7 @@ def _unmet(
     )
 
 
-def _met(unmet: Judgement, conditions: Sequence[Condition[T]]) -> tuple[tuple[T, Judgement], ...]:
+def _compile_met(unmet: Judgement, conditions: Sequence[Condition[T]]) -> tuple[tuple[T, Judgement], ...]:
     return tuple((condition.holds, unmet.replace(met=condition.text, repeatable=True)) for condition in conditions)
 
 
@@ -96,19 +84,15 @@ COLUMNS = ("method", "path", "rpc")
 
 @cache
 def rows(path: Path) -> tuple[Row, ...]:
-    """Return the rows of the table in the CSV file `path`, which has the own columns `COLUMNS`.
-
-    Raises ValueError for a table that breaks the schema.
-    """
+    """Return the rows of a table in a CSV file with the own columns `COLUMNS`; ValueError if it breaks the schema."""
     return load(path, COLUMNS[:2], COLUMNS[2:])
 
 
 class Api:
     """The operations in the rows of some tables, found by method and path or by RPC.
 
-    `service` is the name in judgements. With `documented` the rule of the service's own page replaces that of the row,
-    where the page has one. Raises ValueError for two operations with one method and path, and for rows of one RPC that
-    disagree.
+    With `documented` the rule of the service's own page replaces that of a row. Raises ValueError for two operations
+    with one method and path, and for rows of one RPC that disagree.
     """
 
     __slots__ = ("_matcher", "_procedures")
@@ -164,10 +148,7 @@ class Matcher(Generic[T]):
         self._root: _PathNode[T] = _PathNode()
 
     def add(self, method: str, template: str, operation: T) -> None:
-        """Add one operation for requests with this method and a path of this template.
-
-        Raises ValueError if the method and template are there already.
-        """
+        """Add one operation for requests with this method and a path of this template; ValueError if it is there."""
         node = self._root
         for segment in template.split("/"):
             if segment[:1] == "{":
@@ -182,10 +163,7 @@ class Matcher(Generic[T]):
         node.operations[method] = operation
 
     def find(self, method: str, path: str) -> T | None:
-        """Return the operation for a method and a raw path without a query, None if there is none.
-
-        A literal segment of a template is preferred to a placeholder, but one that leads nowhere is given up.
-        """
+        """Return the operation for a method and a raw path; a literal segment is preferred to a placeholder."""
         return _find(self._root, method, path.split("/"), 0)
 
 

@@ -10,11 +10,8 @@ from forbear.core.check import is_list, is_mapping
 from forbear.http.preconditions import MAX_BODY
 
 
-def checked(statuses: Any) -> frozenset[int]:
-    """Return a user's `statuses` as a frozenset.
-
-    Raises TypeError if they are a string or no collection, ValueError if one is not an int from 400 to 599.
-    """
+def check_statuses(statuses: Any) -> frozenset[int]:
+    """Return a user's `statuses` as a frozenset; raise TypeError or ValueError for what is no set of error statuses."""
     if isinstance(statuses, str) or not hasattr(statuses, "__iter__"):
         raise TypeError(f"`statuses` must be a set of HTTP statuses, such as {{429, 503}}, got {statuses!r}")
     for status in statuses:
@@ -30,10 +27,7 @@ def error_status(body: bytes) -> str | None:
 
 
 def error_reasons(body: bytes) -> frozenset[str]:
-    """Return the reasons in a Google error's JSON body ("conditionNotMet"), an empty set if there are none.
-
-    A body that is no such error, or larger than MAX_BODY, has none.
-    """
+    """Return the reasons in a Google error's JSON body ("conditionNotMet"), an empty set if there are none."""
     errors: Any = _error(body).get("errors")
     return frozenset(str(error.get("reason")) for error in (errors if is_list(errors) else ()) if is_mapping(error))
 

@@ -20,7 +20,7 @@ from forbear.http import status as http_status
 from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.tables import google_hosts, responses
-from forbear.tables.operations import COLUMNS, Api, rows
+from forbear.tables.operations import Api, rows
 from forbear.tables.table import Row, entries
 
 BATCH = "a batch holds many calls that cannot be judged or repeated one by one; send each of them alone"
@@ -48,7 +48,7 @@ class TableService(Record):
     documented: bool = False
 
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES) -> None:
-        self._set(statuses=responses.checked(statuses))
+        self._set(statuses=responses.check_statuses(statuses))
 
     @property
     def token_header(self) -> None:
@@ -60,21 +60,18 @@ class TableService(Record):
         return rows(cls.folder / f"{file}.csv")
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return all operations of the service as one table, by the service's name."""
         listed = [row for files in self.files.values() for file in files for row in self.rows_of(file)]
-        return {self.name: entries(listed, COLUMNS)}
+        return {self.name: entries(listed)}
 
     def classify(self, request: Request) -> Judgement:
         """Return the judgement on a request by its operation in the tables of the API on its host.
 
-        On a host that is none of Google's (an emulator) all tables are searched, and the strictest match counts. An
-        unknown request may be repeated if its method is GET, HEAD, OPTIONS or TRACE and no header overrides that. Any
-        other unknown request, and a batch, is never repeated.
+        On a host that is none of Google's (an emulator) all tables are searched, and the strictest match counts.
         """
         path, query = preconditions.split(request.target)
         overrides = method_overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
-        known = None if overridden or preconditions.is_cut(request.target) else self._known(request, path, query)
+        known = None if overridden or preconditions.is_cut(request.target) else self._find(request, path, query)
         if known is not None:
             return known
         if path == "/batch" or path.startswith("/batch/"):
@@ -92,8 +89,7 @@ class TableService(Record):
     ) -> Verdict | None:
         """Return the verdict on a response, None for a success (a status below 400).
 
-        A 409 whose body says ABORTED is a conflict for a write: another client was quicker, and only a new read helps.
-        For a read it is transient. `body` reads the body, for a 409 only; without it a 409 counts by its status.
+        A 409 whose body says ABORTED is a conflict for a write, for only a new read helps, and transient for a read.
         Otherwise `statuses` are transient and all others permanent.
         """
         if status == 409 and body is not None and responses.error_status(body()) == "ABORTED":
@@ -101,10 +97,6 @@ class TableService(Record):
         return http_status.verdict(status, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
-        """Return the judgement on an RPC by its name and message, the strictest if several tables have it.
-
-        An RPC in no table is never repeated.
-        """
         matches = [match for api in self._apis().values() if (match := api.call(call))]
         return min(matches, key=_repeatable) if matches else Judgement(self.name, None, Safety.NEVER)
 
@@ -117,7 +109,7 @@ class TableService(Record):
         """
         return grpc_status.verdict(code, codes.among(self.statuses), read=not judgement.mutation)
 
-    def _known(self, request: Request, path: str, query: str) -> Judgement | None:
+    def _find(self, request: Request, path: str, query: str) -> Judgement | None:
         apis, name = self._apis(), google_hosts.api(request.host)
         if name is not None:
             return apis[name].request(request, path, query) if name in apis else None

@@ -18,13 +18,13 @@ path, RPC, command). An empty cell means "none"; in `documented` it means that t
 
 import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 from forbear.core.service import TableEntry
 from forbear.core.verdict import Safety
-from forbear.tables.conditions import Alternatives, compiled, compiled_fields, parse
+from forbear.tables.conditions import Alternatives, compile_fields, compile_http, parse
 
 COLUMNS = ("id", "safety", "safe_if", "disputed_if", "documented", "maybe_done", "source", "effect", "note")
 
@@ -41,7 +41,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One operation of a table, parsed. `where` has the values of the service's own columns, in their order.
+    """One operation of a table, parsed. `columns` has its cells, and `where` those of the service's own columns.
 
     `rule` comes from the columns safety and safe_if. `documented` is None where the service's page does not name the
     operation.
@@ -53,9 +53,8 @@ class Row:
     disputed: Alternatives
     documented: Rule | None
     maybe_done: tuple[str, ...]
-    source: str
     effect: str
-    note: str
+    columns: Mapping[str, str] = field(compare=False)
 
     @property
     def is_read(self) -> bool:
@@ -64,19 +63,17 @@ class Row:
 
 
 def load(path: Path, where: tuple[str, ...], optional: tuple[str, ...] = ()) -> tuple[Row, ...]:
-    """Return the rows of the table in the CSV file `path`.
+    """Return the rows of the table in the CSV file `path`, which also has the columns `where` and `optional`.
 
-    Besides the common columns it has its own: those in `where`, whose cells must not be empty, then those in
-    `optional`. Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
+    Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
     """
     return read_rows(path, (*COLUMNS, *where, *optional), lambda line: _row(line, where, optional))
 
 
 def read_rows(path: Path, columns: Sequence[str], make: Callable[[Mapping[str, str]], _R]) -> tuple[_R, ...]:
-    """Return the values that `make` returns for the rows of a CSV file, in order; it gets a row's cells by column.
+    """Return what `make` returns for the rows of a CSV file, in order; the first of `columns` has a row's name.
 
-    The first of `columns` has a row's name. Raises ValueError for other columns, a row with too many values, a name
-    that stands twice, and what `make` refuses, with the file, the line and the name.
+    Raises ValueError, with the place, for other columns, names that stand twice, and what `make` refuses.
     """
     key = columns[0]
     with path.open(encoding="utf-8", newline="") as file:
@@ -106,11 +103,10 @@ def _row(line: Mapping[str, str], where: tuple[str, ...], optional: tuple[str, .
         where=tuple(line[column] for column in (*where, *optional)),
         rule=_rule(line["safety"], line["safe_if"]),
         disputed=parse(line["disputed_if"]),
-        documented=_documented(line["documented"]),
+        documented=_parse_documented(line["documented"]),
         maybe_done=tuple(filter(None, line["maybe_done"].split("|"))),
-        source=line["source"],
         effect=line["effect"],
-        note=line["note"],
+        columns=line,
     )
 
 
@@ -124,7 +120,7 @@ def _rule(safety: str, safe_if: str) -> Rule:
     return Rule(kinds[safety], conditions)
 
 
-def _documented(text: str) -> Rule | None:
+def _parse_documented(text: str) -> Rule | None:
     if not text:
         return None
     if text in {Safety.ALWAYS.value, Safety.NEVER.value}:
@@ -132,54 +128,31 @@ def _documented(text: str) -> Rule | None:
     return Rule(Safety.CONDITIONAL, parse(text))
 
 
-def entries(rows: Iterable[Row], where: tuple[str, ...]) -> tuple[TableEntry, ...]:
-    """Return the rows of a table as entries, the form that services share; `where` names the table's own columns."""
-    return tuple(_entry(row, dict(zip(where, row.where, strict=True))) for row in rows)
+def entries(rows: Iterable[Row]) -> tuple[TableEntry, ...]:
+    """Return the rows of a table as entries, the form that services share."""
+    return tuple(map(_entry, rows))
 
 
-def spelt(alternatives: Alternatives) -> str:
-    """Return parsed conditions as one text in the grammar of the tables, "" for none."""
-    return "|".join("&".join(f"{prefix}:{name}" for prefix, name in terms) for terms in alternatives)
-
-
-def _entry(row: Row, where: dict[str, str]) -> TableEntry:
-    alternatives = row.rule.conditions
+def _entry(row: Row) -> TableEntry:
+    columns, alternatives = row.columns, row.rule.conditions
     return TableEntry(
         row.id,
         row.rule.safety,
-        rpc=where.get("rpc", ""),
-        conditions=tuple(condition.text for condition in compiled(alternatives)),
-        fields=tuple(condition.text for condition in compiled_fields(alternatives)),
+        rpc=columns.get("rpc", ""),
+        conditions=tuple(condition.text for condition in compile_http(alternatives)),
+        fields=tuple(condition.text for condition in compile_fields(alternatives)),
         disputed=_words(row.disputed),
         documented=None if row.documented is None else _words(row.documented.conditions),
         maybe_done=row.maybe_done,
         is_read=row.is_read,
-        source=row.source,
+        source=columns["source"],
         effect=row.effect,
-        note=row.note,
-        columns={
-            "id": row.id,
-            **where,
-            "safety": row.rule.safety.value,
-            "safe_if": spelt(alternatives),
-            "disputed_if": spelt(row.disputed),
-            "documented": "" if row.documented is None else _documented_text(row.documented),
-            "maybe_done": "|".join(row.maybe_done),
-            "source": row.source,
-            "effect": row.effect,
-            "note": row.note,
-        },
+        note=columns["note"],
+        columns=columns,
     )
 
 
 def _words(alternatives: Alternatives) -> tuple[str, ...]:
-    """Return conditions in the words of judgements, such as "etag in the body", each once.
-
-    Those for HTTP come before those for gRPC.
-    """
-    http = [condition.text for condition in compiled(alternatives)]
-    return tuple(dict.fromkeys((*http, *(condition.text for condition in compiled_fields(alternatives)))))
-
-
-def _documented_text(rule: Rule) -> str:
-    return spelt(rule.conditions) or rule.safety.value
+    """Return conditions in the words of judgements, such as "etag in the body", each once."""
+    http = [condition.text for condition in compile_http(alternatives)]
+    return tuple(dict.fromkeys((*http, *(condition.text for condition in compile_fields(alternatives)))))

@@ -18,10 +18,7 @@ class _Refused(Exception):
 
 
 class _Entries:
-    """The texts of the elements called `element` in each `entry` of an XML body; namespace prefixes are ignored.
-
-    Its methods are the handlers of a parser. `texts` has one list for each entry.
-    """
+    """The texts of the elements called `element` in each `entry` of an XML body, by the handlers of a parser."""
 
     def __init__(self, entry: str, element: str) -> None:
         self.texts: list[list[str]] = []
@@ -58,11 +55,10 @@ class _Entries:
         return self._depth == 3 and (self._open[0], self._open[1]) == self._path
 
 
-def every_entry(body: bytes | None, entry: str, element: str, valid: Callable[[object], bool]) -> bool:
-    """Return whether every `entry` of an XML body has exactly one child `element`, and that with a valid text.
+def has_in_every_entry(body: bytes | None, entry: str, element: str, valid: Callable[[object], bool]) -> bool:
+    """Return whether every `entry` right below the root has exactly one child `element`, and that with a valid text.
 
-    Entries are right below the root; there must be at least one. `valid` tests the text without white space around it.
-    False for a body that is missing, too large, too deep or broken, or that declares a document type.
+    False without an entry, and for a body that is missing, too large, too deep or broken, or has a document type.
     """
     if body is None or len(body) > MAX_BODY:
         return False

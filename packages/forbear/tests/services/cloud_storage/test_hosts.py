@@ -4,7 +4,7 @@ import pytest
 
 from forbear.services import cloud_storage, find
 from forbear.services.cloud_storage.hosts import HostKind, kind_of, serves
-from forbear.services.registry import recommended
+from forbear.services.registry import recommend
 from forbear.services.rfc9110 import policy as rfc9110_policy
 
 
@@ -75,7 +75,7 @@ def test_which_requests_go_to_cloud_storage(host: str, path: str, served: bool) 
     """A host of many APIs is ours only on our paths; a path alone says nothing of an unknown host."""
     assert serves(host, path) is served
     assert (find(host, path) is not None) is served
-    assert recommended(host, path) is (cloud_storage.policy if served else rfc9110_policy)
+    assert recommend(host, path) is (cloud_storage.policy if served else rfc9110_policy)
 
 
 def test_a_known_host_has_the_recommended_rules() -> None:

@@ -116,13 +116,13 @@ def test_a_method_override_stands_for_the_method(row: Row) -> None:
 @for_each(ROWS, "{0.id}")
 def test_every_row_is_complete(row: Row) -> None:
     """Sources are named, duplicates of what is unsafe are described, and reads are always safe."""
-    assert row.source in SOURCES
+    assert row.columns["source"] in SOURCES
     assert len(row.where) == 2
     assert all(status.isdigit() and 400 <= int(status) < 500 for status in row.maybe_done)
     if row.where[0] == "GET":
         assert row.rule == row.documented == Rule(Safety.ALWAYS)
         assert not row.maybe_done
-    if row.source == "JUDGEMENT" and row.where[0] != "GET":
+    if row.columns["source"] == "JUDGEMENT" and row.where[0] != "GET":
         assert row.documented is None, "what is our judgement is not the page's"
     if row.rule.safety is Safety.ALWAYS:
         assert row.effect == "none"

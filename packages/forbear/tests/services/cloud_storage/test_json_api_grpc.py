@@ -89,11 +89,11 @@ def _check(judgement: Judgement, row: Row, safety: Safety, *, met: str | None) -
 def test_every_row_is_complete(row: Row) -> None:
     """Each row names its sources, and says whether it reads or writes."""
     name = row.id.partition("/")[2]
-    assert row.source in SOURCES
+    assert row.columns["source"] in SOURCES
     assert row.where[0] in {"unary", "server", "client", "bidi"}
     reads = ("Get", "List", "Test", "Query", "Read", "BidiRead", "Summarize", "View")
     assert row.is_read is name.startswith(reads)
-    assert (row.documented is None) is not row.source.startswith("retry page")
+    assert (row.documented is None) is not row.columns["source"].startswith("retry page")
     if row.is_read:
         assert row.documented == row.rule
     if row.rule.safety is not Safety.ALWAYS:

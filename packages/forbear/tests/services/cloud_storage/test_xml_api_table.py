@@ -128,9 +128,9 @@ def test_every_row_on_sessions_answers_as_it_says(row: Row, name: str) -> None:
 def test_every_row_is_complete(row: Row) -> None:
     """Sources are named, duplicates of what is unsafe are described, and reads are always safe."""
     method, resource, _, _ = row.where
-    assert row.source in {"retry page", "JUDGEMENT", "retry page; JUDGEMENT"}
+    assert row.columns["source"] in {"retry page", "JUDGEMENT", "retry page; JUDGEMENT"}
     assert set(resource.split("|")) <= {"service", "bucket", "object"}
-    assert (row.documented is None) is (row.source == "JUDGEMENT")
+    assert (row.documented is None) is (row.columns["source"] == "JUDGEMENT")
     if method in ("GET", "HEAD", "OPTIONS"):
         assert row.is_read
     if row.rule.safety is not Safety.ALWAYS:

@@ -13,7 +13,7 @@ from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
 from forbear.services.iam import everywhere
 from forbear.services.iam.service import RECOMMENDED
-from forbear.services.registry import find, find_rpc, recommended
+from forbear.services.registry import find, find_rpc, recommend
 from forbear.services.rfc9110 import RFC9110
 
 TOPIC = "/v1/projects/p/topics/t"
@@ -49,7 +49,7 @@ def test_every_host_of_google(host: str, path: str) -> None:
         judged = judge(f"POST {path}:setIamPolicy", host, body)
         assert (judged.service, judged.operation, judged.safety) == ("iam", "iam.any.setIamPolicy", Safety.CONDITIONAL)
         assert judged.repeatable is repeatable
-    assert recommended(host, f"{path}:setIamPolicy").service == RECOMMENDED
+    assert recommend(host, f"{path}:setIamPolicy").service == RECOMMENDED
 
 
 def test_a_conflict_calls_for_a_new_cycle() -> None:

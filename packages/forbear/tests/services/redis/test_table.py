@@ -65,7 +65,7 @@ def test_each_column_has_its_type(tmp_path: Path) -> None:
     )
     assert rows == (
         CommandRow(
-            "GET", "read", Safety.ALWAYS, (), "same", (), "", False, "redis, valkey", "readonly flag", "none", ""
+            "GET", "read", Safety.ALWAYS, (), "same", (), "", False, "redis, valkey", "readonly flag", "none", "", {}
         ),
         CommandRow(
             "ZADD",
@@ -80,6 +80,7 @@ def test_each_column_has_its_type(tmp_path: Path) -> None:
             "JUDGEMENT",
             "counts twice",
             "a note",
+            {},
         ),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 from forbear import Attempt, Event, GaveUp, Reason, Recovered, Report, Scheduled
-from forbear.adapters import Judgement, shown_path, suggested_patterns
+from forbear.adapters import Judgement, hide_in_path, suggested_patterns
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.output import advise
 from forbear_transfer.cli.curl.hop import Hop
@@ -48,7 +48,7 @@ class HopReport:
         return {
             "method": request.method,
             "host": self.hop.url.netloc.decode("ascii"),
-            "path": shown_path(request),
+            "path": hide_in_path(request),
             "service": judgement.service,
             "operation": judgement.operation,
             "safety": judgement.safety.value,

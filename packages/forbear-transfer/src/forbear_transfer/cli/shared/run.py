@@ -17,8 +17,8 @@ from forbear.adapters import current_runtime
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.options import apply_options
 from forbear.cli.kit.output import BadInput, leave_full_pipes, redirect_to_nowhere, tell
-from forbear.cli.kit.profiles import named_policy
-from forbear.cli.kit.shared_budget import shared_budget
+from forbear.cli.kit.profiles import find_named_policy
+from forbear.cli.kit.shared_budget import open_shared_budget
 from forbear.services import cloud_storage
 from forbear_transfer.cli.shared.local import check_manifest
 from forbear_transfer.cli.shared.options import TransferOptions, headers_of
@@ -196,7 +196,7 @@ def _is_terminal(file: TextIO | None) -> bool:
 
 def _find_policy(name: str) -> Policy:
     """Return the policy called `name`; of a policy of another service take the limits and the backoff, and say so."""
-    policy = named_policy(name, _SERVICE)
+    policy = find_named_policy(name, _SERVICE)
     if policy.service is not None and policy.service.name == _SERVICE:
         return policy
     tell(f"{name} sets limits and waits; what is retried follows the rules of {_SERVICE}")
@@ -207,7 +207,7 @@ def settings_of(options: TransferOptions, endpoint: str | None) -> Settings:
     """Return the Settings of a Storage by the options of a command; BadInput if they contradict each other."""
     policy = _find_policy(options["profile"])
     limits, backoff = apply_options(policy.limits, policy.backoff, options)
-    budget = shared_budget(options["shared_budget"], None if options["quiet"] else EventPrinter(None))
+    budget = open_shared_budget(options["shared_budget"], None if options["quiet"] else EventPrinter(None))
     credentials = None
     if options["anonymous"] or options["credentials"] or options["impersonate"]:
         file = options["credentials"]

@@ -166,7 +166,7 @@ def _check(kind: _InputKind, options: _ExplainOptions) -> None:
         raise BadInput("`--json` does not go with `--csv`", "leave one of them out")
 
 
-def _chosen(options: _ExplainOptions) -> ProfileChoice:
+def _choose_profile(options: _ExplainOptions) -> ProfileChoice:
     return ProfileChoice(options["profile"], options["retry_not_found"])
 
 
@@ -203,7 +203,7 @@ def _answer_curl(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
 def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
     from forbear.answers import http
 
-    answer = http.answer(request, options["service"], _chosen(options))
+    answer = http.answer(request, options["service"], _choose_profile(options))
     if not options["as_json"] and options["service"] is None and answer.judgement.service == http.UNKNOWN_SERVICE:
         tell("the host is not known: judged by HTTP alone; for an emulator name its --service")
     return answer
@@ -217,7 +217,7 @@ def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
         raise BadInput("a call is a method and fields, got no method", f"such as: {example}")
     text = options["fields"]
     call = grpc.parse_call(words[1:], None if text is None else grpc.parse_fields(text))
-    answer = grpc.answer(call, options["service"], _chosen(options))
+    answer = grpc.answer(call, options["service"], _choose_profile(options))
     if not options["as_json"] and answer.judgement.service == grpc.UNKNOWN_SERVICE:
         tell("the package is not known, so no rule allows a repeat; name its --service if there is one")
     return answer
@@ -226,7 +226,7 @@ def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
 def _answer_redis(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     from forbear.answers import redis
 
-    return redis.answer(redis.parse_command(words[1:]), _chosen(options))
+    return redis.answer(redis.parse_command(words[1:]), _choose_profile(options))
 
 
 _ANSWERS = {
@@ -247,7 +247,7 @@ def _judge_recorded(words: tuple[str, ...], options: _ExplainOptions) -> None:
     requests, others = har.parse(listings.read_har(names[0]), names[0])
     if others:
         tell(f"ignored: {others} entries that are not HTTP requests")
-    judged = har.judge(requests, options["service"], _chosen(options))
+    judged = har.judge(requests, options["service"], _choose_profile(options))
     if options["as_json"]:
         listings.print_requests(judged, options["profile"])
     else:

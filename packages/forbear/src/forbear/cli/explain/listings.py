@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from forbear.answers.har import GROUPS, JudgedRequest
-from forbear.answers.http import shown_path
-from forbear.answers.tables import either
+from forbear.answers.http import hide_in_path
+from forbear.answers.tables import join_conditions
 from forbear.cli.kit.output import BadInput, columns, console, show_table
 from forbear.cli.kit.values import file_content
 from forbear.core.service import TableEntry
@@ -62,7 +62,7 @@ def print_requests(items: list[JudgedRequest], profile: str) -> None:
 
 def _request(item: JudgedRequest) -> str:
     request = item.recorded.request
-    return printable(f"{request.method} {request.host}{shown_path(request)}")
+    return printable(f"{request.method} {request.host}{hide_in_path(request)}")
 
 
 def _count(items: list[JudgedRequest], group: str) -> int:
@@ -74,7 +74,7 @@ def _document(item: JudgedRequest) -> dict[str, Any]:
     return {
         "entry": item.recorded.number,
         "group": item.group,
-        "request": {"method": request.method, "host": request.host, "path": shown_path(request)},
+        "request": {"method": request.method, "host": request.host, "path": hide_in_path(request)},
         "status": item.recorded.status,
         "verdict": None if item.verdict is None else item.verdict.kind.value,
         "service": judgement.service,
@@ -126,4 +126,4 @@ def print_operations(name: str, entries: Sequence[TableEntry]) -> None:
 
 def _safety_text(entry: TableEntry) -> str:
     conditions = entry.conditions or entry.fields
-    return f"with {either(conditions)}" if conditions else entry.safety.value
+    return f"with {join_conditions(conditions)}" if conditions else entry.safety.value

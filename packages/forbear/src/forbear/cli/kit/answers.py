@@ -5,9 +5,9 @@ from itertools import groupby
 from typing import Any
 
 from forbear.answers.answer import Answer
-from forbear.answers.tables import either
+from forbear.answers.tables import join_conditions
 from forbear.cli.kit.forecast import end_text, forecast, limits_text, range_text
-from forbear.cli.kit.output import columns, console, name_options, show_table, warn, wrapped
+from forbear.cli.kit.output import columns, console, name_options, show_table, warn, wrap
 from forbear.text.redact import printable
 
 _LABEL = 12  # columns of the names of facts
@@ -21,7 +21,7 @@ def show_answer(answer: Answer) -> None:
     out.print(f"{printable(answer.title)}\n", style="bold", markup=False)
     for label, text in _facts(answer).items():
         if text:
-            out.print(wrapped(f"{label:<{_LABEL}}{printable(text)}", indent=_LABEL), markup=False)
+            out.print(wrap(f"{label:<{_LABEL}}{printable(text)}", indent=_LABEL), markup=False)
     out.print()
     table = columns("failure", "retried", "why")
     vouch = f"vouch for it with {answer.would_vouch}"
@@ -39,17 +39,17 @@ def show_answer(answer: Answer) -> None:
     if answer.maybe_done:
         responses = ", ".join(map(str, answer.maybe_done))
         text = f"{responses} on a later attempt may mean that an earlier attempt worked"
-        out.print(wrapped(text), markup=False)
+        out.print(wrap(text), markup=False)
     for remark in answer.remarks:
-        out.print(wrapped(printable(remark)), markup=False)
-    out.print(wrapped(_waits_text(answer)), markup=False)
+        out.print(wrap(printable(remark)), markup=False)
+    out.print(wrap(_waits_text(answer)), markup=False)
     for text in answer.warnings:
         warn(text)
 
 
 def _facts(answer: Answer) -> dict[str, str]:
     judgement = answer.judgement
-    conditions = either(judgement.conditions)
+    conditions = join_conditions(judgement.conditions)
     unknown = f": {judgement.unknown}" if judgement.unknown else ""
     refused = f": {judgement.refused}" if judgement.refused else ""
     return {

@@ -45,7 +45,7 @@ class _PolicyOption(click.Option):
 
 def _default_text(ctx: click.Context, name: str) -> str | None:
     """Return the value of an option in the default policy of a command; None if it has none, as `--constant`."""
-    from forbear.cli.kit.profiles import RECOMMENDED, named_policy  # needed for the help only
+    from forbear.cli.kit.profiles import RECOMMENDED, find_named_policy  # needed for the help only
 
     profile = next((each.default for each in ctx.command.params if each.name == "profile"), None)
     if name == "constant":
@@ -53,7 +53,7 @@ def _default_text(ctx: click.Context, name: str) -> str | None:
     if profile == RECOMMENDED:
         return "by the service"
     if isinstance(profile, str):
-        policy = named_policy(profile)
+        policy = find_named_policy(profile)
         limits, backoff = policy.limits, policy.backoff
     else:
         limits, backoff = FUNCTION_LIMITS, Exponential()

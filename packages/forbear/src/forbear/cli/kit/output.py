@@ -88,19 +88,19 @@ def _argument(parameter: click.Parameter) -> str:
 
 def report(message: str, hint: str | None = None) -> None:
     """Print an error to stderr, and its hint, if there is one, on a second line."""
-    _labelled("error", "red", message)
+    _print_labelled("error", "red", message)
     if hint is not None:
         advise(hint)
 
 
 def advise(hint: str) -> None:
     """Print a hint to stderr: what the user can do about an error."""
-    _labelled("hint", "cyan", hint)
+    _print_labelled("hint", "cyan", hint)
 
 
 def warn(message: str) -> None:
     """Print a warning to stderr, about something that has not failed."""
-    _labelled("warning", "yellow", message)
+    _print_labelled("warning", "yellow", message)
 
 
 def tell(message: str) -> None:
@@ -140,7 +140,7 @@ def line_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def wrapped(text: str, *, indent: int = 0) -> str:
+def wrap(text: str, *, indent: int = 0) -> str:
     """Return a text with line ends between words, so that it fits the terminal; a longer word is never broken.
 
     All lines but the first begin with `indent` spaces.
@@ -196,7 +196,7 @@ def show_table(table: "Table") -> None:
     ]
     room = None if room is None else room - _GAP * (len(widths) - 1)
     if room is not None and sum(words) > room:
-        texts = _stacked(table, cells, room + _GAP * (len(widths) - 1))
+        texts = _stack(table, cells, room + _GAP * (len(widths) - 1))
     else:
         while room is not None and sum(widths) > room:  # the widest column that can be narrower
             widths[max(range(len(widths)), key=lambda i: (widths[i] > words[i], widths[i]))] -= 1
@@ -212,7 +212,7 @@ def show_table(table: "Table") -> None:
     click.echo()
 
 
-def _stacked(table: "Table", cells: Sequence[Sequence[Any]], room: int) -> "list[Text | Table]":
+def _stack(table: "Table", cells: Sequence[Sequence[Any]], room: int) -> "list[Text | Table]":
     """Return the lines of a table that is too wide: for each row its first cell, and the others below it.
 
     `cells` has the header and the cells of each column, `room` is the number of columns of a line.
@@ -235,12 +235,12 @@ def _stacked(table: "Table", cells: Sequence[Sequence[Any]], room: int) -> "list
     return lines
 
 
-def styled(text: str, *, bold: bool = False, color: str | None = None) -> str:
+def style(text: str, *, bold: bool = False, color: str | None = None) -> str:
     """Return a text with a style for stdout if that is a terminal, unless NO_COLOR is set."""
     return click.style(text, bold=bold or None, fg=color) if sys.stdout.isatty() and _color() is None else text
 
 
-def _labelled(label: str, color: str, text: str) -> None:
+def _print_labelled(label: str, color: str, text: str) -> None:
     click.echo(f"{click.style(label, fg=color, bold=True)}: {redact(name_options(text))}", err=True, color=_color())
 
 

@@ -10,7 +10,7 @@ from forbear.cli.kit.completion import complete_profile
 from forbear.policy import Policy
 from forbear.services.policies import DEFAULT_PROFILE, RECOMMENDED
 
-__all__ = ["DEFAULT_PROFILE", "RECOMMENDED", "named_policy", "profile_option", "retry_not_found_option"]
+__all__ = ["DEFAULT_PROFILE", "RECOMMENDED", "find_named_policy", "profile_option", "retry_not_found_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,6 +29,6 @@ def retry_not_found_option(function: F) -> F:
     )
 
 
-def named_policy(name: str, service: str | None = None) -> Policy:
+def find_named_policy(name: str, service: str | None = None) -> Policy:
     """Return the policy called `name`, for `service` as in `ProfileChoice.policy`; raise NoAnswer if there is none."""
     return ProfileChoice(name).policy(service)

@@ -22,7 +22,7 @@ shared_budget_option = click.option(
 )
 
 
-def shared_budget(name: str | None, on_event: "Callable[[Event], object] | None") -> "SharedBudget | None":
+def open_shared_budget(name: str | None, on_event: "Callable[[Event], object] | None") -> "SharedBudget | None":
     """Return the shared budget called `name`, None without one; `on_event` gets its events.
 
     Raises BadInput if FORBEAR_BUDGET_URL is not set or is no URL, and for a wrong name.

@@ -9,7 +9,7 @@ from forbear.cli.kit import values
 from forbear.cli.kit.completion import complete_profile
 from forbear.cli.kit.options import FUNCTION_LIMITS, PolicyOptions, apply_options, policy_options
 from forbear.cli.kit.output import BadInput
-from forbear.cli.kit.profiles import named_policy
+from forbear.cli.kit.profiles import find_named_policy
 from forbear.cli.kit.shared_budget import shared_budget_option
 from forbear.policy import Policy
 
@@ -93,7 +93,7 @@ def command(
     Each attempt gets its number in FORBEAR_ATTEMPT and the same input on stdin. forbear passes signals on to COMMAND,
     and then makes no further attempt. Durations are in seconds (90, 0.5) or have units (1m30s, 500ms).
     """
-    chosen = Policy(OSError, FUNCTION_LIMITS) if profile is None else named_policy(profile)
+    chosen = Policy(OSError, FUNCTION_LIMITS) if profile is None else find_named_policy(profile)
     limits, backoff = apply_options(chosen.limits, chosen.backoff, options)
     if os.name != "posix":
         raise BadInput("`forbear run` needs process groups and signals, which this system lacks", "use WSL")

@@ -119,7 +119,7 @@ class _Stream:
     def __init__(self, target: int) -> None:
         self.target = target
         self.pending = b""
-        source, end = map(_moved_up, os.pipe())
+        source, end = map(_move_up, os.pipe())
         self.source: int | None = source
         self.end: int | None = end
         self._line = b""
@@ -169,7 +169,7 @@ class _Stream:
             self.source = None
 
 
-def _moved_up(number: int) -> int:
+def _move_up(number: int) -> int:
     """Return a descriptor for the same file that is not stdin, stdout or stderr, which may have been closed."""
     if number >= _LOWEST:
         return number

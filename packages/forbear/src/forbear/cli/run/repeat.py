@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.output import report
-from forbear.cli.kit.shared_budget import shared_budget
+from forbear.cli.kit.shared_budget import open_shared_budget
 from forbear.cli.run.child import CANNOT_RUN, NOT_FOUND, Child, ChildResult
 from forbear.cli.run.output import DirectOutput, Matches, WatchedOutput
 from forbear.cli.run.rules import ExitRules
@@ -64,7 +64,7 @@ def repeat(
         backoff,
         attempt_timeout=attempt_timeout,
         on_event=printer,
-        budget=shared_budget(shared, printer),
+        budget=open_shared_budget(shared, printer),
     )
     runtime = _WakingRuntime()
     run = Run(policy, Path(command[0]).name or command[0], runtime, runtime.monotonic())

@@ -85,7 +85,7 @@ class HttpOptions(Record):
         The policy is the user's, else the recommended one. The service is the policy's, else the one known for the host
         and path, else `self.service`.
         """
-        policy = self.policy or self.changes.of(registry.recommended(host, path))
+        policy = self.policy or self.changes.of(registry.recommend(host, path))
         return policy, policy.service or registry.find(host, path) or self.service
 
     def key_for(self, service: "HttpService", origin: "Callable[[], Origin]") -> IdempotencyKey | None:

@@ -10,7 +10,7 @@ from typing import get_args
 from forbear.core.service import cure_for
 from forbear.run.scope import Scope, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
-from forbear.services.redis.service import examine, why_not_again
+from forbear.services.redis.service import examine, explain_refusal
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
 from forbear.services.redis.vouch import UNVOUCHED, Safe, option_for, vouched
 from forbear.services.redis.words import Command
@@ -98,7 +98,7 @@ def describe_command(
     return SentCommands(
         judgement.operation or "unknown command",
         judgement.repeatable,
-        why_not_again(judgement),
+        explain_refusal(judgement),
         judgement.errors,
         nodes=nodes,
         scripted=judgement.scripted,
@@ -186,5 +186,5 @@ def _first_unsafe(
     """
     for command, judgement in zip(commands, judgements, strict=True):
         if not judgement.repeatable:
-            return f"{together} with {why_not_again(judgement)}", cure_for(judgement, option_for(judgement, command))
+            return f"{together} with {explain_refusal(judgement)}", cure_for(judgement, option_for(judgement, command))
     return "", ""

@@ -52,7 +52,7 @@ def verdict_of_response(
     """
     code = code_of(parsed)
     throttled = code in THROTTLED or status == 429
-    if not (throttled or retried or code in _TRANSIENT or status in _STATUSES or _cancelled_by_others(code, parsed)):
+    if not (throttled or retried or code in _TRANSIENT or status in _STATUSES or _is_cancelled_by_others(code, parsed)):
         return PERMANENT
     return add_wait(Verdict(Kind.TRANSIENT, throttled=throttled), find_wait(headers, host=_HOST, now=now))
 
@@ -103,7 +103,7 @@ def policy() -> Policy:
     return Policy(verdict_of_exception, Limits(attempts=5), backoff)
 
 
-def _cancelled_by_others(code: str, response: Mapping[str, Any]) -> bool:
+def _is_cancelled_by_others(code: str, response: Mapping[str, Any]) -> bool:
     """Return whether a transaction of DynamoDB was cancelled by other writers alone, not by a failed condition."""
     reasons: Any = response.get("CancellationReasons")
     if code != "TransactionCanceledException" or not is_list(reasons):

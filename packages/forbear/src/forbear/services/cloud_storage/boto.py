@@ -38,18 +38,18 @@ def _paths() -> list[Path]:
         if variable in os.environ:
             value = os.environ[variable]
             listed = value.split(os.pathsep) if variable == "BOTO_PATH" else [value]
-            return [_named(variable, path) for path in listed if path]
-    return [path for path in map(_expanded, _DEFAULTS) if path]  # a user without a home folder has no file there
+            return [_read_name(variable, path) for path in listed if path]
+    return [path for path in map(_expand, _DEFAULTS) if path]  # a user without a home folder has no file there
 
 
-def _named(variable: str, name: str) -> Path:
-    path = _expanded(name)
+def _read_name(variable: str, name: str) -> Path:
+    path = _expand(name)
     if path is None:
         raise ValueError(f"{variable} must name a file; a `~` in it, the home of a user that exists; got {name!r}")
     return path
 
 
-def _expanded(name: str) -> Path | None:
+def _expand(name: str) -> Path | None:
     try:
         return Path(name).expanduser()
     except RuntimeError:
@@ -65,10 +65,7 @@ def _read(path: Path) -> RawConfigParser:
 
 
 def _fault(settings: RawConfigParser, path: Path) -> str:
-    """Read the .boto file `path` into `settings`; return "", or if that fails the place and the reason as a text.
-
-    A file that does not exist is no failure. The text never quotes the file; it follows the path in an error message.
-    """
+    """Read the .boto file `path` into `settings`; return "" or what is wrong with it, without a quotation from it."""
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(_LONGEST + 1)

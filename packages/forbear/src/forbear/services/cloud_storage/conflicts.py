@@ -18,8 +18,8 @@ _PREFIX = "forbear-write-"
 def is_conflict(error: BaseException) -> bool:
     """Return whether a write failed because its precondition (metageneration, generation, etag) no longer held.
 
-    True for a 412, unless its body gives reasons and `conditionNotMet` is not among them. True also for the gRPC codes
-    FAILED_PRECONDITION and ABORTED, unless ABORTED only redirects a stream. False for any other error.
+    That is a 412, unless its body gives reasons without `conditionNotMet`, and the gRPC codes FAILED_PRECONDITION and
+    ABORTED, unless ABORTED only redirects a stream.
     """
     code = errors.code_of(error)
     if code is not None:
@@ -62,11 +62,7 @@ class WriteToken(Record):
         return _PREFIX + self.value
 
     def add_to(self, resource: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a copy of a resource (as in the JSON API) with this mark added to its map `field`.
-
-        The mark's value is the present time in whole epoch seconds. Marks of any token that are older than `keep`
-        seconds become None; all other entries stay.
-        """
+        """Return a copy of a resource (as in the JSON API) with this mark; marks older than `keep` become None."""
         now = int(current.get().now())
         entries: Mapping[str, Any] = resource.get(self.field) or {}
         kept = {key: None if self._is_old(key, value, now) else value for key, value in entries.items()}

@@ -19,10 +19,7 @@ _STORAGE_PATHS = tuple(f"{prefix}/storage/" for prefix in ("", "/upload", "/resu
 
 
 class HostKind(Enum):
-    """The kinds of Cloud Storage's hosts, by the APIs that each serves.
-
-    They are the JSON and the XML API, the XML API only, the XML API of one bucket, or many APIs of Google.
-    """
+    """The kinds of Cloud Storage's hosts, by the APIs that each serves."""
 
     JSON = "the JSON API, and the XML API on all other paths"
     XML = "the XML API only: the path names a bucket and an object, whatever it looks like"
@@ -46,10 +43,6 @@ def kind_of(host: str) -> HostKind | None:
 
 
 def serves(host: str, path: str) -> bool:
-    """Return whether a request for `path` on `host` goes to Cloud Storage.
-
-    The path matters only on hosts that many APIs share (www.googleapis.com): there it must begin like a path of its
-    JSON API.
-    """
+    """Return whether a request goes to Cloud Storage; the path matters only on hosts that many APIs share."""
     spoken = kind_of(host)
     return spoken is not None and (spoken is not HostKind.SHARED or path.startswith(_STORAGE_PATHS))

@@ -24,9 +24,8 @@ _NEVER = Rule(Safety.NEVER)
 def choose(row: Row, *, disputed: bool, documented: bool) -> Rule:
     """Return the rule of a row: the safety of its operation, and the conditions for it.
 
-    With `documented` it is the rule of the retry page; an operation that the page does not name is never repeated. With
-    `disputed` it is the table's own rule plus the row's disputed conditions, if it has any. Otherwise it is the table's
-    own rule. `documented` wins over `disputed`.
+    With `documented` it is that of the retry page, which lets nothing be repeated that it does not name. With
+    `disputed` the row's disputed conditions count, too.
     """
     if documented:
         return row.documented or _NEVER
@@ -46,18 +45,12 @@ def operations() -> tuple[Row, ...]:
 
 
 def is_json_path(path: str) -> bool:
-    """Return whether a path is one of the JSON API's, on a host that serves the XML API on all other paths.
-
-    It is if its first segment is storage, upload, resumable, download or batch.
-    """
+    """Return whether a path is one of the JSON API's, on a host that serves the XML API on all other paths."""
     return path[:1] == "/" and path[1:].partition("/")[0] in _ROOTS
 
 
 class JsonApi:
-    """The operations of the JSON API, compiled to judge requests.
-
-    `disputed` and `documented` choose the rules, as `choose` explains.
-    """
+    """The operations of the JSON API, compiled by the rules that `choose` picks."""
 
     __slots__ = ("_matcher", "_uploads")
 
@@ -74,10 +67,7 @@ class JsonApi:
                 self._uploads = Uploads(NAME, operation, HttpOperation(NAME, replace(row, maybe_done=()), start))
 
     def judge(self, request: Request, path: str, query: str) -> Judgement | None:
-        """Return the judgement on a request whose target has this path and query, None for an unknown operation.
-
-        Paths of uploads, downloads and batches are known, too. A batch is judged as never repeatable.
-        """
+        """Return the judgement on a request whose target has this path and query, None for an unknown operation."""
         if path.startswith("/storage/v1/"):
             return self._operation(request.method, request, path, query)
         if path.startswith(("/upload/storage/v1/", "/resumable/upload/storage/v1/")):
@@ -88,11 +78,10 @@ class JsonApi:
             return self._operation("GET", request, path.removeprefix("/download"), query)
         return _BATCH if path == "/batch" or path.startswith("/batch/storage/") else None
 
-    def overridden(self, overrides: list[str], request: Request, path: str, query: str) -> Judgement | None:
-        """Return the judgement on a request whose headers name other methods, `overrides`, None if it is unknown.
+    def judge_overridden(self, overrides: list[str], request: Request, path: str, query: str) -> Judgement | None:
+        """Return the judgement on a request whose headers name other methods, None if it is unknown.
 
         Documented is only a POST to a path below /storage/v1/ with `X-HTTP-Method-Override` and no other such header.
-        It is judged as a request with that method; all others are unknown.
         """
         if request.method != "POST" or len(overrides) > 1 or OVERRIDES[0] not in request.headers:
             return None  # not documented
@@ -111,10 +100,9 @@ _FOREIGN_PARAMETER = "upload_protocol"
 
 
 class SessionRequests:
-    """The safety of requests to a resumable upload session.
+    """The safety of requests to a resumable upload session, with the ids of the operations to name in judgements.
 
-    A chunk of data is never repeated, a status query and a cancellation always may be. `chunk`, `status` and `cancel`
-    are the ids of the operations to name in the judgements.
+    A chunk of data is never repeated; a status query and a cancellation always may be.
     """
 
     __slots__ = ("_cancel", "_chunk", "_status")
@@ -130,8 +118,7 @@ class SessionRequests:
     def judge(self, request: Request, query: str) -> Judgement | None:
         """Return the judgement on a request to a session, None for one that the upload protocol does not have.
 
-        A DELETE cancels. A PUT or POST is a status query if it is empty and has `Content-Range: bytes */…`, else a
-        chunk. None for other methods, and without one single `upload_id` in the query.
+        A PUT or POST is a status query if it is empty and has `Content-Range: bytes */…`, else a chunk.
         """
         if not preconditions.value(query, "upload_id"):
             return None
@@ -143,11 +130,7 @@ class SessionRequests:
 
 
 class Uploads:
-    """The safety of requests to an upload path of the JSON API.
-
-    `insert` judges an upload in one request, `start` the start of a resumable session. Requests within a session are
-    known here.
-    """
+    """The requests to an upload path: `insert` judges an upload in one request, `start` the start of a session."""
 
     __slots__ = ("_session", "_start", "insert")
 
@@ -157,12 +140,7 @@ class Uploads:
         self._session = SessionRequests(service)
 
     def judge(self, request: Request, query: str) -> Judgement | None:
-        """Return the judgement on a request to an upload path, None for one that is no known part of an upload.
-
-        A query with `upload_id` belongs to a session. Otherwise a POST with the uploadType media or multipart is a
-        whole upload, one with resumable starts a session. None for anything else, also with the upload protocol of
-        other Google APIs.
-        """
+        """Return the judgement on a request to an upload path, None for one that is no known part of an upload."""
         if any(name in request.headers for name in _FOREIGN_HEADERS) or preconditions.values(query, _FOREIGN_PARAMETER):
             return None
         if preconditions.values(query, "upload_id"):
@@ -181,10 +159,7 @@ def is_chunk(judgement: Judgement) -> bool:
 
 
 def is_cancelled(judgement: Judgement, status: int) -> bool:
-    """Return whether a response with `status` confirms that a resumable session was cancelled.
-
-    True for a 499, the only success above 399, if the judged request was to cancel a session.
-    """
+    """Return whether a response confirms that a resumable session was cancelled: 499, a success above 399."""
     return status == 499 and judgement.session and status in judgement.maybe_done
 
 

@@ -68,38 +68,26 @@ class CloudStorage(Record):
             raise ValueError("`disputed` must be False with `documented`, which decides disputed conditions, got True")
         if statuses is None:
             statuses = DOCUMENTED_STATUSES if documented else TRANSIENT_STATUSES
-        self._set(disputed=disputed, documented=documented, statuses=responses.checked(statuses))
+        self._set(disputed=disputed, documented=documented, statuses=responses.check_statuses(statuses))
 
     @property
     def name(self) -> str:
-        """The service's name in judgements and reports, "cloud_storage"."""
         return NAME
 
     @property
     def token_header(self) -> str:
-        """The header by which the service may drop duplicates, "x-goog-gcs-idempotency-token".
-
-        No document says that it does, so the header makes nothing safe.
-        """
+        """The header by which the service may drop duplicates, as no document says; it makes nothing safe."""
         return "x-goog-gcs-idempotency-token"
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return the operations of the JSON, the XML and the gRPC API.
-
-        They are three tables, by the names "cloud_storage.json", "cloud_storage.xml" and "cloud_storage.grpc".
-        """
         return {
-            "cloud_storage.json": entries(json_api.operations(), ("method", "path")),
-            "cloud_storage.xml": entries(xml_api.operations(), ("method", "resource", "query", "header")),
-            "cloud_storage.grpc": entries(rpc_operations(), ("stream",)),
+            "cloud_storage.json": entries(json_api.operations()),
+            "cloud_storage.xml": entries(xml_api.operations()),
+            "cloud_storage.grpc": entries(rpc_operations()),
         }
 
     def classify(self, request: Request) -> Judgement:
-        """Return the judgement on a request by its operation; host and path decide between the JSON and the XML API.
-
-        An unknown request may be repeated if its method is GET, HEAD, OPTIONS or TRACE and no header overrides that.
-        Any other unknown request is never repeated. A target with `#` is always unknown.
-        """
+        """Return the judgement on a request by its operation; an unknown one may be repeated only if it is a read."""
         path, query = preconditions.split(request.target)
         overrides = method_overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
@@ -111,9 +99,9 @@ class CloudStorage(Record):
                     xml = _xml(self.disputed, self.documented)
                     in_bucket = kind is hosts.HostKind.BUCKET
                     known = xml.judge(request, path, query, in_bucket=in_bucket)
-                    unknown = None if in_bucket else xml_api.why_unknown(path)
+                    unknown = None if in_bucket else xml_api.explain_unknown(path)
             elif overridden:
-                known = _json(self.disputed, self.documented).overridden(overrides, request, path, query)
+                known = _json(self.disputed, self.documented).judge_overridden(overrides, request, path, query)
             else:
                 known = _json(self.disputed, self.documented).judge(request, path, query)
         if known is not None:
@@ -129,11 +117,9 @@ class CloudStorage(Record):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """Return the verdict on a response, None for a success.
+        """Return the verdict on a response, None for a success: below 400, or a 499 that confirms a cancellation.
 
-        A success is a status below 400, or a 499 that confirms a cancelled session. `statuses` are transient, all
-        others permanent. With `documented`, a 429 on a chunk of a resumable session is permanent, too. The body is
-        never read.
+        `statuses` are transient, all others permanent; with `documented` also a 429 on a chunk of a resumable session.
         """
         if json_api.is_cancelled(judgement, status):
             return None
@@ -142,7 +128,6 @@ class CloudStorage(Record):
         return http_status.verdict(status, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
-        """Return the judgement on an RPC by its name and its request message; an RPC in no table is never repeated."""
         operation = _grpc(self.disputed, self.documented).get(call.name)
         return _UNKNOWN if operation is None else operation.judge(call.message)
 
@@ -161,20 +146,12 @@ class CloudStorage(Record):
 
 @cache
 def rpc_operations() -> tuple[Row, ...]:
-    """Return the rows of the gRPC APIs' table, grpc.csv. The id of a row is the full name of its RPC.
-
-    `where` of a row is a tuple with one word, such as ("unary",): the side that sends a stream ("client", "server" or
-    "bidi"), or "unary".
-    """
+    """Return the rows of the gRPC APIs' table; `where` is the side that sends a stream, or "unary"."""
     return load(Path(__file__).with_name("grpc.csv"), ("stream",))
 
 
 def is_redirect(code: int, metadata: Metadata) -> bool:
-    """Return whether a stream was ended only so that the client opens it again elsewhere.
-
-    That is the code ABORTED with a detail that redirects a stream (BidiReadObjectRedirectedError or its counterpart for
-    writes).
-    """
+    """Return whether a stream was ended only so that the client opens it again elsewhere, as its details say."""
     return code == codes.ABORTED and any(kind in _REDIRECTS for kind, _ in grpc_status.details(metadata))
 
 

@@ -46,9 +46,8 @@ Key = tuple[str, str, frozenset[str], str]
 def operations() -> tuple[Row, ...]:
     """Return the rows of the XML API's table.
 
-    `where` of a row has four texts: the HTTP method, the resource, the subresources in the query (joined by "&"), and
-    the header that distinguishes the operation. The resource that the path names is service, bucket or object. "|"
-    joins alternatives.
+    `where` of a row has the HTTP method, the resource (service, bucket or object), the subresources in the query,
+    joined by "&", and the header that distinguishes the operation. "|" joins alternatives.
     """
     return load(Path(__file__).with_name("xml_api.csv"), ("method", "resource"), ("query", "header"))
 
@@ -79,8 +78,7 @@ class XmlApi:
     def judge(self, request: Request, path: str, query: str, *, in_bucket: bool) -> Judgement | None:
         """Return the judgement on a request whose target has this path and query, None for an unknown operation.
 
-        With `in_bucket` the host names the bucket, and the path an object in it or, as "/", the bucket itself. A POST
-        to the service itself is unknown unless its body is known to be empty: a form may name another action.
+        With `in_bucket` the host names the bucket, and the path an object in it or, as "/", the bucket itself.
         """
         resource = _resource(path, in_bucket=in_bucket)
         if resource is None:
@@ -89,18 +87,14 @@ class XmlApi:
             return None  # a form in the body may name another action than the query does
         if resource == "object" and preconditions.values(query, _SESSION):
             return self._session.judge(request, query)
-        subresources = self._named_subresources(query) if query else frozenset[str]()
+        subresources = self._find_subresources(query) if query else frozenset[str]()
         if subresources is None:
             return None
         operation = self._operations.get((request.method, resource, subresources, _kind(request)))
         return None if operation is None else operation.judge(request, query)
 
-    def _named_subresources(self, query: str) -> frozenset[str] | None:
-        """Return the names of the subresources in a query, without values; "Action=VALUE" for the parameter Action.
-
-        Returns None if a parameter is unknown or has two different values. Parameters that do not change the operation
-        are left out.
-        """
+    def _find_subresources(self, query: str) -> frozenset[str] | None:
+        """Return the names of the subresources in a query; None if a parameter is unknown or has two values."""
         values: dict[str, str] = {}
         subresources: set[str] = set()
         for pair in query.split("&"):
@@ -117,11 +111,8 @@ class XmlApi:
         return frozenset(subresources)
 
 
-def why_unknown(path: str) -> str | None:
-    """Return why no operation has this path, where the host names no bucket: an invalid bucket name; None otherwise.
-
-    Only a short name of usual characters is quoted.
-    """
+def explain_unknown(path: str) -> str | None:
+    """Return why no operation has this path, where the host names no bucket: an invalid name; None otherwise."""
     bucket = path[1:].partition("/")[0]
     if path[:1] != "/" or not bucket or _BUCKET.fullmatch(bucket):
         return None
@@ -130,11 +121,7 @@ def why_unknown(path: str) -> str | None:
 
 
 def _resource(path: str, *, in_bucket: bool) -> str | None:
-    """Return the kind of resource that a path names: "service" (the path "/"), "bucket" or "object".
-
-    With `in_bucket` the host names the bucket, so "/" is the bucket. None for a path without a leading slash, an
-    invalid bucket name, or dot segments in an object's name, which servers and proxies may read differently.
-    """
+    """Return the kind of resource that a path names; None for a path that servers and proxies may read differently."""
     if path[:1] != "/":
         return None
     bucket, _, name = ("", "", path[1:]) if in_bucket else path[1:].partition("/")
@@ -149,11 +136,7 @@ def _resource(path: str, *, in_bucket: bool) -> str | None:
 
 
 def _kind(request: Request) -> str:
-    """Return the header, as the table spells it, that distinguishes a PUT or POST from others with the same method.
-
-    That is a copy source, the directive to replace metadata, the start of a resumable upload, or a form. Returns "" if
-    there is none or for another method. Any other `x-goog-resumable` gives a text that no row has.
-    """
+    """Return the header, as the table spells it, that distinguishes a PUT or POST from others, "" for none."""
     headers, method = request.headers, request.method
     if method == "PUT":
         if "x-goog-resumable" in headers:

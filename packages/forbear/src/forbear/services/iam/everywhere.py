@@ -19,10 +19,7 @@ _DOTS = frozenset({"", ".", ".."})
 
 
 def method_of(path: str) -> str | None:
-    """Return the IAM method that a path names, such as "setIamPolicy"; None for any other path.
-
-    `path` may have a query, which does not matter. A colon must not be percent-encoded.
-    """
+    """Return the IAM method that a path names, such as "setIamPolicy", with or without a query; None for others."""
     path = path.partition("?")[0]
     resource, _, name = path.rpartition(":")
     if _WITH_COLON.match(path) is None or name not in METHODS:
@@ -33,19 +30,13 @@ def method_of(path: str) -> str | None:
 
 
 def rpc_method_of(rpc: str) -> str | None:
-    """Return the IAM method that an RPC of a Google API is, such as "setIamPolicy"; None for any other RPC.
-
-    `rpc` is a full name such as "google.iam.v1.IAMPolicy/SetIamPolicy", with or without a leading slash.
-    """
+    """Return the IAM method that an RPC of a Google API is, such as "setIamPolicy"; None for any other RPC."""
     package, _, name = rpc.removeprefix("/").rpartition("/")
     return _RPCS.get(name) if package.startswith("google.") else None
 
 
 def serves(host: str, path: str) -> bool:
-    """Return whether a request for `path` on `host` is an IAM method of a Google API other than Cloud Storage.
-
-    `host` may have a port.
-    """
+    """Return whether a request is an IAM method of a Google API other than Cloud Storage."""
     return google_hosts.is_google(host) and not is_storage(host) and method_of(path) is not None
 
 

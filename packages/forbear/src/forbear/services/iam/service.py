@@ -25,7 +25,7 @@ from forbear.services import errors
 from forbear.services.error_verdicts import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 from forbear.services.iam import everywhere
 from forbear.tables import google_hosts, responses
-from forbear.tables.operations import COLUMNS, HttpOperation, RpcOperation
+from forbear.tables.operations import HttpOperation, RpcOperation
 from forbear.tables.service import TableService
 from forbear.tables.table import entries
 
@@ -66,22 +66,11 @@ class AccessService(TableService):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """Return the verdict on a response, None for a success (a status below 400).
-
-        A 409 whose body says ABORTED is a conflict for a write, and transient for a read. `statuses` are transient, and
-        with `retry_not_found` a 404 that cannot mean that an earlier attempt worked. All others are permanent.
-        """
         if status == 404 and self._may_appear(judgement, 404):
             return TRANSIENT
         return super().verdict(judgement, status, headers, body)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """Return the verdict on the end of a call by its gRPC status code, None for OK.
-
-        ABORTED is a conflict for a write, and transient for a read. RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and
-        DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503 and 504. So is NOT_FOUND with
-        `retry_not_found`, unless it may mean that an earlier attempt worked. All others are permanent.
-        """
         if code == codes.NOT_FOUND and self._may_appear(judgement, code):
             return TRANSIENT
         return super().call_verdict(judgement, code, metadata)
@@ -91,12 +80,7 @@ class AccessService(TableService):
 
 
 class Iam(AccessService):
-    """The service IAM: it judges requests, RPCs and responses.
-
-    `documented` follows the retry page to the letter: it also repeats writes that may undo a newer change of another
-    client. `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504; with `documented` 500, 502, 503
-    and 504). `retry_not_found` makes 404 transient, too, unless it may mean that an earlier attempt worked.
-    """
+    """The service IAM: it judges requests, RPCs and responses, by the options of `AccessService`."""
 
     __slots__ = ()
 
@@ -105,17 +89,14 @@ class Iam(AccessService):
     files: ClassVar = {"iam": ("v1", "v2", "v3"), "iamcredentials": ("credentials",)}
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return all operations of IAM, and the three IAM methods of all other APIs, as one table named "iam"."""
-        others = entries(self.rows_of(_EVERYWHERE), COLUMNS)
+        others = entries(self.rows_of(_EVERYWHERE))
         return {name: (*listed, *others) for name, listed in super().tables().items()}
 
     def classify(self, request: Request) -> Judgement:
-        """Return the judgement on a request by its operation in the tables of the API on its host.
+        """Return the judgement on a request; one that the tables lack may be an IAM method of another API.
 
-        A request that they do not have may be an IAM method of another API: on any host but those of IAM itself and of
-        Cloud Storage. `getIamPolicy` and `testIamPermissions` are reads, and `setIamPolicy` may be repeated with an
-        etag in its policy. Any other unknown request may be repeated if its method is GET, HEAD, OPTIONS or TRACE and
-        no header overrides that.
+        Its `getIamPolicy` and `testIamPermissions` are reads, and `setIamPolicy` may be repeated with an etag in its
+        policy.
         """
         judgement = super().classify(request)
         if judgement.operation is not None or google_hosts.api(request.host) in self.files:
@@ -130,11 +111,6 @@ class Iam(AccessService):
         return _everywhere()[name].judge(request, query)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
-        """Return the judgement on an RPC by its name and message, the strictest if several tables have it.
-
-        GetIamPolicy, SetIamPolicy and TestIamPermissions of other Google APIs are judged as over HTTP. Any other RPC in
-        no table is never repeated.
-        """
         judgement = super().classify_call(call)
         name = everywhere.rpc_method_of(call.method) if judgement.operation is None else None
         return judgement if name is None else _rpc(call.name, name).judge(call.message)
@@ -205,10 +181,8 @@ _CONDITION = ("title", "description", "expression")
 def is_conflict(error: BaseException) -> bool:
     """Return whether a write failed because another client had changed the resource: read it again and start over.
 
-    True for a 409 whose body has the status ABORTED, for a 412, and for the gRPC code ABORTED. A 409 with another
-    status, such as ALREADY_EXISTS, does not count, nor one whose body is not available. A 412 is sent only for a
-    precondition; buckets send it when the etag of their policy is outdated. The gRPC code FAILED_PRECONDITION does not
-    count: for IAM it is a state of the system that another read does not change.
+    True for a 409 whose body has the status ABORTED, for a 412, and for the gRPC code ABORTED; FAILED_PRECONDITION is
+    for IAM a state of the system that another read does not change.
     """
     if errors.code_of(error) == codes.ABORTED:
         return True
@@ -224,14 +198,14 @@ def has_member(role: str, member: str, condition: Mapping[str, str] | None = Non
     """
     wanted = role, _plain(condition)
 
-    def granted(policy: object) -> bool:
+    def is_granted(policy: object) -> bool:
         return any(
             (_get(binding, "role"), _plain(_get(binding, "condition"))) == wanted
             and member in (_get(binding, "members") or ())
             for binding in _get(policy, "bindings") or ()
         )
 
-    return granted
+    return is_granted
 
 
 def _plain(condition: Any) -> tuple[str, ...]:

@@ -14,10 +14,7 @@ DOCUMENTED_STATUSES = frozenset({429, *range(500, 600)})
 
 
 class Memorystore(TableService):
-    """The service of Memorystore's admin APIs: it judges requests, RPCs and responses.
-
-    `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504).
-    """
+    """The service of Memorystore's admin APIs; `statuses` replaces the transient statuses."""
 
     __slots__ = ()
 

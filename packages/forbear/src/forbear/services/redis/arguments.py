@@ -49,15 +49,15 @@ def _options(command: str, start: int, until: bytes | None = None) -> Read:
     return lambda words: OPTIONS[command].read(words, start, until)
 
 
-def _none_of(read: Read, *names: bytes) -> Rule:
+def _has_none(read: Read, *names: bytes) -> Rule:
     return lambda command: read(command).keys().isdisjoint(names)
 
 
-def _any_of(read: Read, *names: bytes) -> Rule:
+def _has_any(read: Read, *names: bytes) -> Rule:
     return lambda command: not read(command).keys().isdisjoint(names)
 
 
-def _all_of(read: Read, *names: bytes) -> Rule:
+def _has_all(read: Read, *names: bytes) -> Rule:
     return lambda command: read(command).keys() >= set(names)
 
 
@@ -68,11 +68,8 @@ def _distinct(first: Argument, others: Command) -> bool:
     return octets(first) not in map(octets, others)
 
 
-def _counted(command: Command, index: int, size: int = 1) -> int:
-    """Return the index of the first word after a counted list of words; its count is the word at `index`.
-
-    Each entry of the list has `size` words. Raises ValueError if the count is below 1 or there are fewer words.
-    """
+def _skip_list(command: Command, index: int, size: int = 1) -> int:
+    """Return the index after a list of words whose count is the word at `index`; each entry has `size` words."""
     count = integer(command[index])
     end = index + 1 + count * size
     if count < 1 or end > len(command):
@@ -81,15 +78,15 @@ def _counted(command: Command, index: int, size: int = 1) -> int:
 
 
 def _merges_elsewhere(command: Command) -> bool:
-    return _distinct(command[1], command[3 : _counted(command, 2)])
+    return _distinct(command[1], command[3 : _skip_list(command, 2)])
 
 
 def _subtracts_elsewhere(command: Command) -> bool:
-    return _distinct(command[1], command[4 : _counted(command, 2)])
+    return _distinct(command[1], command[4 : _skip_list(command, 2)])
 
 
 def _overrides_elsewhere(command: Command) -> bool:
-    return b"OVERRIDE" in OPTIONS["TDIGEST.MERGE"].read(command, _counted(command, 2)) and _merges_elsewhere(command)
+    return b"OVERRIDE" in OPTIONS["TDIGEST.MERGE"].read(command, _skip_list(command, 2)) and _merges_elsewhere(command)
 
 
 def _stores_elsewhere(read: Read) -> Rule:
@@ -113,11 +110,7 @@ def _sorts_elsewhere(command: Command) -> bool:
 
 
 def _trims_to_one_end(start: Argument, stop: Argument) -> bool:
-    """Return whether a window keeps one end of a list, so that a second trim to it changes nothing.
-
-    True if `start` is 0 and `stop` at least -1, or if `start` is negative and `stop` -1. Raises ValueError if a bound
-    is no integer.
-    """
+    """Return whether a window keeps one end of a list, so that a second trim to it changes nothing."""
     first, last = integer(start), integer(stop)
     return (first == 0 and last >= -1) or (first < 0 and last == -1)
 
@@ -131,7 +124,7 @@ def _have_no_index(paths: Command) -> bool:
 
 
 def _sets_keys(command: Command) -> OptionValues:
-    return OPTIONS["MSETEX"].read(command, _counted(command, 1, size=2))
+    return OPTIONS["MSETEX"].read(command, _skip_list(command, 1, size=2))
 
 
 # Streams and time series.
@@ -151,10 +144,7 @@ def _appends_once(command: Command) -> bool:
 
 
 def _ids_of_streams(command: Command, read: str, start: int) -> Command:
-    """Return the ids after STREAMS, one for each stream; the options of `read` begin at the index `start`.
-
-    Raises LookupError or ValueError if there is no STREAMS, or not an id for each stream.
-    """
+    """Return the ids after STREAMS, one for each stream; the options of `read` begin at the index `start`."""
     _, stop = OPTIONS[read].scan(command, start)
     streams = command[stop + 1 :]
     if keyword(command[stop]) != b"STREAMS" or len(streams) % 2 or not streams:
@@ -185,7 +175,7 @@ def _counts_once(command: Command) -> bool:
     mode = keyword(command[3])
     if mode not in (b"SILENT", b"FAIL", b"FATAL") or keyword(command[4]) != b"IDS":
         raise ValueError("there must be a mode and IDS")
-    return b"RETRYCOUNT" in OPTIONS["XNACK"].read(command, _counted(command, 5)) or mode == b"FAIL"
+    return b"RETRYCOUNT" in OPTIONS["XNACK"].read(command, _skip_list(command, 5)) or mode == b"FAIL"
 
 
 def _replaces_duplicates(command: Command) -> bool:
@@ -218,57 +208,54 @@ LEAST: Mapping[str, int] = {
 }  # fmt: skip
 """The least number of words, the name included, with which the rules of a command are tried."""
 
+_EDITS = ("JSON.CLEAR", "JSON.DEL", "JSON.FORGET", "JSON.MERGE")
+
 RULES: Mapping[str, Mapping[str, Rule]] = {
-    "BITFIELD": {"no INCRBY": _none_of(_options("BITFIELD", 2), b"INCRBY")},
+    "BITFIELD": {"no INCRBY": _has_none(_options("BITFIELD", 2), b"INCRBY")},
     "BITOP": {
         "AND or OR": lambda command: keyword(command[1]) in (b"AND", b"OR"),
         "destination not among the sources": lambda command: _distinct(command[2], command[3:]),
     },
-    "CLIENT KILL": {"ID": _any_of(_options("CLIENT KILL", 2), b"ID")},
+    "CLIENT KILL": {"ID": _has_any(_options("CLIENT KILL", 2), b"ID")},
     "CMS.MERGE": {"destination not among the sources": _merges_elsewhere},
-    "EXPIRE": {"NX or LT": _any_of(_options("EXPIRE", 3), b"NX", b"LT")},
-    "FT.ADD": {"REPLACE": _any_of(_options("FT.ADD", 4, b"FIELDS"), b"REPLACE")},
-    "FT.ADDHASH": {"REPLACE": _any_of(_options("FT.ADDHASH", 4), b"REPLACE")},
-    "FT.SUGADD": {"no INCR": _none_of(_options("FT.SUGADD", 4), b"INCR")},
+    "EXPIRE": {"NX or LT": _has_any(_options("EXPIRE", 3), b"NX", b"LT")},
+    "FT.ADD": {"REPLACE": _has_any(_options("FT.ADD", 4, b"FIELDS"), b"REPLACE")},
+    "FT.ADDHASH": {"REPLACE": _has_any(_options("FT.ADDHASH", 4), b"REPLACE")},
+    "FT.SUGADD": {"no INCR": _has_none(_options("FT.SUGADD", 4), b"INCR")},
     "GEORADIUS": {
-        "no STORE or STOREDIST": _none_of(_RADIUS, b"STORE", b"STOREDIST"),
+        "no STORE or STOREDIST": _has_none(_RADIUS, b"STORE", b"STOREDIST"),
         "stored elsewhere": _stores_elsewhere(_RADIUS),
     },
     "GEORADIUSBYMEMBER": {
-        "no STORE or STOREDIST": _none_of(_RADIUS_BY_MEMBER, b"STORE", b"STOREDIST"),
+        "no STORE or STOREDIST": _has_none(_RADIUS_BY_MEMBER, b"STORE", b"STOREDIST"),
         "stored elsewhere": _stores_elsewhere(_RADIUS_BY_MEMBER),
     },
     "GEOSEARCHSTORE": {"destination not the source": lambda command: _distinct(command[1], command[2:3])},
-    "GETEX": {"neither EX nor PX": _none_of(_options("GETEX", 2), b"EX", b"PX")},
-    "HEXPIRE": {"NX or LT": _any_of(_FIELD_EXPIRY, b"NX", b"LT")},
-    "HGETEX": {"neither EX nor PX": _none_of(_options("GETEX", 2, b"FIELDS"), b"EX", b"PX")},
-    "HPEXPIRE": {"NX or LT": _any_of(_FIELD_EXPIRY, b"NX", b"LT")},
-    "HSETEX": {"neither NX nor FNX": _none_of(_options("HSETEX", 2, b"FIELDS"), b"NX", b"FNX")},
+    "GETEX": {"neither EX nor PX": _has_none(_options("GETEX", 2), b"EX", b"PX")},
+    "HEXPIRE": {"NX or LT": _has_any(_FIELD_EXPIRY, b"NX", b"LT")},
+    "HGETEX": {"neither EX nor PX": _has_none(_options("GETEX", 2, b"FIELDS"), b"EX", b"PX")},
+    "HPEXPIRE": {"NX or LT": _has_any(_FIELD_EXPIRY, b"NX", b"LT")},
+    "HSETEX": {"neither NX nor FNX": _has_none(_options("HSETEX", 2, b"FIELDS"), b"NX", b"FNX")},
     "JSON.ARRTRIM": {
         "one end kept": lambda command: _trims_to_one_end(command[3], command[4]),
         "path without an index": _has_no_index,
     },
-    "JSON.CLEAR": {"path without an index": _has_no_index},
-    "JSON.DEL": {"path without an index": _has_no_index},
-    "JSON.FORGET": {"path without an index": _has_no_index},
-    "JSON.MERGE": {"path without an index": _has_no_index},
+    **{name: {"path without an index": _has_no_index} for name in _EDITS},
     "JSON.MSET": {"paths without an index": lambda command: len(command) % 3 == 1 and _have_no_index(command[2::3])},
-    "JSON.SET": {"no NX": _none_of(_options("JSON.SET", 4), b"NX"), "path without an index": _has_no_index},
+    "JSON.SET": {"no NX": _has_none(_options("JSON.SET", 4), b"NX"), "path without an index": _has_no_index},
     "LREM": {"count 0": lambda command: integer(command[2]) == 0},
     "LTRIM": {"one end kept": lambda command: _trims_to_one_end(command[2], command[3])},
-    "MIGRATE": {"COPY and REPLACE": _all_of(_options("MIGRATE", 6, b"KEYS"), b"COPY", b"REPLACE")},
-    "MSETEX": {"no NX": _none_of(_sets_keys, b"NX")},
-    "PEXPIRE": {"NX or LT": _any_of(_options("EXPIRE", 3), b"NX", b"LT")},
-    "SDIFFSTORE": {
-        "destination not among the subtracted keys": lambda command: _distinct(command[1], command[3:]),
-    },
+    "MIGRATE": {"COPY and REPLACE": _has_all(_options("MIGRATE", 6, b"KEYS"), b"COPY", b"REPLACE")},
+    "MSETEX": {"no NX": _has_none(_sets_keys, b"NX")},
+    "PEXPIRE": {"NX or LT": _has_any(_options("EXPIRE", 3), b"NX", b"LT")},
+    "SDIFFSTORE": {"destination not among the subtracted keys": lambda command: _distinct(command[1], command[3:])},
     "SET": {
-        "none of NX, GET, IFEQ, IFNE, IFDEQ, IFDNE": _none_of(
+        "none of NX, GET, IFEQ, IFNE, IFDEQ, IFDNE": _has_none(
             _options("SET", 3), b"NX", b"GET", b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"
         ),
-        "no GET": _none_of(_options("SET", 3), b"GET"),
+        "no GET": _has_none(_options("SET", 3), b"GET"),
     },
-    "SORT": {"no STORE": _none_of(_options("SORT", 2), b"STORE"), "stored elsewhere": _sorts_elsewhere},
+    "SORT": {"no STORE": _has_none(_options("SORT", 2), b"STORE"), "stored elsewhere": _sorts_elsewhere},
     "TDIGEST.MERGE": {"OVERRIDE, and destination not among the sources": _overrides_elsewhere},
     "TS.ADD": {
         "explicit timestamp": lambda command: is_id(command[2]),
@@ -277,7 +264,7 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "TS.MADD": {"explicit timestamps": _adds_at_times},
     "TS.READ": {"explicit timestamp or -": lambda command: is_id(command[2]) or octets(command[2]) == b"-"},
     "XADD": {"explicit id": _appends_by_id, "IDMP or IDMPAUTO": _appends_once},
-    "XCLAIM": {"JUSTID or RETRYCOUNT": _any_of(_claims, b"JUSTID", b"RETRYCOUNT")},
+    "XCLAIM": {"JUSTID or RETRYCOUNT": _has_any(_claims, b"JUSTID", b"RETRYCOUNT")},
     "XGROUP SETID": {"explicit id": lambda command: is_id(command[4])},
     "XNACK": {"FAIL or RETRYCOUNT": _counts_once},
     "XREAD": {"explicit ids or +": _reads_from_ids},

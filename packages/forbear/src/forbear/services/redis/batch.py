@@ -38,13 +38,12 @@ def classify_many(
 ) -> tuple[CommandJudgement, ...]:
     """Return one judgement for each of the commands that are sent together, in their order.
 
-    They may be repeated together if all of them are repeatable. Each is judged alone and against the others. The
-    commands from MULTI (or from the first WATCH before it) to EXEC are repeatable together or not at all. `promised`
-    lists the promises (see `PROMISES`) that the caller makes, and `safe` the commands for which the user vouches; by
-    default none.
+    They may be repeated together if all are repeatable. The commands from MULTI (or the first WATCH before it) to EXEC
+    are so together or not at all. `promised` lists the caller's promises (see `PROMISES`), `safe` the commands that the
+    user vouches for.
     """
-    examined = [_judged(command, promised, safe) for command in commands]
-    judgements = _disentangled(examined)
+    examined = [_judge(command, promised, safe) for command in commands]
+    judgements = _disentangle(examined)
     start: int | None = None
     multi = False
     for index, judgement in enumerate(judgements):
@@ -69,38 +68,30 @@ def classify_transaction(
 ) -> CommandJudgement:
     """Return the judgement on a transaction (MULTI, the commands in `queued`, EXEC), which is a judgement on EXEC.
 
-    It may be repeated if all the commands may, unless keys are `watched`: the WATCH ended with its connection, and
-    values read under it may be outdated. With "cycle" in `promised` it may be repeated in any case. `promised` lists
-    promises of the caller (see `PROMISES`), and `safe` the commands for which the user vouches.
+    It may be repeated if all the commands may, unless keys are `watched`, or in any case with "cycle" in `promised`.
+    The WATCH ended with its connection, and values read under it may be outdated.
     """
     judgements = classify_many(queued, promised=promised, safe=safe)
-    return _executed(classify(["EXEC"], promised=promised), judgements, together=not watched)
+    return _judge_exec(classify(["EXEC"], promised=promised), judgements, together=not watched)
 
 
-def _judged(command: Command, promised: AbstractSet[Promise], safe: Safe) -> tuple[CommandJudgement, Command]:
+def _judge(command: Command, promised: AbstractSet[Promise], safe: Safe) -> tuple[CommandJudgement, Command]:
     """Return the judgement on a command by itself, with the user's word, and the command split into words."""
     judgement, words = examine(command, promised)
     return vouched(judgement, words, safe), words
 
 
 def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:
-    """Return the judgements on one transaction, `block`, from WATCH or MULTI to EXEC: all repeatable, or none.
-
-    They are repeatable if every queued command is and no MULTI stands within another, or if EXEC alone is by a promise.
-    """
+    """Return the judgements on one transaction, from WATCH or MULTI to EXEC: all repeatable, or none."""
     *inside, execute = block
     queued = [judgement for judgement in inside if judgement.operation not in ("WATCH", "MULTI")]
     nested = sum(judgement.operation == "MULTI" for judgement in inside) > 1
-    execute = _executed(execute, queued, together=not nested)
+    execute = _judge_exec(execute, queued, together=not nested)
     return [*(judgement.replace(repeatable=execute.repeatable) for judgement in inside), execute]
 
 
-def _executed(execute: CommandJudgement, queued: Sequence[CommandJudgement], *, together: bool) -> CommandJudgement:
-    """Return the judgement on EXEC after the `queued` commands, which may be repeated with it only if `together`.
-
-    An EXEC that is repeatable by a promise stays as it is. Otherwise it gets the condition that every queued command is
-    repeatable. It is vouched for if one of them is.
-    """
+def _judge_exec(execute: CommandJudgement, queued: Sequence[CommandJudgement], *, together: bool) -> CommandJudgement:
+    """Return the judgement on EXEC after the `queued` commands, which may be repeated with it only if `together`."""
     if execute.repeatable:
         return execute
     execute = execute.replace(conditions=(_ALL_SAFE, *execute.conditions))
@@ -109,12 +100,8 @@ def _executed(execute: CommandJudgement, queued: Sequence[CommandJudgement], *, 
     return execute.replace(met=_ALL_SAFE, repeatable=True, vouched=any(judgement.vouched for judgement in queued))
 
 
-def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[CommandJudgement]:
-    """Return the judgements, in order; a write that is not repeatable in this batch is marked as refused.
-
-    That is a write with other writes beside it whose outcome depends on the server, or on keys that another one may
-    name. If it depends only on whether its target exists, only later writes count.
-    """
+def _disentangle(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[CommandJudgement]:
+    """Return the judgements; a write is refused whose outcome depends on what another one of the batch may change."""
     judgements = [judgement for judgement, _ in examined]
     writes = [index for index, one in enumerate(judgements) if one.mutation and one.operation != "EXEC"]
     depends = {index: _depends(*examined[index]) for index in writes}
@@ -135,10 +122,7 @@ def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[
 
 
 def _depends(judgement: CommandJudgement, command: Command) -> str:
-    """Return the kind of data that the outcome of a command depends on, as in the table's column `depends`.
-
-    A command that depends on nothing counts as "keys" if a word after its first argument is a condition such as NX.
-    """
+    """Return what the outcome of a command depends on; a word such as NX makes it its keys."""
     if judgement.depends == "nothing" and any(map(_is_condition, command[2:])):
         return "keys"
     return judgement.depends
@@ -149,10 +133,7 @@ def _is_condition(word: Argument) -> bool:
 
 
 def _keys(judgement: CommandJudgement, command: Command) -> set[bytes]:
-    """Return the words of a write that may be keys, as bytes.
-
-    That is the first argument if only one key or its existence matters to the outcome, else every argument.
-    """
+    """Return the words of a write that may be keys: the first argument if only that matters, else every argument."""
     first = 1 + (judgement.operation or "").count(" ")
     last = first + 1 if judgement.depends in ("key", "existence") else len(command)
     return {octets(word) for word in command[first:last] if is_word(word)}

@@ -43,9 +43,8 @@ _FORCED = "UNBLOCKED force unblock"  # the primary became a replica; any other U
 def verdict_of_response(text: str) -> Verdict:
     """Return the verdict on an error response, such as "LOADING Redis is loading the dataset in memory".
 
-    NOT_EXECUTED: codes of a server or cluster that is busy or not ready, of a missing script, of redirections (retried
-    at once), and of too many clients. TRANSIENT: IOERR, an error of MIGRATE. All others are permanent, unknown codes
-    too; a lack of memory (OOM) or disk (MISCONF) must be cured first. For EXECABORT the error that it quotes counts.
+    Unknown codes are permanent; a lack of memory (OOM) or disk (MISCONF) must be cured first. For EXECABORT the error
+    that it quotes counts.
     """
     text = text.removeprefix("-")
     if text.startswith(_ABORTED):
@@ -58,10 +57,7 @@ def verdict_of_response(text: str) -> Verdict:
 
 
 def needs_reconnect(text: str) -> bool:
-    """Return whether an error response says that this server is no longer a primary: only a new connection helps.
-
-    That is the code READONLY and "UNBLOCKED force unblock", also where EXECABORT quotes them.
-    """
+    """Return whether an error response says that this server is no longer a primary: only a new connection helps."""
     text = text.removeprefix("-").removeprefix(_ABORTED)
     return text.partition(" ")[0] == "READONLY" or text.startswith(_FORCED)
 
@@ -111,10 +107,8 @@ _CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watc
 def verdict_of_exception(error: BaseException) -> Verdict:
     """Return the verdict on an error of a Redis or Valkey client, or of a connection; PERMANENT for any other error.
 
-    An error response counts as by `verdict_of_response`. A connection that was certainly not made is NOT_EXECUTED, one
-    that was lost or timed out TRANSIENT, a changed watched key CONFLICT. An error response to one command of a pipeline
-    says nothing about the others. A verdict that would be NOT_EXECUTED for the command alone is TRANSIENT for the
-    pipeline.
+    A connection that was certainly not made is NOT_EXECUTED, one that was lost or timed out TRANSIENT, a changed
+    watched key CONFLICT. An error response to one command of a pipeline says nothing about the others.
     """
     response = response_of(error)
     if response is not None:
@@ -130,19 +124,12 @@ def verdict_of_exception(error: BaseException) -> Verdict:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Return whether the cycle must start over with WATCH.
-
-    True if EXEC was refused because a watched key was changed or its slot was moved. True also for the text
-    `BEGIN_AGAIN`, by which our clients say that EXEC was not executed.
-    """
+    """Return whether the cycle must start over with WATCH: EXEC was refused, or certainly not executed."""
     return verdict_of_exception(error).kind is Kind.CONFLICT or str(error) == BEGIN_AGAIN
 
 
 def response_of(error: BaseException) -> str | None:
-    """Return the server's error response that a client library's error stands for, with its code if that is known.
-
-    Returns None for errors that stand for no response. For a pipeline it is the response to the command that failed.
-    """
+    """Return the server's error response that a client library's error stands for, with its code; None without."""
     for name in _names(error):
         if name in _CODES:
             code: str = getattr(error, "status_code", None) or _CODES[name]

@@ -15,7 +15,6 @@ from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import LEAST, RULES, Rule
 from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, CommandRow, Promise, Term, load
 from forbear.services.redis.words import Argument, Command, keyword, octets
-from forbear.tables.table import spelt
 
 NOTHING: frozenset[Promise] = frozenset()
 
@@ -24,12 +23,10 @@ _SCRIPTED = ("whatever the script", "whatever the function", "whatever the query
 
 
 def classify(command: Command, *, promised: AbstractSet[Promise] = NOTHING) -> CommandJudgement:
-    """Return the judgement on a command that is sent alone.
+    """Return the judgement on a command that is sent alone; `classify_many` is for those that are sent together.
 
-    `command` is a sequence as you pass it to a client: the name and the arguments. The name may be in any case and may
-    contain the subcommand ("CLIENT KILL"). `promised` lists the promises (see `PROMISES`) that the caller makes, by
-    default none. Arguments that make no sense raise nothing and make nothing safe. For commands that are sent together
-    use `classify_many`.
+    `command` has the name, in any case and perhaps with the subcommand, and the arguments. `promised` lists the
+    caller's promises (see `PROMISES`). Arguments that make no sense raise nothing and make nothing safe.
     """
     return examine(command, promised)[0]
 
@@ -53,11 +50,9 @@ class RedisCommands(Record):
 
     @property
     def name(self) -> str:
-        """The service's name in judgements and reports, "redis"."""
         return NAME
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return all commands as one table, by the name "redis"."""
         return {NAME: tuple(map(_entry, commands()))}
 
 
@@ -65,7 +60,7 @@ RECOMMENDED = RedisCommands()
 """The service with its recommended rules."""
 
 
-def why_not_again(judgement: CommandJudgement) -> str:
+def explain_refusal(judgement: CommandJudgement) -> str:
     """Return the reason why a command may not be executed twice, with the conditions that would allow it, if any."""
     name = judgement.operation or "an unknown command"
     if judgement.refused is not None:
@@ -109,11 +104,7 @@ class _Operation:
         )
 
     def judge(self, command: Command, promised: AbstractSet[str]) -> CommandJudgement:
-        """Return the judgement on a command with this name, split into words.
-
-        It is repeatable if the command always is, or if one alternative of conditions holds: its rules and its
-        promises.
-        """
+        """Return the judgement on a command of this name; an alternative holds by its rules and its promises."""
         for rules, promises, judgement in self._alternatives:
             if promises <= promised and len(command) >= self._least and _hold(rules, command):
                 return judgement
@@ -156,10 +147,7 @@ def _entries() -> dict[bytes, _Entry]:
 
 
 def _find(command: Command) -> tuple[_Operation | None, Command]:
-    """Return the operation of a command, None if it is unknown, and the command with its name split into words.
-
-    A container with an unknown subcommand is unknown. A name that is one known word is not split.
-    """
+    """Return the operation of a command, None if it is unknown, and the command with its name split into words."""
     try:
         entry = _entries().get(keyword(command[0]))
         if entry is None:
@@ -190,17 +178,5 @@ def _entry(row: CommandRow) -> TableEntry:
         source=row.source,
         effect=row.effect,
         note=row.note,
-        columns={
-            "command": row.command,
-            "kind": row.kind,
-            "safety": row.safety.value,
-            "safe_if": spelt(row.conditions),
-            "response": f"error: {'; '.join(row.errors)}" if row.errors else row.response,
-            "depends": row.depends,
-            "memorystore": "blocked" if row.blocked else "",
-            "listed": row.listed,
-            "source": row.source,
-            "effect": row.effect,
-            "note": row.note,
-        },
+        columns=row.columns,
     )

@@ -20,7 +20,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
@@ -52,15 +52,10 @@ class CommandJudgement(Judgement):
     - `connection` marks a command that changes only the state of its connection. It must be sent again on a new
       connection before the command that needs it.
     - `response` describes the response to a later attempt where an earlier one worked: "same", "may differ" or "lost"
-      (only the first response had the value). It may be "" for a command that is never repeated. `errors` lists texts
-      of error responses (in lower case) that may then mean that an earlier attempt worked.
+      (only the first response had the value). `errors` lists texts of error responses (in lower case) that may then
+      mean that an earlier attempt worked.
     - `depends` names the data that the outcome of a write depends on: "nothing", "existence", "key", "keys" or
-      "server". It is "" for anything but a write, and for a write that is never repeated.
-    - `conditions` are those of which any one makes the command repeatable. `met` is the one that this command meets,
-      None if it meets none. `repeatable` says whether this very command may be executed twice.
-    - `mutation` is true for a write, and `vouched` if only the user's word makes the command repeatable.
-    - `refused` says why a command must not be repeated together with the others of its batch, None if there is no
-      reason.
+      "server".
     - `scripted` marks a command that runs the caller's code, or that is unknown. Its error response may come after a
       write, with any code, so it proves nothing.
     """
@@ -90,10 +85,7 @@ class CommandJudgement(Judgement):
         self._set(connection=connection, response=response, errors=errors, depends=depends, scripted=scripted)
 
     def is_maybe_done(self, error: str) -> bool:
-        """Return whether an error response to a later attempt may mean that an earlier attempt worked.
-
-        It may if its text contains one of `errors`, in any case of letters.
-        """
+        """Return whether an error response to a later attempt may mean that an earlier attempt worked."""
         text = error.lower()
         return any(part in text for part in self.errors)
 
@@ -138,13 +130,11 @@ class CommandRow:
     source: str
     effect: str
     note: str
+    columns: Mapping[str, str] = field(compare=False)
 
 
 def load(path: Path) -> tuple[CommandRow, ...]:
-    """Return the rows of the table of commands in the CSV file `path`.
-
-    Raises ValueError for a table that breaks the schema, with the file, the line and the command.
-    """
+    """Return the rows of the table in a CSV file; raise ValueError, with the place, for one that breaks the schema."""
     return read_rows(path, COLUMNS, _row)
 
 
@@ -174,6 +164,7 @@ def _row(line: Mapping[str, str]) -> CommandRow:
         source=line["source"],
         effect=line["effect"],
         note=line["note"],
+        columns=line,
     )
 
 

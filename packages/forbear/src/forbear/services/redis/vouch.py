@@ -32,22 +32,18 @@ _SIMILAR = 0.75
 
 
 def safe_commands(safe: "str | Iterable[str]") -> Safe:
-    """Return the names in `safe`, one or several, in upper case; TypeError or ValueError for wrong ones.
+    """Return the names in `safe`, one or several in any case, in upper case; TypeError or ValueError for wrong ones.
 
-    A name may be in any case. Wrong are names that are no words, names that are similar to that of a known command,
-    containers without a subcommand ("CONFIG"), and the commands around a transaction.
+    Wrong are names that are similar to that of a known command, containers without a subcommand ("CONFIG"), and the
+    commands around a transaction.
     """
     if not isinstance(safe, str) and not isinstance(safe, Iterable):
         raise TypeError(f'`safe` must be the name of a command such as "INCR", or several of them; got {safe!r}')
-    return frozenset(map(_checked, [safe] if isinstance(safe, str) else safe))
+    return frozenset(map(_check_name, [safe] if isinstance(safe, str) else safe))
 
 
 def vouched(judgement: CommandJudgement, command: Command, safe: Safe) -> CommandJudgement:
-    """Return the judgement, repeatable and `vouched` if the user vouches for the command; else return it as it is.
-
-    A vouch only ever raises `repeatable`. It does not apply to what is refused. The judgement also gets what its
-    outcome depends on, if the table does not say that.
-    """
+    """Return the judgement, repeatable and `vouched` if the user vouches for the command and nothing refuses it."""
     if not safe or judgement.repeatable or judgement.refused is not None:
         return judgement
     if safe.isdisjoint(_names(judgement, command)):
@@ -56,11 +52,7 @@ def vouched(judgement: CommandJudgement, command: Command, safe: Safe) -> Comman
 
 
 def option_for(judgement: CommandJudgement, command: Command) -> str | None:
-    """Return the option by which the user may vouch for a command, such as `safe="INCR"`; None where none helps.
-
-    None for a command around a transaction, for a script, for which `promised` says more, and for a word that may be no
-    name of a command.
-    """
+    """Return the option by which the user may vouch for a command, such as `safe="INCR"`; None where none helps."""
     if judgement.operation is None:
         name = _text(keyword(command[0])) if command and isinstance(command[0], str | bytes) else ""
         name = name if _NAME.fullmatch(name) and name not in _containers() else ""
@@ -69,7 +61,7 @@ def option_for(judgement: CommandJudgement, command: Command) -> str | None:
     return None if not name or name in _OF_TRANSACTIONS else f'safe="{name}"'
 
 
-def _checked(text: object) -> str:
+def _check_name(text: object) -> str:
     """Return a name in upper case with single spaces; TypeError or ValueError for a wrong one."""
     if not isinstance(text, str):
         raise TypeError(f'`safe` must hold names of commands such as "INCR", got {text!r}')
@@ -111,11 +103,7 @@ def _text(word: bytes) -> str:
 
 @cache
 def _depends() -> dict[str, str]:
-    """Return what the outcome of each known command depends on, as in the table's column `depends`.
-
-    Where that is empty, because the command is never repeated: nothing for one that adds, keys for one that moves or
-    takes a value, the server for any other.
-    """
+    """Return what the outcome of each known command depends on, also of those that are never repeated."""
     return {
         row.command: row.depends
         or ("nothing" if row.effect in _ADDS else "keys" if row.response == "lost" else "server")

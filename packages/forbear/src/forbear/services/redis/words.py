@@ -19,10 +19,7 @@ def is_word(argument: object) -> bool:
 
 
 def octets(argument: Argument) -> bytes:
-    """Return a word as the bytes that clients send: a text in UTF-8, a number by its `repr`.
-
-    Raises TypeError for an argument that no client sends, such as a bool or None.
-    """
+    """Return a word as the bytes that clients send; raise TypeError for one that none sends, such as None."""
     if isinstance(argument, bytes):
         return argument
     if isinstance(argument, str):
@@ -40,10 +37,7 @@ def keyword(argument: Argument) -> bytes:
 
 
 def integer(argument: Argument) -> int:
-    """Return a word as an integer.
-
-    Raises ValueError for any spelling but the server's own ("-5", not "+5" or "05"), and for more than 20 characters.
-    """
+    """Return a word as an integer; raise ValueError for any spelling but the server's own ("-5", not "+5" or "05")."""
     word = octets(argument)
     if len(word) > _LONGEST_INTEGER or str(number := int(word)).encode() != word:
         raise ValueError(f"a number must be written as the server writes it, in 64 bits, got {word[:40]!r}")
@@ -51,10 +45,7 @@ def integer(argument: Argument) -> int:
 
 
 def is_id(argument: Argument) -> bool:
-    """Return whether a word fixes an id completely, so that the server chooses no part of it.
-
-    That is a complete id of a stream entry ("1526919030474-55"), or a timestamp ("1526919030474").
-    """
+    """Return whether a word fixes the id of a stream entry or a timestamp, so that the server chooses no part."""
     time, dash, number = octets(argument).partition(b"-")
     return time.isdigit() and (number.isdigit() or not dash)
 
@@ -91,8 +82,7 @@ class Options:
     def read(self, command: Command, start: int, until: bytes | None = None) -> OptionValues:
         """Return the options of a command from the index `start` to the end, or to the word `until`, with their values.
 
-        `until` is in upper case. Raises ValueError or IndexError for any other word in between, for an option that
-        lacks its value, and for one that occurs twice but may not.
+        Raises as `scan` does, and ValueError for any other word in between.
         """
         options, stop = self.scan(command, start)
         if stop == len(command) or (stop < len(command) and keyword(command[stop]) == until):
@@ -102,8 +92,7 @@ class Options:
     def scan(self, command: Command, start: int) -> tuple[OptionValues, int]:
         """Return the options from the index `start` on, with their values, and the index of the first other word.
 
-        That index is the command's length if all words belong to options. Raises ValueError or IndexError for an option
-        that lacks its value, and for one that occurs twice but may not.
+        Raises ValueError or IndexError for an option that lacks its value, and for one that occurs twice but may not.
         """
         options: dict[bytes, list[Argument]] = {}
         index = start

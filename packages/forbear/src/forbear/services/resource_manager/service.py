@@ -14,12 +14,7 @@ from forbear.services.iam.service import AccessService
 
 
 class ResourceManager(AccessService):
-    """The service Resource Manager: it judges requests, RPCs and responses.
-
-    `documented` takes the statuses of IAM's retry page. `statuses` replaces the transient statuses (408, 429, 500,
-    502, 503 and 504; with `documented` 500, 502, 503 and 504). `retry_not_found` makes 404 transient, too, unless it
-    may mean that an earlier attempt worked.
-    """
+    """The service Resource Manager: it judges requests, RPCs and responses, by the options of `AccessService`."""
 
     __slots__ = ()
 
@@ -36,18 +31,11 @@ DOCUMENTED = ResourceManager(documented=True)
 
 @cache
 def documented() -> Policy:
-    """Return a policy that follows the retry page of IAM to the letter, which covers the IAM methods of these APIs.
-
-    It is `iam.documented` with the service Resource Manager. Other operations have the same waits, limits and statuses,
-    and the table says which of them may be repeated.
-    """
+    """Return `iam.documented` for Resource Manager: the retry page of IAM covers the IAM methods of these APIs."""
     return iam.documented.replace(on=ErrorVerdicts(DOCUMENTED), service=DOCUMENTED)
 
 
 @cache
 def policy() -> Policy:
-    """Return the recommended policy: that of IAM with the service Resource Manager.
-
-    The same page and the same reasons apply.
-    """
+    """Return the recommended policy: that of IAM for Resource Manager, for the same reasons."""
     return iam.policy.replace(on=ErrorVerdicts(RECOMMENDED), service=RECOMMENDED)
