@@ -14,6 +14,7 @@ from forbear_transfer.metadata import with_keywords
 from forbear_transfer.objects import is_cloud
 from forbear_transfer.plans.arguments import CpOptions, PlanOptions, RsyncOptions, make_copy_plan, prepare_rsync_plan
 from forbear_transfer.plans.cp import CopyPlan
+from forbear_transfer.plans.order import OrderedItems
 from forbear_transfer.plans.rsync import RsyncPlan
 from forbear_transfer.plans.targets import CopyTarget
 from forbear_transfer.progress import Progress, tracked
@@ -93,10 +94,19 @@ async def run_copies(storage: Storage, plan: CopyPlan, run: RunSettings) -> Summ
         stack.enter_context(tracked(progress))
         target, kept = await _decide_target(storage, plan, run, progress, stack)
         items = plan.items(storage, target)
+        ordered = stack.enter_context(OrderedItems()) if plan.may_overlap(target) else None
+        if ordered is not None:
+            await ordered.fill(items)
         if run.dry_run:
-            return await report_only([look_up(storage, items)], progress)
+            parts = [items] if ordered is None else [ordered.items_of(number) for number in range(ordered.rounds)]
+            return await report_only([look_up(storage, part) for part in parts], progress)
         pool = run.worker_pool(storage, progress, stack)
-        await pool.run(items)
+        if ordered is None:
+            await pool.run(items)
+        else:
+            for number in range(ordered.rounds):
+                part = ordered.items_of(number, allowed=pool.summary.ok)
+                await pool.run(part, complete=number == ordered.rounds - 1)
         if kept is not None and pool.summary.ok:
             kept.forget()
         return pool.summary
@@ -198,7 +208,15 @@ async def aplan(
 
 
 async def _list_items(storage: Storage, made: CopyPlan) -> list[Item]:
-    return [item async for item in made.items(storage, await made.find_target(storage))]
+    target = await made.find_target(storage)
+    items = made.items(storage, target)
+    if not made.may_overlap(target):
+        return [item async for item in items]
+    with OrderedItems() as ordered:
+        await ordered.fill(items)
+        if ordered.rounds > 1:
+            raise ValueError("`sources`: some would be replaced by copies of others, so their order counts; use `cp`")
+        return [item async for item in ordered.items_of(0)]
 
 
 def _absolute(address: str) -> str:

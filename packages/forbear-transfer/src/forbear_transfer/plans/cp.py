@@ -23,7 +23,7 @@ from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.matches import Match, matches
 from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder, refuse_same
 from forbear_transfer.plans.trees import read_batches, walk
-from forbear_transfer.plans.wildcards import is_wild
+from forbear_transfer.plans.wildcards import is_wild, literal_start
 from forbear_transfer.storage.client import Storage
 
 _SPOOL = 1024 * 1024
@@ -72,6 +72,26 @@ class CopyPlan:
         is_folder = names_folder(self.target) if is_cloud(self.target) else self.target.endswith(("/", os.sep))
         return self.recursive and not self.several and not is_folder
 
+    def may_overlap(self, target: CopyTarget) -> bool:
+        """Return whether the target of an item may be the source of another, or an object the source of two.
+
+        Then the order of the items counts. That is so if the names of sources and targets may begin alike.
+        """
+        if not isinstance(target.at, Url) or not (self.several or self.recursive):
+            return False
+        urls = [Url.parse(source) for source in self.sources if is_cloud(source)]
+        areas = [(url.bucket, _find_area(url.name)) for url in urls]
+        for number, url in enumerate(urls):
+            written = target.at.prefix
+            if target.folder and not is_wild(url.name):
+                written += _find_area(url.name.rstrip("/").rpartition("/")[2])
+            written_to = (target.at.bucket, written)
+            if any(_meet(written_to, area) for area in areas):
+                return True
+            if self.moves and any(_meet(areas[number], area) for area in areas[:number]):
+                return True
+        return False
+
     async def find_target(self, storage: Storage) -> CopyTarget:
         """Return the target, and look up whether it is a folder; ValueError if it must be one and is none.
 
@@ -115,7 +135,8 @@ class CopyPlan:
                 async for match in matches(storage, source, recursive=self.recursive):
                     yield match
             except LISTING_FAILURES as error:
-                yield Match(source, source, problem=describe(error), hint=hint_of(error))
+                at = Url.parse(source) if is_cloud(source) else source
+                yield Match(at, source, problem=describe(error), hint=hint_of(error))
 
     async def _items_of(self, storage: Storage, match: Match, target: CopyTarget) -> AsyncGenerator[Item]:
         item = Item(match.source, target.at, size=match.size, object=match.object)
@@ -225,6 +246,15 @@ async def _look_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
     except LISTING_FAILURES as error:
         return item.refuse(error)
     return refuse_same(replace(item, object=there), target.encryption)
+
+
+def _find_area(name: str) -> str:
+    """Return the text that all names of a source begin with, if a slash is added to that of the source itself."""
+    return literal_start(name) if is_wild(name) or not name else f"{name.rstrip('/')}/"
+
+
+def _meet(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    return one[0] == other[0] and (one[1].startswith(other[1]) or other[1].startswith(one[1]))
 
 
 def _exists_here(source: str) -> bool:

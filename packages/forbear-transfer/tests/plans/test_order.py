@@ -1,0 +1,229 @@
+"""Items whose targets are sources of others: they wait, and the result is that of one step at a time."""
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forbear.testing import virtual_time
+from forbear_cloud import Cloud, Fault, random_faults
+from forbear_transfer import Finished, Item, Settings, Summary, TransferEvent, Url, cp, mv, plan
+from forbear_transfer.commands.moving import MvOptions
+from forbear_transfer.plans.arguments import make_copy_plan
+from forbear_transfer.plans.order import OrderedItems
+from forbear_transfer.plans.targets import CopyTarget
+
+COPY = "storage.objects.rewrite"
+Contents = dict[str, bytes]
+
+
+def contents(cloud: Cloud) -> Contents:
+    """Return all objects by name."""
+    return {one.name: bytes(one.content) for one in cloud.store.bucket("bkt").versions()}
+
+
+def put(cloud: Cloud, names: Mapping[str, bytes] | tuple[str, ...]) -> None:
+    """Store objects; without contents, each holds its name."""
+    for name in names:
+        cloud.store.put("bkt", name, names[name] if isinstance(names, Mapping) else name.encode())
+
+
+def run(cloud: Cloud, *sources: str, target: str, moves: bool) -> Summary:
+    """Move or copy folders and patterns within the bucket, in virtual time."""
+    names = [f"gs://bkt/{source}" for source in sources]
+    with virtual_time(seed=1):
+        return (mv if moves else cp)(names, f"gs://bkt/{target}", recursive=True, settings=Settings(endpoint=cloud.url))
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["mv", "cp"])
+@pytest.mark.parametrize("slow", range(1, 5))
+def test_an_item_waits_for_the_reader_of_its_target(cloud: Cloud, moves: bool, slow: int) -> None:
+    """Whichever request is slow, no object is replaced before it was read."""
+    put(cloud, ("x/y/z/1", "x/y/z/2", "y/z/1", "y/z/2"))
+    cloud.fault(Fault.delay(0.05, operation=COPY, nth=slow))
+    assert run(cloud, "x/y", "y/z", target="", moves=moves).done == 4
+    after = {"y/z/1": b"x/y/z/1", "y/z/2": b"x/y/z/2", "z/1": b"y/z/1", "z/2": b"y/z/2"}
+    before = {} if moves else {"x/y/z/1": b"x/y/z/1", "x/y/z/2": b"x/y/z/2"}
+    assert contents(cloud) == after | before
+
+
+def test_chains_have_as_many_rounds_as_links(cloud: Cloud) -> None:
+    """A folder that is nested into itself several times moves up by one level, each level before the one below it."""
+    put(cloud, tuple(f"{'a/' * depth}f" for depth in range(2, 6)))
+    assert run(cloud, "a/*", target="", moves=True).done == 4
+    assert contents(cloud) == {f"{'a/' * (depth - 1)}f": f"{'a/' * depth}f".encode() for depth in range(2, 6)}
+
+
+async def test_circles_are_refused() -> None:
+    """Items that would replace each other's sources have no order; the error names the sources, at most five."""
+
+    def item(source: str, target: str) -> Item:
+        return Item(Url("bkt", source), Url("bkt", target))
+
+    async def circle(size: int) -> AsyncGenerator[Item]:
+        yield item("before", "0")
+        for number in range(size):
+            yield item(str(number), str((number + 1) % size))
+
+    with OrderedItems() as two, pytest.raises(ValueError, match=r": gs://bkt/0, gs://bkt/1; name a target"):
+        await two.fill(circle(2))
+    with OrderedItems() as seven, pytest.raises(ValueError, match=r"gs://bkt/0, .*gs://bkt/4, 2 more; name a target"):
+        await seven.fill(circle(7))
+
+
+def test_a_source_moves_to_one_place(cloud: Cloud) -> None:
+    """An object that two sources name would have two targets."""
+    put(cloud, ("x/y/1",))
+    with pytest.raises(ValueError, match=r"would move to gs://bkt/t/x/y/1 and to gs://bkt/t/y/1; leave one"):
+        run(cloud, "x", "x/y", target="t/", moves=True)
+    assert contents(cloud) == {"x/y/1": b"x/y/1"}
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["mv", "cp"])
+def test_what_waits_for_a_failure_is_not_done(cloud: Cloud, moves: bool) -> None:
+    """If an object could not be read, nothing replaces it; the same command does the rest later."""
+    put(cloud, ("x/y/z/1", "y/z/1"))
+    cloud.fault(Fault.status(403, operation=COPY, nth=1))
+    summary = run(cloud, "x/y", "y/z", target="", moves=moves)
+    assert [one.error for one in summary.failures if "it waits for others" in (one.error or "")]
+    assert contents(cloud) == {"x/y/z/1": b"x/y/z/1", "y/z/1": b"y/z/1"}
+    assert run(cloud, "x/y", "y/z", target="", moves=moves).ok
+    assert contents(cloud)["z/1"] == b"y/z/1"
+    assert contents(cloud)["y/z/1"] == b"x/y/z/1"
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["mv", "cp"])
+def test_a_source_that_cannot_be_copied_is_not_replaced(cloud: Cloud, moves: bool) -> None:
+    """The folder b/a would be copied into itself. So nothing is done: another item would replace an object in it."""
+    put(cloud, ("b/1", "b/a/b/1"))
+    summary = run(cloud, "b/*", target="b/a/b/", moves=moves)
+    assert (summary.done, summary.failed) == (0, 2)
+    assert contents(cloud) == {"b/1": b"b/1", "b/a/b/1": b"b/a/b/1"}
+
+
+def test_a_source_that_is_gone_holds_up_nothing(cloud: Cloud) -> None:
+    """After a run that was killed when it had moved one source, the same command moves the other."""
+    put(cloud, ("x/y/z/1", "z/1"))
+    assert run(cloud, "x/y", "y/z", target="", moves=True).done == 1
+    assert contents(cloud) == {"y/z/1": b"x/y/z/1", "z/1": b"z/1"}
+
+
+def test_a_dry_run_lists_them_in_order(cloud: Cloud) -> None:
+    """It says what would be done, in the order in which it would be."""
+    put(cloud, ("x/y/z/1", "y/z/1"))
+    events: list[TransferEvent] = []
+    names, connection = ["gs://bkt/x/y", "gs://bkt/y/z"], Settings(endpoint=cloud.url)
+    assert mv(names, "gs://bkt/", settings=connection, on_event=events.append, recursive=True, dry_run=True).ok
+    assert [str(one.outcome.item.source) for one in events if isinstance(one, Finished)] == [
+        "gs://bkt/y/z/1",
+        "gs://bkt/x/y/z/1",
+    ]
+
+
+def test_items_for_any_order_must_not_depend_on_it(cloud: Cloud) -> None:
+    """`plan` returns items that can be executed in any order, or none."""
+    put(cloud, ("x/y/z/1", "y/z/1"))
+    with pytest.raises(ValueError, match=r"their order counts; use `cp`"):
+        plan(["gs://bkt/x/y", "gs://bkt/y/z"], "gs://bkt/", recursive=True, settings=Settings(endpoint=cloud.url))
+    assert len(plan("gs://bkt/x/y/*", "gs://bkt/x/", recursive=True, settings=Settings(endpoint=cloud.url))) == 1
+
+
+@pytest.mark.parametrize(
+    ("sources", "target", "overlaps"),
+    [
+        (["photos"], "photos-copy/", False),
+        (["photos/*"], "copy/", False),
+        (["x/y"], "", False),
+        (["x/y", "y/z"], "", True),
+        (["x/y", "y/z"], "t/", False),
+        (["a/a/*"], "a/", True),
+        (["photos*"], "photos-copy/", True),
+        (["x", "x/y"], "t/", True),
+    ],
+)
+async def test_only_plans_that_may_overlap_are_complete_before_the_first_write(
+    sources: list[str], target: str, overlaps: bool
+) -> None:
+    """All others stream, such as a copy of a folder to one whose name begins alike."""
+    names = [f"gs://bkt/{source}" for source in sources]
+    made = make_copy_plan("mv", MvOptions, names, f"gs://bkt/{target}", {"recursive": True}, moves=True)
+    assert made.may_overlap(CopyTarget(Url("bkt", target), folder=True)) is overlaps
+
+
+@dataclass(frozen=True)
+class Case:
+    """Objects, and a command over them: sources are folders, or folders with "/*"."""
+
+    names: frozenset[str]
+    sources: tuple[str, ...]
+    target: str
+    moves: bool
+    slow: int
+    faults: int | None
+
+
+FOLDERS = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(lambda parts: "/".join(parts) + "/")
+CASES = st.builds(
+    Case,
+    st.frozensets(
+        st.builds(lambda folder, leaf: folder + leaf, FOLDERS, st.sampled_from("12")), min_size=1, max_size=9
+    ),
+    st.lists(
+        st.builds(lambda folder, end: folder.rstrip("/") + end, FOLDERS, st.sampled_from(["", "/*"])),
+        min_size=1,
+        max_size=3,
+        unique=True,
+    ).map(tuple),
+    st.one_of(st.just(""), FOLDERS),
+    st.booleans(),
+    st.integers(1, 9),
+    st.one_of(st.none(), st.integers(0, 99)),
+)
+
+
+def targets_of(case: Case) -> list[tuple[str, str]]:
+    """Return source and target of each object that the command names, by the rules of cp for an existing folder."""
+    pairs: list[tuple[str, str]] = []
+    for source in case.sources:
+        folder = source.removesuffix("/*") + "/"
+        above = folder if source.endswith("/*") else folder[: -len(folder.rstrip("/").rpartition("/")[2]) - 1]
+        pairs += [(name, case.target + name.removeprefix(above)) for name in case.names if name.startswith(folder)]
+    return pairs
+
+
+def model(case: Case) -> Contents:
+    """Return what is there if all sources are read before the first target is written."""
+    pairs = [(source, target) for source, target in targets_of(case) if source != target]
+    after = {name: name.encode() for name in case.names}
+    if case.moves:
+        for source, _ in pairs:
+            after.pop(source, None)
+    return after | {target: source.encode() for source, target in pairs}
+
+
+@given(CASES)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_overlap_is_as_one_step_at_a_time(cloud: Cloud, case: Case) -> None:
+    """The result is that of the model; or nothing was changed; or what failed lost nothing that was not replaced."""
+    cloud.reset()
+    cloud.clear_faults()
+    cloud.store.create_bucket("bkt")
+    put(cloud, tuple(sorted(case.names)))
+    before = contents(cloud)
+    cloud.fault(Fault.delay(0.004, operation=COPY, nth=case.slow))
+    if case.faults is not None:
+        cloud.fault(random_faults(case.faults, operation=COPY))
+    try:
+        summary = run(cloud, *case.sources, target=case.target, moves=case.moves)
+    except ValueError:
+        assert contents(cloud) == before
+        return
+    if summary.ok:
+        assert contents(cloud) == model(case)
+        return
+    sources = {source for source, _ in targets_of(case)}
+    replaced = {target for _, target in targets_of(case)} - sources
+    kept = {data for name, data in before.items() if name not in replaced}
+    assert kept <= set(contents(cloud).values())
