@@ -42,7 +42,7 @@ def test_state_of_the_other_apis(http: httpx.Client) -> None:
     assert not any(http.get("/_cloud/state").json().values())
 
 
-def test_faults(cloud: Cloud, http: httpx.Client) -> None:
+def test_faults_are_added_and_removed(cloud: Cloud, http: httpx.Client) -> None:
     """Faults are added one by one or as a list, and all are removed at once."""
     assert http.post("/_cloud/faults", json={"action": "status", "code": 503}).json()["armed"] == 1
     many = [
@@ -77,7 +77,7 @@ def test_bad_faults(cloud: Cloud, http: httpx.Client, body: str, text: str) -> N
     assert cloud.pending_faults == 0
 
 
-def test_reset(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_reset_forgets_everything(cloud: Cloud, http: httpx.Client) -> None:
     """A reset forgets everything, and the server keeps running."""
     http.post(UPLOAD, content=b"x")
     http.post("/_cloud/faults", json={"action": "reset"})
@@ -86,7 +86,7 @@ def test_reset(cloud: Cloud, http: httpx.Client) -> None:
     assert http.get("/storage/v1/b?project=p").json() == {"kind": "storage#buckets"}
 
 
-def test_unknown(http: httpx.Client) -> None:
+def test_an_unknown_path_lists_the_known_ones(http: httpx.Client) -> None:
     """An unknown path or method is refused, with a list of the known ones."""
     assert "health, state" in http.get("/_cloud/nope").json()["error"]["message"]
     response = http.get("/_cloud/reset")

@@ -51,6 +51,8 @@ def known() -> set[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize(("operation", "verb", "path"), ROUTES, ids=str)
-def test_routes(known: set[tuple[str, str, str]], operation: str, verb: str, path: str) -> None:
+def test_the_service_publishes_every_route(
+    known: set[tuple[str, str, str]], operation: str, verb: str, path: str
+) -> None:
     """Every route has an id, a method and a path that the service publishes."""
     assert (operation, verb, shape(path)) in known

@@ -71,7 +71,7 @@ def failure(summary: Summary) -> str | None:
         ("shut/x/f", "cannot make the folder shut/x: Permission denied: the folder shut may not be entered"),
     ],
 )
-def test_downloads(here: Path, cloud: Cloud, target: str, said: str, size: int) -> None:
+def test_errors_of_downloads_blame_the_right_path(here: Path, cloud: Cloud, target: str, said: str, size: int) -> None:
     """Small or large, below any depth of folders."""
     cloud.store.put("bkt", "o", b"x" * size)
     assert failure(cp("gs://bkt/o", target, settings=Settings(endpoint=cloud.url))) == said
@@ -111,7 +111,7 @@ def test_a_part_that_cannot_be_used_is_named(here: Path, cloud: Cloud) -> None:
         ("a/b/*", "nothing matches a/b/*"),
     ],
 )
-def test_uploads(here: Path, cloud: Cloud, source: str, said: str) -> None:
+def test_errors_of_uploads_blame_the_right_path(here: Path, cloud: Cloud, source: str, said: str) -> None:
     """A folder that cannot be looked into is not called missing."""
     assert failure(cp(source, "gs://bkt/x/", settings=Settings(endpoint=cloud.url))) == said
 
@@ -131,7 +131,7 @@ def test_a_pattern_copies_what_can_be_listed(here: Path, cloud: Cloud) -> None:
         ("a/b/m", "a/b/m: Not a directory: a/b is no folder"),
     ],
 )
-def test_manifests(here: Path, cloud: Cloud, manifest: str, said: str) -> None:
+def test_errors_of_manifests_blame_the_file(here: Path, cloud: Cloud, manifest: str, said: str) -> None:
     """A file that may not be written to is to blame itself."""
     with pytest.raises(TransferError) as caught:
         cp("a/b", "gs://bkt/x", settings=Settings(endpoint=cloud.url), manifest=manifest)
@@ -139,7 +139,7 @@ def test_manifests(here: Path, cloud: Cloud, manifest: str, said: str) -> None:
 
 
 @pytest.mark.parametrize("root", [None, "ro"])
-def test_deletions(here: Path, root: str | None) -> None:
+def test_errors_of_deletions_blame_the_folder(here: Path, root: str | None) -> None:
     """The folder of what is to be deleted is to blame."""
     with pytest.raises(TransferError) as caught:
         remove("ro/extra", root)
@@ -154,7 +154,7 @@ def test_deletions(here: Path, root: str | None) -> None:
         ("ro", "Permission denied"),
     ],
 )
-def test_states(here: Path, cloud: Cloud, folder: str, said: str) -> None:
+def test_warnings_about_states_blame_the_folder(here: Path, cloud: Cloud, folder: str, said: str) -> None:
     """The warning names the folder above that is to blame."""
     with pytest.warns(RuntimeWarning) as caught:
         assert cp("full", "gs://bkt/x", recursive=True, settings=Settings(endpoint=cloud.url), state=folder).done == 1

@@ -63,7 +63,7 @@ def test_exit_codes(args: tuple[str, ...], exit_code: int, tmp_path: Path, invok
     assert invoke("audit", str(tmp_path), "--jobs", "1", "--select", "all", *args).exit_code == exit_code
 
 
-def test_json(code: Path, invoke: Invoke) -> None:
+def test_json_has_findings_and_counts(code: Path, invoke: Invoke) -> None:
     """JSON has the fields of each finding, the files that were not read, and the counts."""
     (code / "broken.py").write_text("def f(:\n")
     document: Any = json.loads(invoke("audit", "--json", "--jobs", "1").stdout)
@@ -76,7 +76,7 @@ def test_json(code: Path, invoke: Invoke) -> None:
     assert (document["files"], document["lines"], document["suppressed"]) == (1, 8, 0)
 
 
-def test_sarif(code: Path, invoke: Invoke) -> None:
+def test_sarif_has_rules_and_findings(code: Path, invoke: Invoke) -> None:
     """The SARIF log has all rules, and the finding with its region, level and fingerprint."""
     (code / "broken.py").write_text("def f(:\n")
     log: Any = json.loads(invoke("audit", "--sarif", "--jobs", "1").stdout)
@@ -103,7 +103,7 @@ def test_a_baseline_is_written_and_used(code: Path, invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("rule", RULES)
-def test_explain(rule: str, columns: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explain_prints_a_rule(rule: str, columns: int, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule is explained by its reason, its examples and its cures, within the width of the terminal."""
     monkeypatch.setenv("COLUMNS", str(columns))
     done = invoke("audit", "--explain", rule.lower())

@@ -63,7 +63,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("code", "rule", "lines"), CASES.values(), ids=CASES)
-def test_lines(
+def test_places_have_their_lines(
     code: str,
     rule: str,
     lines: tuple[tuple[int, int] | None, tuple[int, int] | None],

@@ -117,7 +117,7 @@ def sound_get(url: str) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_kinds(server: OrdersServer, send: Send, kinds: set[str]) -> None:
+def test_each_kind_of_mistake_is_found(server: OrdersServer, send: Send, kinds: set[str]) -> None:
     """Each kind of mistake is found, with the rule, the place and the command that shows it again."""
     report = storm(lambda: send(server.url), effects=server.count)
     assert {finding.kind for finding in report.findings} == kinds
@@ -132,7 +132,7 @@ def test_context_is_a_chain(server: OrdersServer) -> None:
     assert storm(lambda: forgetful_get(server.url), effects=server.count).ok
 
 
-def test_suspected(server: OrdersServer) -> None:
+def test_an_unsafe_repeat_without_a_count_is_suspected(server: OrdersServer) -> None:
     """Without a count of effects, an unsafe call that is sent again is suspected; with one key for both it is not."""
 
     def keyed(key: Callable[[], str]) -> None:
@@ -226,7 +226,7 @@ def test_many_calls(server: OrdersServer) -> None:
     assert not report.findings
 
 
-def test_sample(server: OrdersServer) -> None:
+def test_a_sample_is_the_same_for_the_same_seed(server: OrdersServer) -> None:
     """A sample takes so many runs, the same for the same seed."""
 
     def both() -> None:

@@ -59,7 +59,7 @@ def test_a_call_belongs_to_the_places_of_all_its_frames(tmp_path: Path) -> None:
         (None, ("not shown", "no fault was tried")),
     ],
 )
-def test_verdicts(kind: str | None, expected: tuple[str, str], tmp_path: Path) -> None:
+def test_a_finding_proves_only_places_of_its_rule(kind: str | None, expected: tuple[str, str], tmp_path: Path) -> None:
     """A place is proved by a finding of its rule; else it is not shown, or not reached."""
     plan = StormPlan.read(written(tmp_path), [tmp_path])
     reached = ReachedPlaces(plan, Observation(None, [sent(tmp_path, 2)]))

@@ -31,7 +31,7 @@ def run(folder: Path, *options: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("workers", [(), pytest.param(("-n", "1"), marks=pytest.mark.soak)], ids=["alone", "xdist"])
-def test_storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]) -> None:
+def test_each_test_is_judged_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]) -> None:
     """Each test is judged once, over xdist too; the findings are in the summary and in the JSON file."""
     options = ["--forbear-storm", *workers, "--forbear-storm-json", "storm.json"]
     code, output = run(tmp_path, *options) if workers else run_here(tmp_path, monkeypatch, *options)

@@ -14,7 +14,7 @@ from forbear_cloud import Cloud
         ("/storage/v1/b/bkt/o/a%2Fb/acl", "objectAccessControl"),
     ],
 )
-def test_entries(cloud: Cloud, http: httpx.Client, path: str, kind: str) -> None:
+def test_entries_of_access_can_be_changed(cloud: Cloud, http: httpx.Client, path: str, kind: str) -> None:
     """Entries can be added, read, changed, listed and removed; a change is one effect and raises the metageneration."""
     cloud.store.put("bkt", "a/b", b"x")
     made = http.post(path, json={"entity": "allUsers", "role": "READER"})
@@ -52,7 +52,7 @@ def test_predefined_lists(cloud: Cloud, http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("path", ["/storage/v1/b/bkt/iam", "/storage/v1/b/bkt/o/o/iam"])
-def test_policies(cloud: Cloud, http: httpx.Client, path: str) -> None:
+def test_a_policy_is_written_under_its_etag(cloud: Cloud, http: httpx.Client, path: str) -> None:
     """A policy is written under its etag: if two writers have read the same policy, the second write fails."""
     cloud.store.put("bkt", "o", b"x")
     policy = http.get(path).json()
@@ -72,7 +72,7 @@ def test_bad_policies(cloud: Cloud, http: httpx.Client, body: object) -> None:
     assert len(cloud.effects) == 0
 
 
-def test_permissions(http: httpx.Client) -> None:
+def test_every_permission_is_granted(http: httpx.Client) -> None:
     """Every permission in a test of permissions is granted."""
     path = "/storage/v1/b/bkt/iam/testPermissions"
     assert http.get(f"{path}?permissions=a&permissions=b").json()["permissions"] == ["a", "b"]

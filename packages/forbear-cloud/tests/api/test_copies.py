@@ -9,7 +9,7 @@ OBJECTS = "/storage/v1/b/bkt/o"
 MIB = 1_048_576
 
 
-def test_compose(cloud: Cloud, http: httpx.Client) -> None:
+def test_compose_joins_parts_in_order(cloud: Cloud, http: httpx.Client) -> None:
     """The parts are joined in order; a composite object has a component count and no MD5."""
     cloud.store.put("bkt", "a", b"1")
     cloud.store.put("bkt", "b", b"2")
@@ -47,7 +47,7 @@ def test_compose_refuses(cloud: Cloud, http: httpx.Client, query: str, body: obj
 
 
 @pytest.mark.parametrize("verb", ["copyTo", "rewriteTo"])
-def test_copy(cloud: Cloud, http: httpx.Client, verb: str) -> None:
+def test_a_copy_has_the_bytes_of_its_source(cloud: Cloud, http: httpx.Client, verb: str) -> None:
     """A copy has the source's bytes, and its metadata or that of the request; the conditions of both sides apply."""
     cloud.store.create_bucket("other")
     source = cloud.store.put("bkt", "a", b"1", {"metadata": {"k": "v"}, "contentType": "x/y"})
@@ -93,7 +93,7 @@ def test_rewrite_refuses(cloud: Cloud, http: httpx.Client) -> None:
     assert len(cloud.effects) == 0
 
 
-def test_move(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_move_is_one_effect(cloud: Cloud, http: httpx.Client) -> None:
     """A move is one effect that creates the destination and deletes the source; a repeated move finds no source."""
     cloud.store.put("bkt", "a", b"1", {"metadata": {"k": "v"}})
     url = f"{OBJECTS}/a/moveTo/o/b%2Fc"

@@ -11,7 +11,7 @@ from forbear_testkit.cloud.sockets import talk
 MEDIA = "/download/storage/v1/b/bkt/o/o?alt=media"
 
 
-def test_headers(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_download_has_the_headers_of_its_object(cloud: Cloud, http: httpx.Client) -> None:
     """A download has headers for the generation, hashes, stored size, entity tag and metadata."""
     fields = {"contentType": "text/plain", "cacheControl": "no-transform", "contentLanguage": "en"}
     item = cloud.store.put("bkt", "o", b"hello", fields)
@@ -47,7 +47,7 @@ def test_headers(cloud: Cloud, http: httpx.Client) -> None:
         ("bytes=" + "9" * 30 + "-", 200, b"hello", None),
     ],
 )
-def test_range(
+def test_a_range_returns_a_part(
     cloud: Cloud, http: httpx.Client, wanted: str, status: int, body: bytes | None, content_range: str | None
 ) -> None:
     """A range returns a part; a range beyond the end fails with 416, and a malformed one returns everything."""
@@ -84,7 +84,7 @@ def test_a_generation_can_be_pinned(cloud: Cloud, http: httpx.Client) -> None:
     assert http.get(f"{MEDIA}&generation=x").status_code == 400
 
 
-def test_transcoding(cloud: Cloud, http: httpx.Client) -> None:
+def test_stored_gzip_is_decompressed_for_clients_without_gzip(cloud: Cloud, http: httpx.Client) -> None:
     """Stored gzip is decompressed and sent whole to a client without gzip, and sent as stored to any other."""
     packed = gzip.compress(b"plain" * 100, mtime=0)
     cloud.store.put("bkt", "o", packed, {"contentEncoding": "gzip"})
@@ -120,7 +120,7 @@ def test_gzip_in_several_members(cloud: Cloud, http: httpx.Client) -> None:
     assert http.get(MEDIA, headers={"Accept-Encoding": "identity"}).content == b"hello"
 
 
-def test_alt(cloud: Cloud, http: httpx.Client) -> None:
+def test_alt_media_works_on_the_metadata_path(cloud: Cloud, http: httpx.Client) -> None:
     """alt=media works on the metadata path too, and an unknown value is refused."""
     cloud.store.put("bkt", "o", b"hello")
     assert http.get("/storage/v1/b/bkt/o/o?alt=media").content == b"hello"

@@ -64,7 +64,7 @@ def test_objects_make_folders(tree: Cloud, http: httpx.Client) -> None:
     assert http.delete(folder("x/")).status_code == 409
 
 
-def test_rename(tree: Cloud, http: httpx.Client) -> None:
+def test_a_rename_moves_a_folder_in_one_effect(tree: Cloud, http: httpx.Client) -> None:
     """A rename moves a folder with everything in it, in one effect, and its operation can be read."""
     http.put("/tree/a/b/o", content=b"x")
     http.post(FOLDERS, json={"name": "taken/"})

@@ -17,7 +17,7 @@ from forbear_cloud.storage.store import Store
 @pytest.mark.parametrize(
     "name", ["a/b", "träume/日本.txt", "a%2Fb", "a b?c#d", "acl", "..a", "a/../b", "/a//b/", " a\t", "x" * 1024]
 )
-def test_names(cloud: Cloud, http: httpx.Client, name: str) -> None:
+def test_any_percent_encoded_name_is_stored_unchanged(cloud: Cloud, http: httpx.Client, name: str) -> None:
     """Any name comes back unchanged if it is percent-encoded as one segment of the path."""
     made = http.post("/upload/storage/v1/b/bkt/o", params={"uploadType": "media", "name": name}, content=b"x")
     assert made.json()["name"] == name
@@ -37,7 +37,7 @@ def test_bad_names(cloud: Cloud, http: httpx.Client, name: str) -> None:
     assert len(cloud.effects) == 0
 
 
-def test_metadata(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_patch_merges_and_an_update_replaces(cloud: Cloud, http: httpx.Client) -> None:
     """A patch merges, an update replaces; both raise the metageneration and keep the generation."""
     item = cloud.store.put("bkt", "o", b"hello", {"contentType": "text/plain", "metadata": {"a": "1"}})
     patched = http.patch("/storage/v1/b/bkt/o/o", json={"metadata": {"b": "2"}, "size": "9", "name": "z"}).json()
@@ -79,7 +79,7 @@ def test_overwriting_raises_the_generation(cloud: Cloud, http: httpx.Client) -> 
     assert http.get(f"/storage/v1/b/bkt/o/o?generation={first.generation}").status_code == 404
 
 
-def test_versioning(cloud: Cloud, http: httpx.Client) -> None:
+def test_overwritten_versions_stay_readable(cloud: Cloud, http: httpx.Client) -> None:
     """With versioning, overwriting and deleting leave noncurrent versions, which can be read and deleted for good."""
     http.patch("/storage/v1/b/bkt", json={"versioning": {"enabled": True}})
     first, second = (cloud.store.put("bkt", "o", data) for data in (b"1", b"2"))

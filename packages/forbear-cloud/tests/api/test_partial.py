@@ -22,7 +22,7 @@ UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
         ("items(metadata/goog-reserved-file-mtime)", {"items": {"metadata": {"goog-reserved-file-mtime": {}}}}),
     ],
 )
-def test_selections(text: str, wanted: object) -> None:
+def test_fields_nest_as_at_the_service(text: str, wanted: object) -> None:
     """Commas, slashes, parentheses and stars nest as at the service."""
     assert read_fields(text) == wanted
 

@@ -56,7 +56,7 @@ def test_service_account(http: httpx.Client) -> None:
     assert "p" in http.get("/storage/v1/projects/p/serviceAccount").json()["email_address"]
 
 
-def test_notifications(cloud: Cloud, http: httpx.Client) -> None:
+def test_notifications_can_be_added_listed_and_deleted(cloud: Cloud, http: httpx.Client) -> None:
     """Each insert adds another configuration; configurations can be listed, read and deleted once."""
     path, body = "/storage/v1/b/bkt/notificationConfigs", {"topic": "//pubsub/t", "payload_format": "NONE"}
     first, second = (http.post(path, json=body).json() for _ in range(2))

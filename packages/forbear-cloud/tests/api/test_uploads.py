@@ -27,7 +27,7 @@ def send(http: httpx.Client, session: str, data: bytes, content_range: str | Non
     return http.put(session, content=data, headers=headers)
 
 
-def test_media(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_media_upload_stores_the_body(cloud: Cloud, http: httpx.Client) -> None:
     """The body becomes the object, with its type and hashes."""
     made = http.post(f"{BASE}?uploadType=media&name=o", content=b"hello", headers={"Content-Type": "text/plain"})
     assert made.json()["contentType"] == "text/plain"
@@ -78,7 +78,7 @@ def test_multipart_whose_lines_end_with_lf(cloud: Cloud, http: httpx.Client, med
 
 
 @pytest.mark.parametrize("boundary", ['"=_b"', "'=_b'", "=_b"])
-def test_multipart(cloud: Cloud, http: httpx.Client, boundary: str) -> None:
+def test_a_multipart_upload_stores_metadata_and_media(cloud: Cloud, http: httpx.Client, boundary: str) -> None:
     """Metadata and media come in one request; the media may contain line ends and dashes."""
     media = b"\r\n--\r\n\r\n=_b--x"
     headers = {"Content-Type": f"multipart/related; boundary={boundary}"}
@@ -215,7 +215,7 @@ def test_bytes_already_there_are_skipped(cloud: Cloud, http: httpx.Client) -> No
     assert cloud.store.object("bkt", "o").data == DATA
 
 
-def test_cancel(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_cancelled_session_responds_499(cloud: Cloud, http: httpx.Client) -> None:
     """A cancelled session responds 499 to every later request."""
     session = start(http)
     assert http.delete(session).status_code == 499

@@ -47,7 +47,7 @@ def test_it_serves_until_it_is_told_to_stop(signum: signal.Signals, start: Start
     assert f"export STORAGE_EMULATOR_HOST={url}\n" in err
 
 
-def test_buckets(start: Start) -> None:
+def test_named_buckets_exist_at_the_start(start: Start) -> None:
     """The named buckets exist when the URL is printed."""
     process = start("cloud", "--bucket", "one", "--bucket", "two", "--bucket", "one")
     assert process.stdout is not None
@@ -62,7 +62,7 @@ def test_a_bucket_that_cannot_be(finish: Finish) -> None:
     assert done.stderr.startswith("error: `--bucket` must be the name of a bucket, got 'gs://One'\nhint: use 3 to 222")
 
 
-def test_faults(start: Start) -> None:
+def test_faults_are_the_same_for_the_same_seed(start: Start) -> None:
     """With `--faults` some requests fail, the same ones for the same seed."""
     statuses: list[list[int]] = []
     for _ in range(2):

@@ -32,7 +32,7 @@ def bucket(client: storage.Client) -> storage.Bucket:
     return client.create_bucket("bucket", location="EU")
 
 
-def test_buckets(client: storage.Client, bucket: storage.Bucket) -> None:
+def test_the_client_can_change_buckets(client: storage.Client, bucket: storage.Bucket) -> None:
     """Buckets can be created, listed, changed and deleted."""
     bucket.labels = {"a": "b"}
     bucket.versioning_enabled = True
@@ -78,7 +78,7 @@ def test_resumable_uploads(cloud: Cloud, bucket: storage.Bucket) -> None:
     assert bucket.blob("empty").download_as_bytes() == b""
 
 
-def test_listing(bucket: storage.Bucket) -> None:
+def test_the_client_can_list_pages_prefixes_and_versions(bucket: storage.Bucket) -> None:
     """The client can read pages, prefixes and versions."""
     for name in ("a", "b/1", "b/2", "c"):
         bucket.blob(name).upload_from_string(name)
@@ -105,7 +105,7 @@ def test_compose_and_rewrite(bucket: storage.Bucket) -> None:
     assert {blob.name for blob in bucket.list_blobs()} == {"one", "two", "joined", "rewritten", "moved"}
 
 
-def test_transcoding(bucket: storage.Bucket) -> None:
+def test_the_client_can_read_stored_gzip(bucket: storage.Bucket) -> None:
     """Stored gzip is decompressed, or downloaded as stored with raw_download."""
     blob = bucket.blob("z")
     blob.content_encoding = "gzip"
@@ -115,7 +115,7 @@ def test_transcoding(bucket: storage.Bucket) -> None:
     assert blob.download_as_bytes(raw_download=True) == packed
 
 
-def test_access(bucket: storage.Bucket) -> None:
+def test_the_client_can_change_access(bucket: storage.Bucket) -> None:
     """Access control lists and policies can be read and written."""
     blob = bucket.blob("o")
     blob.upload_from_string("x")
@@ -144,7 +144,7 @@ def test_keys_and_notifications(client: storage.Client, bucket: storage.Bucket) 
     assert "@" in client.get_service_account_email()
 
 
-def test_batches(cloud: Cloud, client: storage.Client, bucket: storage.Bucket) -> None:
+def test_the_client_can_send_batches(cloud: Cloud, client: storage.Client, bucket: storage.Bucket) -> None:
     """Several requests go in one batch, each with its own effect and precondition."""
     blobs = [cast("Any", bucket.blob(name)) for name in "abc"]
     for blob in blobs:

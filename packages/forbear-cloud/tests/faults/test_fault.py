@@ -90,7 +90,7 @@ BAD_JSON: list[tuple[object, str]] = [
 
 
 @pytest.mark.parametrize(("define", "text"), BAD)
-def test_definitions(define: Callable[[], object], text: str) -> None:
+def test_a_wrong_value_of_a_fault_is_named(define: Callable[[], object], text: str) -> None:
     """The error names each wrong value and its rule."""
     with pytest.raises(ValueError, match=f"^{re.escape(text)}"):
         define()

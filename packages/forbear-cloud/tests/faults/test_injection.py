@@ -22,7 +22,7 @@ def ask(cloud: Cloud, path: str) -> socket.socket:
 
 
 @pytest.mark.parametrize(("when", "effects"), [("before", 0), ("after", 1)])
-def test_status(cloud: Cloud, http: httpx.Client, when: str, effects: int) -> None:
+def test_a_status_replaces_the_response(cloud: Cloud, http: httpx.Client, when: str, effects: int) -> None:
     """A status replaces the response, with or without the effect, in the API's form and with the given headers."""
     fault = Fault.from_json({"action": "status", "code": 429, "when": when, "retry_after": 7, "headers": {"X-A": "b"}})
     cloud.fault(fault)
@@ -162,14 +162,14 @@ def test_stopping_ends_stalls_and_delays() -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_delay(cloud: Cloud, http: httpx.Client, when: str) -> None:
+def test_a_delayed_request_gets_its_response(cloud: Cloud, http: httpx.Client, when: str) -> None:
     """A delayed request gets its response."""
     cloud.fault(Fault.from_json({"action": "delay", "seconds": 0.01, "when": when}))
     assert http.post(UPLOAD, content=b"x").status_code == 200
     assert cloud.requests[0].fault == f"delay {when}"
 
 
-def test_corrupt(cloud: Cloud, http: httpx.Client) -> None:
+def test_one_byte_of_a_corrupt_body_differs(cloud: Cloud, http: httpx.Client) -> None:
     """One byte of the body differs from what is stored; a position beyond the body changes nothing."""
     cloud.store.put("bkt", "o", b"hello")
     cloud.fault(Fault.corrupt(1), Fault.corrupt(99))
@@ -177,7 +177,7 @@ def test_corrupt(cloud: Cloud, http: httpx.Client) -> None:
     assert http.get(MEDIA).content == b"hello"
 
 
-def test_matching(cloud: Cloud, http: httpx.Client) -> None:
+def test_all_conditions_of_a_fault_must_match(cloud: Cloud, http: httpx.Client) -> None:
     """Operation, method, path, regular expression and header must all match."""
     cloud.store.put("bkt", "o", b"x")
     cloud.fault(
@@ -198,7 +198,7 @@ def test_matching(cloud: Cloud, http: httpx.Client) -> None:
     assert http.get("/storage/v1/b/bkt", headers={"x-test": "ab"}).status_code == 200
 
 
-def test_counting(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_fault_hits_as_often_as_it_should(cloud: Cloud, http: httpx.Client) -> None:
     """`skip` spares requests, `times` limits the hits, `nth` hits one request, and the first match wins."""
 
     def statuses() -> str:

@@ -88,7 +88,7 @@ def test_large_bodies_are_refused(chunked: bool) -> None:
         (b"CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"404"),
     ],
 )
-def test_garbage(cloud: Cloud, garbage: bytes, status: bytes | None) -> None:
+def test_a_malformed_request_gets_an_error(cloud: Cloud, garbage: bytes, status: bytes | None) -> None:
     """A malformed request gets an error of the API or a closed connection, and the next client is served."""
     answer = talk(cloud, garbage)
     if status is not None:
@@ -165,7 +165,9 @@ def test_method_override(cloud: Cloud, http: httpx.Client) -> None:
         ("GET", "/storage/v1/b/bkt/o?versions=perhaps", 400),
     ],
 )
-def test_paths(http: httpx.Client, method: str, path: str, status: int) -> None:
+def test_unknown_paths_and_methods_get_an_error_of_the_api(
+    http: httpx.Client, method: str, path: str, status: int
+) -> None:
     """Unknown paths are 404, wrong methods 405 and wrong parameters 400, always with the API's own JSON."""
     response = http.request(method, path)
     assert response.status_code == status

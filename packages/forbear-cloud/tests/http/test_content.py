@@ -23,7 +23,7 @@ def hashes(data: bytes) -> tuple[str, str]:
 
 
 @given(PIECES, st.integers(0, 31), st.none() | st.integers(0, 31))
-def test_cutting(pieces: list[bytes], start: int, end: int | None) -> None:
+def test_a_cut_copies_nothing(pieces: list[bytes], start: int, end: int | None) -> None:
     """A cut of the content is a cut of its bytes, with their hashes, and copies nothing."""
     whole, content = b"".join(pieces), Content(pieces)
     cut = content.cut(start, end)
@@ -34,7 +34,7 @@ def test_cutting(pieces: list[bytes], start: int, end: int | None) -> None:
 
 
 @given(st.lists(PIECES, max_size=3))
-def test_joining(contents: list[list[bytes]]) -> None:
+def test_joined_contents_are_their_bytes(contents: list[list[bytes]]) -> None:
     """Joined contents are their bytes one after the other."""
     whole = b"".join(b"".join(pieces) for pieces in contents)
     content = joined(Content(pieces) for pieces in contents)
@@ -43,7 +43,7 @@ def test_joining(contents: list[list[bytes]]) -> None:
 
 
 @given(st.lists(PIECES | st.integers(0, 20), max_size=6))
-def test_growing(steps: list[list[bytes] | int]) -> None:
+def test_hashes_on_arrival_are_those_of_the_whole(steps: list[list[bytes] | int]) -> None:
     """Hashes computed on arrival are those of the whole, even after bytes were dropped."""
     whole, growing = b"", Growing()
     for step in steps:

@@ -21,7 +21,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("hosts", "refused"), [(GOOD, False), (BAD, True)], ids=["good", "bad"])
-def test_hosts(hosts: list[str], refused: bool) -> None:
+def test_only_allowed_hosts_pass(hosts: list[str], refused: bool) -> None:
     """Loopback, Google's hosts and the allowed ones pass, in the header or in the target; no others do."""
     with Cloud(allowed_hosts=["Gcs.test", "only.test:5"]) as cloud:
         cloud.store.create_bucket("bkt")

@@ -346,7 +346,7 @@ def test_the_log_is_bounded() -> None:
     assert len(log) == log.total == 0
 
 
-def test_weights() -> None:
+def test_every_value_counts_at_any_depth() -> None:
     """Sizes count at any depth, and every value weighs something."""
     assert weigh({"a": ["x" * 1000, {"b": "y" * 1000}]}) > 2000
     assert weigh(LoggedEffect(1, "o", "x" * 1000, None, None, 1)) > 1000

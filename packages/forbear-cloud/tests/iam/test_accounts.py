@@ -75,7 +75,7 @@ def test_names_that_are_taken(http: httpx.Client, account: str) -> None:
     assert http.post(other, json=body).json()["email"] == "worker@q.example.com.iam.gserviceaccount.com"
 
 
-def test_listing(http: httpx.Client) -> None:
+def test_lists_of_accounts_have_pages(http: httpx.Client) -> None:
     """Lists have pages."""
     for n in range(5):
         http.post(ACCOUNTS, json={"accountId": f"worker-{n}"})
@@ -87,7 +87,7 @@ def test_listing(http: httpx.Client) -> None:
     assert "nextPageToken" not in second
 
 
-def test_keys(cloud: Cloud, http: httpx.Client, account: str) -> None:
+def test_only_one_response_has_the_private_key(cloud: Cloud, http: httpx.Client, account: str) -> None:
     """Only one response has the private key; keys can be listed, disabled and deleted; an account has ten at most."""
     made = http.post(f"{account}/keys", json={}).json()
     secret = json.loads(base64.b64decode(made["privateKeyData"]))
@@ -110,7 +110,7 @@ def test_keys(cloud: Cloud, http: httpx.Client, account: str) -> None:
     assert cloud.effects.count("iam.projects.serviceAccounts.keys.create") == 10
 
 
-def test_roles(http: httpx.Client) -> None:
+def test_roles_are_changed_under_their_etag(http: httpx.Client) -> None:
     """Roles are changed under their etag, and deleted ones keep their id."""
     made = http.post(ROLES, json={"roleId": "my.role", "role": {"title": "T", "includedPermissions": ["a.b.c"]}}).json()
     role = f"{ROLES}/my.role"
@@ -139,7 +139,7 @@ def test_roles(http: httpx.Client) -> None:
         "/v3/organizations/1", "/v3/tagKeys/1", "/v3/tagValues/1",
     ],
 )  # fmt: skip
-def test_policies(cloud: Cloud, http: httpx.Client, account: str, place: str) -> None:
+def test_policies_are_written_under_their_etag(cloud: Cloud, http: httpx.Client, account: str, place: str) -> None:
     """A policy is written under its etag, or overwritten without one; of two writers with one etag, one fails."""
     path = account if place == "account" else place
     policy = http.post(f"{path}:getIamPolicy").json()
@@ -242,7 +242,7 @@ def test_bad_requests(cloud: Cloud, http: httpx.Client, account: str, method: st
         ("GET", f"{ACCOUNTS}/{EMAIL}/keys/none", 404),
     ],
 )
-def test_what_is_not_there(http: httpx.Client, account: str, method: str, path: str, status: int) -> None:
+def test_a_missing_resource_is_404(http: httpx.Client, account: str, method: str, path: str, status: int) -> None:
     """Unknown paths, verbs and resources get errors in the form of the API."""
     assert status_of(http.request(method, path))[0] == status
 

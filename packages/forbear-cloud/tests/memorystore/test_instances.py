@@ -94,7 +94,7 @@ def test_one_operation_at_a_time(cloud: Cloud, http: httpx.Client, instance: str
     finished(http, http.delete(instance))
 
 
-def test_polls(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_job_takes_the_configured_number_of_polls(cloud: Cloud, http: httpx.Client) -> None:
     """An operation takes the configured number of polls; a read of its resource counts as a poll, too."""
     cloud.store.memorystore.polls = 1
     operation = http.post(f"{INSTANCES}?instanceId=quick", json=BODY).json()["name"]

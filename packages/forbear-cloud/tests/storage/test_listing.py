@@ -33,7 +33,7 @@ NAMES = ("a", "a.txt", "b.txt", "d/a.txt", "d/e/a.txt", "d/[x]", "d/^", "{}", "Ã
         ("A", []),
     ],
 )
-def test_globs(cloud: Cloud, http: httpx.Client, glob: str, matching: list[str]) -> None:
+def test_globs_match_as_documented(cloud: Cloud, http: httpx.Client, glob: str, matching: list[str]) -> None:
     """Stars, question marks, classes, alternatives and escapes match as documented."""
     for name in NAMES:
         cloud.store.put("bkt", name, b"")

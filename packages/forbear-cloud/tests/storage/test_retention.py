@@ -74,7 +74,7 @@ def check_protected(cloud: Cloud, http: httpx.Client, word: str) -> None:
 
 
 @pytest.mark.parametrize("hold", ["temporaryHold", "eventBasedHold"])
-def test_holds(cloud: Cloud, http: httpx.Client, hold: str) -> None:
+def test_a_hold_protects_an_object_until_it_is_removed(cloud: Cloud, http: httpx.Client, hold: str) -> None:
     """A hold protects an object until it is removed; its metadata can be changed, and its copies are not protected."""
     for name in ("o", "other"):
         cloud.store.put("bkt", name, name.encode())
@@ -131,7 +131,7 @@ def test_bad_periods(http: httpx.Client, period: object) -> None:
     assert http.patch("/storage/v1/b/bkt", json={"retentionPolicy": {"retentionPeriod": period}}).status_code == 400
 
 
-def test_versions(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_retained_version_cannot_be_deleted(cloud: Cloud, http: httpx.Client) -> None:
     """In a versioned bucket, a retained version can become noncurrent but not be deleted; a held one stays live."""
     versioned = {"versioning": {"enabled": True}, "retentionPolicy": {"retentionPeriod": 100}}
     assert http.patch("/storage/v1/b/bkt", json=versioned).status_code == 200

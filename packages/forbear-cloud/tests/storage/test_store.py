@@ -22,7 +22,7 @@ def deleted(http: httpx.Client) -> list[str]:
     return [item["generation"] for item in http.get("/storage/v1/b/soft/o?softDeleted=true").json().get("items", [])]
 
 
-def test_restore(soft: Cloud, http: httpx.Client) -> None:
+def test_a_deleted_version_can_be_restored(soft: Cloud, http: httpx.Client) -> None:
     """A deleted and an overwritten version can be restored, as new live generations."""
     generations = [http.put("/soft/o", content=data).headers["x-goog-generation"] for data in (b"one", b"two")]
     assert http.delete(OBJECT).status_code == 204
@@ -56,7 +56,7 @@ def test_time_is_over(soft: Cloud, http: httpx.Client) -> None:
     assert soft.store.bucket("soft").deleted_objects == []
 
 
-def test_versions(soft: Cloud, http: httpx.Client) -> None:
+def test_only_versions_deleted_for_good_are_soft_deleted(soft: Cloud, http: httpx.Client) -> None:
     """In a versioned bucket, only versions deleted for good are soft-deleted."""
     http.patch("/storage/v1/b/soft", json={"versioning": {"enabled": True}})
     generation = http.put("/soft/o", content=b"x").headers["x-goog-generation"]
@@ -66,7 +66,7 @@ def test_versions(soft: Cloud, http: httpx.Client) -> None:
     assert deleted(http) == [generation]
 
 
-def test_buckets(soft: Cloud, http: httpx.Client) -> None:
+def test_a_deleted_bucket_can_be_restored_once(soft: Cloud, http: httpx.Client) -> None:
     """A deleted bucket can be restored once, with its generation, unless its name is taken."""
     generation = http.get("/storage/v1/b/soft").json()["generation"]
     http.put("/soft/o", content=b"x")
@@ -87,7 +87,7 @@ def test_buckets(soft: Cloud, http: httpx.Client) -> None:
     assert soft.effects.count("storage.buckets.restore") == 1
 
 
-def test_off(cloud: Cloud, http: httpx.Client) -> None:
+def test_without_a_policy_nothing_can_be_restored(cloud: Cloud, http: httpx.Client) -> None:
     """Without a policy, or with one that is off, deleted objects cannot be restored."""
     assert (
         http.patch("/storage/v1/b/bkt", json={"softDeletePolicy": {"retentionDurationSeconds": 0}}).status_code == 200

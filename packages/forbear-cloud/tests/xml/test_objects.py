@@ -63,7 +63,7 @@ def test_each_api_reads_objects_of_the_other(http: httpx.Client) -> None:
     assert "allUsers" in [entry["entity"] for entry in resource["acl"]]
 
 
-def test_conditions(cloud: Cloud, http: httpx.Client) -> None:
+def test_conditions_of_xml_requests_are_checked(cloud: Cloud, http: httpx.Client) -> None:
     """Generations and metagenerations are checked on every write and read, and 0 means that no object exists."""
     assert http.put("/bkt/o", content=b"1", headers={MATCH: "0"}).status_code == 200
     assert error_of(http.put("/bkt/o", content=b"2", headers={MATCH: "0"})) == (412, "PreconditionFailed")
@@ -78,7 +78,7 @@ def test_conditions(cloud: Cloud, http: httpx.Client) -> None:
     assert cloud.effects.count() == 2
 
 
-def test_reading(cloud: Cloud, http: httpx.Client) -> None:
+def test_reads_respect_ranges_etags_and_dates(cloud: Cloud, http: httpx.Client) -> None:
     """Reads respect ranges, entity tags and dates."""
     cloud.store.put("bkt", "o", b"hello")
     plain = http.get("/bkt/o")
@@ -98,7 +98,7 @@ def test_reading(cloud: Cloud, http: httpx.Client) -> None:
     assert error_of(http.get("/bkt/o", headers={"If-Modified-Since": "soon"})) == (400, "InvalidArgument")
 
 
-def test_copies(cloud: Cloud, http: httpx.Client) -> None:
+def test_a_copy_keeps_or_replaces_the_metadata(cloud: Cloud, http: httpx.Client) -> None:
     """A copy keeps the metadata or replaces it, and its source has its own conditions."""
     http.put("/bkt/dir/a", content=b"x", headers={"x-goog-meta-a": "b", "Content-Type": "text/plain"})
     source = {"x-goog-copy-source": "/bkt/dir%2Fa"}
@@ -127,7 +127,7 @@ def test_copies(cloud: Cloud, http: httpx.Client) -> None:
     ]
 
 
-def test_composing(cloud: Cloud, http: httpx.Client) -> None:
+def test_objects_are_joined_in_order(cloud: Cloud, http: httpx.Client) -> None:
     """Objects are joined in order; the new object has no MD5, and its own conditions."""
     for name in ("a", "b"):
         cloud.store.put("bkt", name, name.encode())
@@ -163,7 +163,7 @@ def test_bad_documents(http: httpx.Client, body: str | bytes, code: str) -> None
     assert error_of(http.put("/bkt/x?compose", content=body)) == (400, code)
 
 
-def test_buckets(cloud: Cloud, http: httpx.Client) -> None:
+def test_buckets_can_be_created_listed_and_deleted(cloud: Cloud, http: httpx.Client) -> None:
     """Buckets can be created, checked, listed and deleted."""
     location = "<CreateBucketConfiguration><LocationConstraint>EU</LocationConstraint></CreateBucketConfiguration>"
     assert http.put("/new-one", content=location, headers={"x-goog-project-id": "q"}).status_code == 200
@@ -185,7 +185,7 @@ def test_buckets(cloud: Cloud, http: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("second", [False, True])
-def test_listing(cloud: Cloud, http: httpx.Client, second: bool) -> None:
+def test_listings_have_groups_and_pages(cloud: Cloud, http: httpx.Client, second: bool) -> None:
     """Objects are listed by name, grouped at a delimiter and in pages, in both versions of the format."""
     for name in ("a", "d/1", "d/2", "e&<", "f/1", "g"):
         cloud.store.put("bkt", name, b"x")
@@ -212,7 +212,7 @@ def test_what_is_not_served(http: httpx.Client) -> None:
         assert error_of(http.request(method, path)) == (501, "NotImplemented")
 
 
-def test_faults(cloud: Cloud, http: httpx.Client) -> None:
+def test_errors_of_faults_are_xml(cloud: Cloud, http: httpx.Client) -> None:
     """Faults match the operations by id, and their errors are XML."""
     cloud.fault(
         Fault.status(503, operation="xml.object.put", when="after", retry_after=3),

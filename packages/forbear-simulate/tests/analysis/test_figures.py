@@ -55,7 +55,7 @@ def test_the_trigger(scenario: Scenario, span: tuple[float, float] | None) -> No
     ],
     ids=["always", "at once", "later", "too little", "enough", "as before", "never", "a relapse", "too late"],
 )
-def test_recovery(successes: list[float], recovered: float) -> None:
+def test_goodput_recovers_at_90_percent_for_five_seconds(successes: list[float], recovered: float) -> None:
     """The goodput is back when it is 90 % of what it should be, for five seconds and for the rest."""
     assert recovery_time(OUT, course(successes)) == recovered
 
@@ -84,7 +84,7 @@ def test_recovery_from_a_trigger_at_the_start() -> None:
     ],
     ids=["a backlog", "for ever", "all gave up", "but 1 %", "rounding"],
 )
-def test_drain(successes: list[float], gave_up: list[float], drained: float) -> None:
+def test_a_fleet_has_drained_at_99_percent(successes: list[float], gave_up: list[float], drained: float) -> None:
     """A fleet has drained when 99 % of the calls that were held up have ended."""
     assert drain_time(OUT, course(successes, gave_up)) == drained
     assert drain_time(replace(OUT, windows=()), course(successes, gave_up)) is None

@@ -103,7 +103,7 @@ def test_a_goal_that_is_not_monotone() -> None:
     assert "more or less does not always help" in str(wide)
 
 
-def test_words() -> None:
+def test_kinds_of_jitter_are_tried_best_first() -> None:
     """Kinds of jitter are tried one by one, the best first; one that the engine cannot simulate is named."""
     result = find(STORM, "jitter", such_that="drain < 1000 s")
     figures = {trial.value: trial.figure for trial in result.trials}
@@ -130,7 +130,7 @@ def test_words() -> None:
         ("p99 < 500ms", 0.5),
     ],
 )
-def test_goals(text: str, limit: float) -> None:
+def test_a_goal_has_the_unit_of_its_figure(text: str, limit: float) -> None:
     """Spaces are free, and a limit has the unit of its figure."""
     assert read_goal(text).limit == pytest.approx(limit)
     assert read_goal(str(read_goal(text))) == read_goal(text)
@@ -208,7 +208,7 @@ def test_values_under_their_keys() -> None:
         with_value(STORM, "clients.policy.attempts", -1)
 
 
-def test_progress() -> None:
+def test_progress_counts_each_value_once() -> None:
     """The progress counts simulations, each value once."""
     counts: list[int] = []
     find(

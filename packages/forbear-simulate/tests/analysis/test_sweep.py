@@ -41,7 +41,7 @@ def test_runs_and_progress() -> None:
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-def test_values() -> None:
+def test_a_range_has_eleven_values() -> None:
     """A range has eleven values, a list has its own; limits of the policy need no table."""
     key, values = read_values("service.failure=0..1")
     assert key == "service.failure"

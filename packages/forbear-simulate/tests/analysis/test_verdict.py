@@ -60,7 +60,7 @@ def judged(name: str) -> FleetVerdict:
 
 
 @pytest.mark.parametrize("name", sampled(CASES, 4))
-def test_verdicts(name: str) -> None:
+def test_the_state_follows_from_the_chain_and_one_trigger(name: str) -> None:
     """The state follows from the chain and one trigger; the boundary is where load times attempts is the capacity."""
     _, _, state, modes = CASES[name]
     result = judged(name)

@@ -107,7 +107,7 @@ def test_a_verdict(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "never" in {trigger["recovery"] for trigger in document["triggers"]}
 
 
-def test_find(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_find_prints_the_values_that_keep_a_limit(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """`find` prints the values that keep a limit and all that were tried; without any, the exit code is 1."""
     monkeypatch.setattr("forbear_simulate.analysis.search.simulate", cache(simulate))
     search = ("simulate", "find", "attempts", "--such-that")
@@ -360,7 +360,7 @@ def test_a_narrow_terminal() -> None:
     assert {len(line.plain) for line in draw(curves, room=3)[:HEIGHT]} == {24}
 
 
-def test_texts() -> None:
+def test_values_are_printed_with_unit_and_error() -> None:
     """Values have their unit, a sensible number of digits, and their standard error in the same unit."""
     assert [time_text(value) for value in (0, 0.25, 45, 60, 90, 3600, 3661)] == [
         "0s", "0.25s", "45s", "1m", "1m30s", "1h", "1h1m1s",

@@ -81,7 +81,9 @@ def test_it_says_where_it_is_from(name: str) -> None:
         (0, 1.5, 1, "about", False),
     ],
 )
-def test_holds(published: float, ours: float, error: float, relation: str, holds: bool) -> None:
+def test_a_comparison_holds_within_its_error(
+    published: float, ours: float, error: float, relation: str, holds: bool
+) -> None:
     """The error counts on the side that the relation names, as a share of the published figure; of 0, as it is."""
     each = Comparison("load", published, ours, error, relation=relation)  # type: ignore[arg-type]
     assert each.holds is holds

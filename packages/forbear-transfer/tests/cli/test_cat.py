@@ -17,7 +17,7 @@ def filled(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
     return cloud
 
 
-def test_bytes(invoke: Invoke) -> None:
+def test_cat_writes_objects_patterns_and_ranges(invoke: Invoke) -> None:
     """Whole objects, patterns and ranges."""
     assert invoke("cat", "gs://bkt/x/*", "gs://bkt/a").stdout_bytes == b"bytes \xff0123456789"
     assert invoke("cat", "--range", "2-4", "gs://bkt/a").stdout == "234"
@@ -34,7 +34,7 @@ def test_bytes(invoke: Invoke) -> None:
         (["stat", "gs://B"], 2, "error: "),
     ],
 )
-def test_errors(arguments: list[str], code: int, error: str, invoke: Invoke) -> None:
+def test_errors_of_cat_go_to_stderr(arguments: list[str], code: int, error: str, invoke: Invoke) -> None:
     """With the reason and the cure, and nothing on stdout."""
     done = invoke(*arguments)
     assert (done.exit_code, done.stdout) == (code, "")
@@ -64,7 +64,7 @@ def test_a_reader_that_leaves(large: str, start: Start) -> None:
     assert (process.stderr.read(), process.wait(30)) == ("", 1)
 
 
-def test_metadata(invoke: Invoke, filled: Cloud) -> None:
+def test_stat_prints_metadata_as_text_and_json(invoke: Invoke, filled: Cloud) -> None:
     """As text without control characters, and as JSON with all keys."""
     there = filled.store.object("bkt", "a")
     lines = invoke("stat", "gs://bkt/a").stdout.splitlines()

@@ -22,7 +22,7 @@ def filled(tmp_path: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Clo
     return cloud
 
 
-def test_check(invoke: Invoke) -> None:
+def test_check_prints_each_difference(invoke: Invoke) -> None:
     """A line for each difference on stdout, the sums on stderr, and exit code 1."""
     done = invoke("check", "here", "gs://bkt/x")
     assert done.exit_code == 1
@@ -52,7 +52,7 @@ def test_check_as_json(invoke: Invoke) -> None:
     assert (done.exit_code, done.stderr) == (1, "")
 
 
-def test_hash(invoke: Invoke, filled: Cloud) -> None:
+def test_hash_prints_one_line_for_the_same_bytes(invoke: Invoke, filled: Cloud) -> None:
     """The same line for the same bytes."""
     there = filled.store.object("bkt", "x/a")
     done = invoke("hash", "here/a", "gs://bkt/x/a")
@@ -68,7 +68,7 @@ def test_hash_of_files_needs_no_credentials(invoke: Invoke, tmp_path: Path, monk
     assert invoke("hash", "--credentials", "here/a", "here/a").exit_code == 0  # a file that holds no key
 
 
-def test_du(invoke: Invoke) -> None:
+def test_du_adds_up_folders(invoke: Invoke) -> None:
     """Bytes and folders, also in words and as JSON."""
     assert invoke("du", "gs://bkt").stdout == "        2058  gs://bkt/x/\n        2058  gs://bkt\n"
     assert invoke("du", "-sh", "gs://bkt/x/*").stdout == "     2.0 KiB  gs://bkt/x/*\n"
@@ -79,7 +79,7 @@ def test_du(invoke: Invoke) -> None:
     }
 
 
-def test_mv(invoke: Invoke, filled: Cloud) -> None:
+def test_mv_moves_objects(invoke: Invoke, filled: Cloud) -> None:
     """The total, JSON with the action, and the source is gone."""
     done = invoke("mv", "gs://bkt/x/a", "gs://bkt/y")
     assert (done.exit_code, done.stdout) == (0, "")
@@ -115,7 +115,7 @@ def test_mv(invoke: Invoke, filled: Cloud) -> None:
         (["mv", "gs://bkt/x/a"], 2, "error: missing argument "),
     ],
 )
-def test_errors(arguments: list[str], code: int, error: str, invoke: Invoke) -> None:
+def test_errors_have_the_exit_codes_of_cp(arguments: list[str], code: int, error: str, invoke: Invoke) -> None:
     """With the exit codes of `cp`; nothing on stdout."""
     done = invoke(*arguments)
     assert (done.exit_code, done.stdout) == (code, "")

@@ -46,7 +46,7 @@ def test_up_and_down_again(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
     assert [path.read_text() for path in sorted((folder / "new").iterdir())] == ["photo 1", "photo 2"]
 
 
-def test_quiet(invoke: Invoke) -> None:
+def test_quiet_prints_only_failures(invoke: Invoke) -> None:
     """With `-q` nothing is said but what failed."""
     assert invoke("cp", "-q", "photos/1.jpg", "gs://bkt/").output == ""
     failed = invoke("cp", "-q", "photos/9.jpg", "gs://bkt/")
@@ -54,7 +54,7 @@ def test_quiet(invoke: Invoke) -> None:
     assert failed.stderr == "error: photos/9.jpg does not exist\nhint: check the name\n"
 
 
-def test_json(invoke: Invoke, cloud: Cloud) -> None:
+def test_json_has_a_line_for_each_outcome(invoke: Invoke, cloud: Cloud) -> None:
     """With `--json` each outcome is a line of its own, and the summary is the last; failures are on stderr as well."""
     cloud.fault(Fault.status(403, operation="storage.objects.insert", nth=2))
     done = invoke("cp", "--json", "--parallel", "1", "photos/1.jpg", "photos/2.jpg", "gs://bkt/")
@@ -122,7 +122,7 @@ def test_stdin_and_stdout(cloud: Cloud) -> None:
     assert down.stderr.startswith("1 file, 25.0 KiB in ")
 
 
-def test_manifest(invoke: Invoke, cloud: Cloud) -> None:
+def test_a_manifest_leaves_out_items_that_are_done(invoke: Invoke, cloud: Cloud) -> None:
     """A run with the manifest of an earlier one leaves out what that has done."""
     cloud.fault(Fault.status(403, operation="storage.objects.insert", times=1))
     first = invoke("cp", "-r", "--manifest", "done.csv", "photos", "gs://bkt/photos/")
@@ -255,7 +255,7 @@ class TestEmbedded:
         held = [f"  photos/{number}.jpg  7 B" for number in (1, 2, 3)]
         assert rest == ["gs://demo contained 3 objects, 21 B:", *held]
 
-    def test_faults(self, invoke: Invoke, folder: Path) -> None:
+    def test_everything_is_copied_despite_faults(self, invoke: Invoke, folder: Path) -> None:
         """With `--faults` some requests fail and are retried, and everything is copied nevertheless."""
         for number in range(30):
             (folder / "photos" / f"more-{number:02}").write_text("more")

@@ -37,13 +37,13 @@ def filled(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
         (["-lhr", "gs://bkt/x/b"], ["     1.5 KiB  2026-01-31T12:00:00Z  gs://bkt/x/b"]),
     ],
 )
-def test_lines(arguments: list[str], lines: list[str], invoke: Invoke) -> None:
+def test_ls_prints_addresses_without_control_characters(arguments: list[str], lines: list[str], invoke: Invoke) -> None:
     """Addresses, with sizes and times if `-l` is used; nothing in a name acts on the terminal."""
     done = invoke("ls", *arguments)
     assert (done.exit_code, done.stdout.splitlines()) == (0, lines)
 
 
-def test_json(invoke: Invoke, filled: Cloud) -> None:
+def test_json_has_one_object_on_each_line(invoke: Invoke, filled: Cloud) -> None:
     """One object on each line, with these keys."""
     there = filled.store.object("bkt", "x/b")
     *_, last = invoke("ls", "--json", "gs://bkt").stdout.splitlines()
@@ -78,7 +78,7 @@ def test_json(invoke: Invoke, filled: Cloud) -> None:
         (["--endpoint", "http://127.0.0.1:1", "--retry", "attempts=1", "gs://bkt"], 1, "error: cannot connect to"),
     ],
 )
-def test_errors(arguments: list[str], code: int, error: str, invoke: Invoke) -> None:
+def test_errors_of_ls_have_the_exit_codes_of_cp(arguments: list[str], code: int, error: str, invoke: Invoke) -> None:
     """With the exit codes of `cp`."""
     done = invoke("ls", *arguments)
     assert done.exit_code == code
@@ -110,7 +110,7 @@ def test_a_service_that_stays_away(fault: Fault, invoke: Invoke, filled: Cloud) 
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted(signum: signal.Signals, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_ends_ls_at_once(signum: signal.Signals, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal ends the command at once with 128 + N."""
     plain = Storage.url
 

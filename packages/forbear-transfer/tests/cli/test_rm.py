@@ -86,7 +86,7 @@ def test_ctrl_c_at_the_question(invoke: Invoke, filled: Cloud, monkeypatch: pyte
     assert left(filled) == ["a", "x/b", "x/c"]
 
 
-def test_verbose(invoke: Invoke, filled: Cloud) -> None:
+def test_verbose_prints_every_object(invoke: Invoke, filled: Cloud) -> None:
     """A line on stderr for every object that is moved or deleted."""
     assert invoke("mv", "-v", "gs://bkt/a", "gs://bkt/b").stderr.startswith("moved gs://bkt/a -> gs://bkt/b\n1 file")
     assert invoke("rm", "-v", "gs://bkt/b").stderr.startswith("deleted gs://bkt/b\n1 deleted")
@@ -109,7 +109,7 @@ def test_a_dry_run(invoke: Invoke, filled: Cloud) -> None:
     assert not filled.effects.count("storage.objects.delete")
 
 
-def test_failures(invoke: Invoke, filled: Cloud) -> None:
+def test_a_failure_of_rm_keeps_newer_versions(invoke: Invoke, filled: Cloud) -> None:
     """Exit code 1, the reason and the cure, also as JSON; a new version stays."""
     filled.fault(Fault.replace_object(b"theirs", operation="storage.objects.delete"))
     done = invoke("rm", "--json", "gs://bkt/a", "gs://bkt/x")

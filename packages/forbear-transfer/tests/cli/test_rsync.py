@@ -62,7 +62,7 @@ def test_a_dry_run(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
     assert cloud.effects.total == before
 
 
-def test_deletion(invoke: Invoke, cloud: Cloud) -> None:
+def test_d_deletes_extras_but_not_excluded_ones(invoke: Invoke, cloud: Cloud) -> None:
     """With `-d` what only the target has is deleted, but not what is excluded."""
     for name in ("there/extra", "there/kept.tmp"):
         cloud.store.put("bkt", name, b"")
@@ -87,7 +87,7 @@ def test_nothing_is_deleted_after_a_failure(invoke: Invoke, cloud: Cloud) -> Non
     assert "there/extra" not in stored(cloud)
 
 
-def test_checksums(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
+def test_c_compares_checksums(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
     """With `-c` a file of the same size and time is found to differ."""
     path = folder / "here" / "a"
     os.utime(path, (OLD, OLD))
@@ -108,7 +108,7 @@ def test_a_source_that_is_not_there(invoke: Invoke, cloud: Cloud) -> None:
     assert stored(cloud).keys() == {"there/extra"}
 
 
-def test_embedded(invoke: Invoke) -> None:
+def test_rsync_runs_on_an_embedded_cloud(invoke: Invoke) -> None:
     """It can be tried without an account, too."""
     done = invoke("rsync", "-r", "--embedded", "here", "gs://demo/there")
     assert done.exit_code == 0

@@ -124,7 +124,7 @@ def md5_of(data: bytes) -> str:
     return base64.b64encode(hashlib.md5(data).digest()).decode()
 
 
-def test_hashes(here: Path, cloud: Cloud) -> None:
+def test_hashes_of_files_and_objects_agree(here: Path, cloud: Cloud) -> None:
     """Those of files are computed, and those of objects stated; they agree."""
     (here / "a").write_bytes(b"hello" * 100_000)
     there = cloud.store.put("bkt", "a", b"hello" * 100_000)

@@ -101,7 +101,7 @@ def test_what_a_listing_says_of_an_object(filled: Cloud) -> None:
         ("gs://bkt/a*", False, [(None, 6, 21)]),
     ],
 )
-def test_du(
+def test_du_adds_up_each_folder(
     address: str,
     summarize: bool,
     usages: list[tuple[str | None, int, int]],

@@ -12,7 +12,7 @@ from forbear_transfer.errors import WrongResponse
 from forbear_transfer.objects import seconds_of_time
 
 
-def test_details(cloud: Cloud) -> None:
+def test_stat_returns_all_metadata(cloud: Cloud) -> None:
     """Of the objects that addresses name, also after faults."""
     fields: dict[str, Json] = {
         "contentType": "text/plain",

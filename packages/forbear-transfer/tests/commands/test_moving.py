@@ -140,7 +140,7 @@ def test_a_version_written_before_the_copy_survives(pattern: str, filled: Cloud)
         ("gs://bkt/dir/", "gs://other/", "it is a folder"),
     ],
 )
-def test_failures(source: str, target: str, text: str, filled: Cloud) -> None:
+def test_a_failed_move_deletes_nothing(source: str, target: str, text: str, filled: Cloud) -> None:
     """Nothing is deleted, the error is the right one, and there is a hint; for a folder, it names the option."""
     before = contents(filled)
     summary = moved(filled, source, target=target)

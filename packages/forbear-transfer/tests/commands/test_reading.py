@@ -60,7 +60,7 @@ def test_whole_objects(addresses: list[str], expected: bytes, filled: Cloud) -> 
         ("-0", b""),
     ],
 )
-def test_ranges(byte_range: str, expected: bytes, filled: Cloud) -> None:
+def test_only_the_bytes_of_a_range_are_requested(byte_range: str, expected: bytes, filled: Cloud) -> None:
     """Counted from 0, the last byte included, or from the end; only these bytes are requested."""
     assert read(filled, "gs://bkt/data", byte_range=byte_range) == expected
     assert read(filled, "gs://bkt/empty", byte_range="0-") == b""
@@ -85,7 +85,9 @@ def test_wrong_ranges(byte_range: str, cloud: Cloud) -> None:
         ("gs://bkt/dog", "5-", "has 5 bytes, and the range begins at byte 5", None),
     ],
 )
-def test_failures(address: str, byte_range: str | None, text: str, hint: str | None, filled: Cloud) -> None:
+def test_a_failed_read_has_a_reason_and_a_cure(
+    address: str, byte_range: str | None, text: str, hint: str | None, filled: Cloud
+) -> None:
     """With the reason and the cure."""
     with pytest.raises(TransferError) as caught:
         read(filled, address, byte_range=byte_range)
@@ -146,7 +148,7 @@ def test_a_server_without_ranges(filled: Cloud) -> None:
         read(filled, "gs://bkt/data", byte_range="10-20")
 
 
-def test_gzip(cloud: Cloud) -> None:
+def test_whole_objects_are_decoded_and_ranges_are_not(cloud: Cloud) -> None:
     """Whole objects are decoded, and ranges are of the stored bytes."""
     packed = gzip.compress(b"some text", mtime=0)
     cloud.store.put("bkt", "packed", packed, {"contentEncoding": "gzip"})

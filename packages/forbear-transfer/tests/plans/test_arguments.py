@@ -46,7 +46,7 @@ PATTERNS: list[tuple[dict[str, Any], set[str]]] = [
 
 
 @pytest.mark.parametrize(("options", "names"), PATTERNS)
-def test_patterns(options: dict[str, Any], names: set[str], here: Path, cloud: Cloud) -> None:
+def test_exclude_and_include_choose_names(options: dict[str, Any], names: set[str], here: Path, cloud: Cloud) -> None:
     """Names are left out if one `exclude` matches or no `include` does: by cp both ways, and by rsync."""
     make(here, "dir/a.txt", "dir/a.tmp", "dir/b/c.txt", "dir/b/d.log")
     assert copied(cloud, "dir", "gs://bkt/cp", recursive=True, **options).ok
@@ -133,7 +133,7 @@ def test_size_only(here: Path, cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize(("ours", "theirs", "copies"), [(2_000, 1_000, 1), (1_000, 2_000, 0), (1_000, 1_000, 1)])
-def test_update(ours: int, theirs: int, copies: int, here: Path, cloud: Cloud) -> None:
+def test_a_newer_target_is_left_alone(ours: int, theirs: int, copies: int, here: Path, cloud: Cloud) -> None:
     """A file that is newer at the target is left alone, up and down; what the target lacks is copied."""
     for folder in ("dir", "down"):
         (here / folder).mkdir()

@@ -77,7 +77,7 @@ def host_of(service: Any, table: str, entry: TableEntry) -> str:
 
 
 @for_each(ROWS, "{1.id} of {0}")
-def test_requests(table: str, entry: TableEntry) -> None:
+def test_answers_about_requests_agree_with_the_tables(table: str, entry: TableEntry) -> None:
     """The answer about a text has the judgement of the service, and the outcome follows from it."""
     service: Any = registry.service(table.partition(".")[0])
     host = host_of(service, table, entry)
@@ -92,7 +92,7 @@ RPCS = [(table.partition(".")[0], entry) for table in tables.names() for entry i
 
 
 @for_each(RPCS, "{1.rpc} of {0}")
-def test_calls(name: str, entry: TableEntry) -> None:
+def test_answers_about_rpcs_agree_with_the_tables(name: str, entry: TableEntry) -> None:
     """The same for each RPC, without fields and with the conditions on fields that can be written as words."""
     service: Any = registry.service(name)
     names = [name for name in entry.fields if name.isidentifier()]
@@ -105,7 +105,7 @@ def test_calls(name: str, entry: TableEntry) -> None:
 
 
 @for_each(tables.find("redis"), "{0.id}")
-def test_commands(entry: TableEntry) -> None:
+def test_answers_about_commands_agree_with_the_tables(entry: TableEntry) -> None:
     """The same for each command, as a text and as a list of words."""
     for words in (entry.id.split(), [*entry.id.split(), "key", "1", "NX"]):
         answer = forbear.explain(words)
@@ -189,7 +189,7 @@ def test_outcomes_are_those_of_the_exchange(word: str) -> None:
         (11, "it changes nothing"),
     ],
 )
-def test_why(judgement: int, why: str) -> None:
+def test_the_reason_is_in_the_text_of_the_answer(judgement: int, why: str) -> None:
     """The reason is a few words, and stands in the text of the answer."""
     answer = forbear.explain(REQUESTS[judgement])
     assert answer.why == why

@@ -38,7 +38,7 @@ def read(*words: str) -> Request:
         (("-X", "PURGE", "-T", "file", URL), "PURGE"),
     ],
 )
-def test_methods(words: tuple[str, ...], method: str) -> None:
+def test_the_method_is_named_or_implied(words: tuple[str, ...], method: str) -> None:
     """The method is the one named, as it is spelt, or the one that the other options imply."""
     assert read(*words).method == method
 
@@ -72,7 +72,7 @@ def test_the_whole_request() -> None:
         ((), b""),
     ],
 )
-def test_bodies(words: tuple[str, ...], body: bytes | None) -> None:
+def test_the_body_is_put_together_as_by_curl(words: tuple[str, ...], body: bytes | None) -> None:
     """The body is put together as curl does; what is not at hand makes it unknown."""
     assert read(*words, URL).body == body
 
@@ -138,7 +138,7 @@ def test_which_words_take_the_next(word: str, takes: bool) -> None:
         (("-T", "file", "https://host/name"), "/name"),
     ],
 )
-def test_targets(words: tuple[str, ...], target: str) -> None:
+def test_path_and_query_stay_as_typed(words: tuple[str, ...], target: str) -> None:
     """Path and query stay as they are typed, with what options add to them."""
     assert read(*words).target == target
 

@@ -70,7 +70,7 @@ def check(answer: Any) -> None:
 @example("PUT", "https://bkt.storage.googleapis.com/x?nothing-known", [], "")
 @example("DELETE", "https://iam.googleapis.com/v9/x", [], "")
 @example("GET", "https://\ud800/\ud800?\ud800#\ud800", [], "\ud800")
-def test_requests(verb: str, url: str, headers: list[str], body: str) -> None:
+def test_an_unknown_mutation_is_never_repeatable(verb: str, url: str, headers: list[str], body: str) -> None:
     """Any method, URL, headers and body; on a host that is known, an unknown mutation is never repeatable."""
     options = [word for line in headers for word in ("-H", line)]
     answer = asked(*options, "-d", body.lstrip("@"), "--", verb, url)
@@ -88,7 +88,7 @@ def test_curl_lines(words: list[str]) -> None:
 
 @given(rpc | anything, st.lists(field | anything, max_size=3), st.none() | document)
 @example("google.storage.v2.Storage/DeleteObject", ["\ud800=\ud800"], None)
-def test_calls(rpc: str, fields: list[str], message: Any) -> None:
+def test_an_unknown_rpc_is_never_repeatable(rpc: str, fields: list[str], message: Any) -> None:
     """Any method with any fields; a package that is not known has nothing that may be repeated."""
     options = [] if message is None else ["--json-fields", json.dumps(message)]
     answer = asked(*options, "--", "grpc", rpc, *fields)
@@ -100,7 +100,7 @@ def test_calls(rpc: str, fields: list[str], message: Any) -> None:
 @given(command, st.lists(argument, max_size=5))
 @example("\ud800", [])
 @example("SET k 'v", [])
-def test_commands(command: str, arguments: list[str]) -> None:
+def test_an_unknown_command_is_never_repeatable(command: str, arguments: list[str]) -> None:
     """Any command; one that is not known may never be repeated."""
     for words in ((command, *arguments), (" ".join((command, *arguments)),)):
         answer = asked("redis", *words)

@@ -76,7 +76,7 @@ def as_curl(request: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_warnings(invoke: Invoke, name: str) -> None:
+def test_conditions_that_do_not_count_get_a_warning(invoke: Invoke, name: str) -> None:
     """For a METHOD and a URL and for a curl command line alike; the answer itself stays on stdout."""
     request, warning = CASES[name]
     for words in (request, as_curl(request)):
@@ -107,7 +107,7 @@ def test_no_warning(invoke: Invoke, request_: tuple[str, ...]) -> None:
     assert "warning" not in invoke("explain", *request_).stderr
 
 
-def test_grpc(invoke: Invoke) -> None:
+def test_fields_that_do_not_count_get_a_warning(invoke: Invoke) -> None:
     """The fields of an RPC are read by the same rules."""
     call = ("grpc", "google.storage.v2.Storage/DeleteObject", "if_generation_match=abc")
     warning = f"the value of `if_generation_match` {WHOLE}"

@@ -27,7 +27,7 @@ def test_options_change_the_profile(invoke: Invoke) -> None:
     assert config["retryPolicy"]["initialBackoff"] == "4s"
 
 
-def test_repeatable(invoke: Invoke) -> None:
+def test_functions_are_repeated_only_if_one_says_so(invoke: Invoke) -> None:
     """Functions of services are not repeated unless one says that they may be."""
     assert "retry_never" in invoke("export", "tenacity", "--profile", "iam").stdout
     assert "is_transient" in invoke("export", "tenacity", "--profile", "iam", "--repeatable").stdout
@@ -53,7 +53,7 @@ def test_repeatable(invoke: Invoke) -> None:
         ),
     ],
 )
-def test_what_cannot_be_right(args: tuple[str, ...], error: str, invoke: Invoke) -> None:
+def test_wrong_options_of_export_are_errors(args: tuple[str, ...], error: str, invoke: Invoke) -> None:
     """Nothing on stdout, and exit code 2."""
     done = invoke("export", *args)
     assert (done.exit_code, done.stdout) == (2, "")

@@ -326,7 +326,7 @@ async def test_a_redirect_is_another_request() -> None:
         ({"buffer": -1}, "`buffer` must be 0 or more, got -1"),
     ],
 )
-def test_what_cannot_be_right_is_refused_with_a_cure(options: dict[str, Any], text: str) -> None:
+def test_wrong_arguments_are_refused_with_a_cure(options: dict[str, Any], text: str) -> None:
     """Each error names the parameter, the rule and the value."""
     with pytest.raises((TypeError, ValueError)) as caught:
         RetryMiddleware(**options)

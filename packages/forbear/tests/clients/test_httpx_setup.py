@@ -21,7 +21,7 @@ from forbear_testkit.clients.flavours import Flavour
         ({"transport": "http"}, "`transport` must be an {kind} or None (a plain one), got 'http'"),
     ],
 )
-def test_what_cannot_be_right_is_refused_with_a_cure(flavour: Flavour, options: dict[str, Any], text: str) -> None:
+def test_wrong_arguments_are_refused_with_a_cure(flavour: Flavour, options: dict[str, Any], text: str) -> None:
     """Each error names the parameter, the rule and the value."""
     kind = f"{flavour.library.__name__}.{'Async' if flavour.is_async else ''}BaseTransport"
     with pytest.raises((TypeError, ValueError)) as caught:

@@ -344,7 +344,7 @@ def test_a_session_without_retries_returns_the_failed_response(session: requests
         ({"buffer": -1}, "`buffer` must be 0 or more, got -1"),
     ],
 )
-def test_what_cannot_be_right_is_refused_with_a_cure(options: dict[str, Any], text: str) -> None:
+def test_wrong_arguments_are_refused_with_a_cure(options: dict[str, Any], text: str) -> None:
     """Each error names the parameter, the rule and the value."""
     with pytest.raises((TypeError, ValueError)) as caught:
         RetryAdapter(**options)

@@ -223,7 +223,7 @@ def test_retries_are_off_where_they_are_turned_off(time: VirtualTime) -> None:
         ),
     ],
 )
-def test_what_cannot_be_right_is_refused_with_a_cure(policy: Any, text: str) -> None:
+def test_wrong_arguments_are_refused_with_a_cure(policy: Any, text: str) -> None:
     """Each error names the parameter and what to do."""
     with pytest.raises(TypeError) as caught:
         Retry(policy)

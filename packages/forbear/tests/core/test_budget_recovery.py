@@ -122,7 +122,7 @@ def test_token_bucket_by_the_failure(steps: list[Step], verdict: Verdict, refund
 
 
 @given(st.builds(Throttle, st.sampled_from([2.5, 4, 10, 100]), st.sampled_from([0.01, 0.1, 0.5, 1, 3])), STEPS)
-def test_throttle(rule: Throttle, steps: list[Step]) -> None:
+def test_a_throttle_grants_again_after_so_many_successes(rule: Throttle, steps: list[Step]) -> None:
     """floor((max_tokens / 2 + 1) / token_ratio) + 1 of them."""
     most, ratio = micro(rule.max_tokens), micro(rule.token_ratio)
     recovers(rule, steps, lambda _: (most // 2 + MICRO) // ratio + 1)
@@ -131,7 +131,7 @@ def test_throttle(rule: Throttle, steps: list[Step]) -> None:
 @given(
     st.builds(Ratio, st.sampled_from([0.01, 0.1, 0.2, 1, 3]), st.sampled_from([1, 10]), st.sampled_from([0, 1])), STEPS
 )
-def test_ratio(rule: Ratio, steps: list[Step]) -> None:
+def test_a_ratio_grants_again_after_so_many_successes(rule: Ratio, steps: list[Step]) -> None:
     """At most ceil((R + 1) / ratio) of them for R retries in the window."""
     recovers(rule, steps, lambda state: ceil_of((sum(state[1 + SLOTS :]) + 1) * MICRO, micro(rule.ratio)))
 

@@ -55,7 +55,7 @@ def test_where_seconds_are_taken() -> None:
         (1, "auto", "`x` must be True, False or None (auto), got 1"),
     ],
 )
-def test_flags(value: Any, none: str | None, text: str) -> None:
+def test_none_is_a_flag_only_where_it_has_a_meaning(value: Any, none: str | None, text: str) -> None:
     """None counts only where the check names its meaning."""
     for flag in (True, False, *([] if none is None else [None])):
         check.flag("x", flag, none=none)

@@ -18,7 +18,9 @@ from forbear.core.check import is_list, is_mapping
         (None, False, False),
     ],
 )
-def test_kinds(value: Mapping[str, str] | list[str] | None, mapping: bool, listed: bool) -> None:
+def test_mappings_and_lists_are_recognised(
+    value: Mapping[str, str] | list[str] | None, mapping: bool, listed: bool
+) -> None:
     """Any mapping counts, and of sequences lists alone."""
     assert is_mapping(value) is mapping
     assert is_list(value) is listed

@@ -85,7 +85,7 @@ def test_reasons_speak_for_themselves(reason: Reason, text: str) -> None:
         (None, 10**9, 2),
     ],
 )
-def test_attempts(attempts: int | None, attempt: int, expected: object) -> None:
+def test_the_limit_of_attempts_counts_the_first_call(attempts: int | None, attempt: int, expected: object) -> None:
     """The limit counts the first call; None is no limit."""
     assert step(limits=Limits(attempts), attempt=attempt) == expected
 
@@ -143,7 +143,9 @@ def test_the_text_of_a_stop_says_that_a_limit_is_a_default() -> None:
         (None, True, 1e9, 64, 64),
     ],
 )
-def test_timeout(timeout: float | None, clamp: bool, elapsed: float, wait: float, expected: object) -> None:
+def test_no_wait_ends_after_the_deadline(
+    timeout: float | None, clamp: bool, elapsed: float, wait: float, expected: object
+) -> None:
     """A wait may end at the deadline but not past it; `clamp` shortens it, if anything is left."""
     assert step(limits=Limits(5, timeout, clamp=clamp), elapsed=elapsed, wait=wait) == expected
 

@@ -13,7 +13,7 @@ BOTH_NONE = (
 A_TIMEOUT = "must be a number of seconds or None (no limit), got"
 
 
-def test_defaults() -> None:
+def test_the_defaults_of_limits() -> None:
     """Five attempts in a minute, no clamp, fifteen minutes for the server's word."""
     assert Limits() == Limits(attempts=5, timeout=60, clamp=False, max_retry_after=900, unlimited=False)
 

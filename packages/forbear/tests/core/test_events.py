@@ -25,7 +25,7 @@ def fields(event: Event) -> list[object]:
     return [getattr(event, name) for name in event.__slots__]
 
 
-def test_fields() -> None:
+def test_each_event_keeps_its_fields() -> None:
     """Nothing gets lost or mixed up."""
     error = OSError("lost")
     failure = Attempt(1, "OSError", "lost", 0.5, 1.5)

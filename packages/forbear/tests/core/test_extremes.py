@@ -68,7 +68,7 @@ def made(make: Callable[..., Any], names: tuple[str, ...], values: list[Any]) ->
 
 @pytest.mark.parametrize("make", PARAMETERS, ids=lambda make: make.__name__)
 @given(values=st.lists(numbers, min_size=1, max_size=4))
-def test_constructors(make: Callable[..., Any], values: list[Any]) -> None:
+def test_extreme_numbers_are_taken_or_refused_in_words(make: Callable[..., Any], values: list[Any]) -> None:
     """Each takes a number or refuses it in words; what it made works."""
     thing = made(make, PARAMETERS[make], values)
     if isinstance(thing, Exponential | Constant | Sequence):
@@ -90,7 +90,9 @@ def test_constructors(make: Callable[..., Any], values: list[Any]) -> None:
 
 
 @given(good, good, good, good, ratios, st.integers(min_value=1), st.floats(min_value=0, allow_infinity=False))
-def test_decisions(a: float, b: float, c: float, d: float, u: float, attempt: int, elapsed: float) -> None:
+def test_decisions_hold_for_extreme_numbers(
+    a: float, b: float, c: float, d: float, u: float, attempt: int, elapsed: float
+) -> None:
     """Whatever the numbers: a wait that a system can wait, or a stop that says why."""
     limits = [Limits(HUGE, timeout=a), Limits(HUGE, timeout=None, max_retry_after=LARGEST)]
     verdicts = [TRANSIENT, Verdict(Kind.TRANSIENT, retry_after=b), Verdict(Kind.TRANSIENT, delay=c)]

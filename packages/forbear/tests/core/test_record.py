@@ -70,13 +70,13 @@ class Point3(Point):
 
 @every_record
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_pickled(record: Record, protocol: int) -> None:
+def test_records_survive_pickling(record: Record, protocol: int) -> None:
     """It comes back equal by every protocol."""
     assert pickle.loads(pickle.dumps(record, protocol)) == record
 
 
 @every_record
-def test_copied(record: Record) -> None:
+def test_copies_are_equal(record: Record) -> None:
     """Copies are equal, and so is a derived one without changes."""
     assert copy.copy(record) == copy.deepcopy(record) == record.replace() == record
 
@@ -94,7 +94,7 @@ def test_field_names(record: Record) -> None:
 
 
 @every_record
-def test_frozen(record: Record) -> None:
+def test_fields_cannot_be_changed(record: Record) -> None:
     """No field can be set or deleted, and none added."""
     name = record._fields()[0]
     before = getattr(record, name)
@@ -111,13 +111,13 @@ def test_frozen(record: Record) -> None:
     assert not hasattr(record, "__dict__")
 
 
-def test_printed() -> None:
+def test_a_record_is_printed_as_one_writes_it() -> None:
     """The class and its fields by name, as one would write it."""
     assert repr(Point(1, "a")) == "Point(x=1, y='a')"
     assert repr(Point3(1, 2, 3)) == "Point3(x=1, y=2, z=3)"
 
 
-def test_derived() -> None:
+def test_a_derived_record_leaves_the_original_alone() -> None:
     """A copy with some fields changed; the original stays."""
     point = Point3(1, 2, 3)
     assert point.replace(y=5) == Point3(1, 5, 3)
@@ -132,7 +132,7 @@ def test_derived_copies_are_checked() -> None:
         Limits().replace(attempts=0)
 
 
-def test_compared() -> None:
+def test_records_are_compared_by_type_and_fields() -> None:
     """By type and all fields, those of the parent included."""
     assert Point(1, 2) == Point(1, 2)
     assert Point(1, 2) != Point(1, 3)

@@ -53,7 +53,7 @@ class Touchy(Exception):
         raise RuntimeError("do not touch")
 
 
-def test_fields() -> None:
+def test_attempts_and_reports_have_defaults() -> None:
     """An attempt has no delay and a report no doubts, unless told."""
     assert TWO[1].delay is None
     assert (TWO[0].number, TWO[0].error, TWO[0].text, TWO[0].elapsed, TWO[0].delay) == (1, "OSError", "lost", 0.25, 1)
@@ -97,7 +97,7 @@ def test_long_texts_are_cut() -> None:
         (Report("fetch", (), 0, Reason.BODY, "gone"), "forbear: gave up after 0 attempts in 0 s: gone [body]"),
     ],
 )
-def test_note(found: Report, note: str) -> None:
+def test_the_note_says_how_often_how_long_and_why(found: Report, note: str) -> None:
     """One line says how often, how long and why."""
     assert found.note == note
 
@@ -106,7 +106,7 @@ def test_note(found: Report, note: str) -> None:
     ("kind", "arguments"),
     [(OSError, ("lost",)), (Silent, ()), (Frozen, (1,)), (Slotted, ()), (Touchy, ())],
 )
-def test_attached(kind: type[Exception], arguments: tuple[object, ...]) -> None:
+def test_every_exception_can_carry_a_report(kind: type[Exception], arguments: tuple[object, ...]) -> None:
     """Every exception can carry a report and one note, whatever its class forbids or cannot do."""
     error = kind(*arguments)
     assert report(error) is None
@@ -181,7 +181,7 @@ def test_an_errors_own_report_comes_first() -> None:
     assert report(error) == made()
 
 
-def test_texts() -> None:
+def test_the_text_of_an_error_or_why_there_is_none() -> None:
     """The error's own words, or why there are none."""
     assert text_of(OSError("lost")) == "lost"
     assert text_of(OSError("caf\u00e9 \udcff")) == "caf\u00e9 \\udcff"

@@ -23,7 +23,7 @@ def made(*attempts: Attempt, maybe_done: bool = False, resource: str = RESOURCE)
     return Report("op", attempts, 2.0, Reason.ATTEMPTS, text, maybe_done, method="GET", resource=resource)
 
 
-def test_text() -> None:
+def test_the_text_has_all_facts_of_a_support_case() -> None:
     """It has the request, the outcome, and for each attempt the time, the error, the status, the ids and the wait."""
     assert made(FIRST, LAST).as_text().splitlines() == [
         "Request: GET https://storage.googleapis.com/storage/v1/b/bkt/o/a",
@@ -59,7 +59,7 @@ def test_text_of_what_is_not_known() -> None:
     ]
 
 
-def test_dict() -> None:
+def test_the_dict_has_the_same_facts() -> None:
     """It has the same facts, and JSON accepts it."""
     facts = made(FIRST, LAST, maybe_done=True).as_dict()
     assert json.loads(json.dumps(facts)) == facts
@@ -113,6 +113,6 @@ def test_time_is_not_compared() -> None:
     [(None, None), (0.0, "1970-01-01T00:00:00.000Z"), (0.9996, "1970-01-01T00:00:00.999Z"), (1e15, None),
      (math.inf, None), (math.nan, None)],
 )  # fmt: skip
-def test_utc(seconds: float | None, text: str | None) -> None:
+def test_times_have_milliseconds(seconds: float | None, text: str | None) -> None:
     """A time in milliseconds, None if no calendar has it."""
     assert utc(seconds) == text

@@ -42,7 +42,7 @@ types: Any = storage
         ),
     ],
 )
-def test_messages(make: Any, path: str, expected: object, plus: bool) -> None:
+def test_optional_fields_are_read_as_soon_as_they_are_set(make: Any, path: str, expected: object, plus: bool) -> None:
     """An optional field is there as soon as it is set; another one where it differs from its default."""
     message = make()
     assert field(message if plus else type(message).pb(message), path) == expected

@@ -131,7 +131,7 @@ def test_no_other_code_is_worth_another_try_where_every_5xx_is() -> None:
     assert names == {"RESOURCE_EXHAUSTED", "INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED"}
 
 
-def test_a_call_is_a_plain_value() -> None:
+def test_a_call_can_be_compared_and_pickled() -> None:
     """The slash before the name of the RPC does not matter, and no message is an empty one."""
     assert GrpcCall("/a.B/C").name == GrpcCall("a.B/C").name == "a.B/C"
     assert GrpcCall("a.B/C") == GrpcCall("a.B/C", {}) != GrpcCall("a.B/C", {"x": 1})

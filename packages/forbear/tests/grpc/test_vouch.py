@@ -38,7 +38,7 @@ EXHAUSTED, UNAVAILABLE = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNA
         ("/p.S/aba*aba", "p.S/ababa", False),
     ],
 )
-def test_patterns(pattern: str, name: str, covered: bool) -> None:
+def test_a_pattern_must_match_service_and_method(pattern: str, name: str, covered: bool) -> None:
     """Service and method agree, but for what the `*` stands for."""
     assert RpcPattern(pattern).covers(name) is covered
     assert vouched(STRICT, GrpcCall(f"/{name}"), RpcVouch(["x.Y/Z", pattern])).repeatable is covered
@@ -98,7 +98,7 @@ def test_a_predicate() -> None:
         vouched(STRICT, GrpcCall("/p.S/Get"), RpcVouch(lambda _: "yes"))  # type: ignore[arg-type, return-value] # pyright: ignore[reportArgumentType]
 
 
-def test_refusals() -> None:
+def test_listed_statuses_are_refusals() -> None:
     """A listed status counts, unless the response was too large, or the call is refused or of a session."""
     vouch = RpcVouch(not_executed=[EXHAUSTED])
     assert vouch.is_refusal(STRICT, 8, "quota")

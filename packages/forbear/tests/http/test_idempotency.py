@@ -27,7 +27,7 @@ from forbear.http.request import Request
         ("[::1]", Request("POST", "[::1]", "/"), True),
     ],
 )
-def test_origins(origins: Any, request_: Request, expected: bool) -> None:
+def test_a_key_counts_only_at_named_origins(origins: Any, request_: Request, expected: bool) -> None:
     """A key counts at the origins that were named, with their scheme and port; a host alone means https."""
     key = IdempotencyKey("Key", origins)
     assert key.is_for(request_.origin) is expected

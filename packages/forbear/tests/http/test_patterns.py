@@ -41,7 +41,7 @@ def post(
         ("POST https://s/a?x", post("/a?x", host="s")),
     ],
 )
-def test_covered(pattern: str, request_: Request) -> None:
+def test_a_pattern_covers_only_what_agrees_with_it(pattern: str, request_: Request) -> None:
     """The method, the origin, each segment of the path and the query agree with the pattern."""
     assert covers(patterns(pattern), request_)
 
@@ -201,7 +201,7 @@ def test_matching_is_linear() -> None:
         (post("*", method="OPTIONS"), ()),
     ],
 )
-def test_suggested(request_: Request, expected: tuple[str, ...]) -> None:
+def test_suggested_patterns_hide_ids_and_secrets(request_: Request, expected: tuple[str, ...]) -> None:
     """Ids, secrets and queries become stars, and what no pattern can cover gets none."""
     assert suggested(request_) == expected
 

@@ -127,7 +127,7 @@ def test_no_integers(text: str) -> None:
         ("----", False),
     ],
 )
-def test_uuids(text: str, valid: bool) -> None:
+def test_a_uuid_counts_in_its_usual_spelling(text: str, valid: bool) -> None:
     """A UUID counts in its usual spelling; that of zeros only names nothing."""
     assert preconditions.is_uuid(text) is valid
 

@@ -96,7 +96,7 @@ def test_the_origin_is_that_of_https_by_default() -> None:
         ("POST", 3), ("CONNECT", 3), ("PROPFIND", 3), ("get", 3), ("Put", 3), ("patch", 3), ("", 3), ("GET ", 3),
     ],
 )  # fmt: skip
-def test_danger(name: str, danger: int) -> None:
+def test_methods_have_the_danger_of_rfc_9110(name: str, danger: int) -> None:
     """Reads are harmless, PUT and DELETE may be executed twice, a PATCH can be guarded, all else is unknown."""
     assert request.danger(name) == danger
 
@@ -111,7 +111,7 @@ def test_danger(name: str, danger: int) -> None:
         ({"x-method-override": "GET", "x-http-method-override": "PUT", "x-other": "POST"}, ["PUT", "GET"]),
     ],
 )
-def test_overrides(headers: dict[str, str], expected: list[str]) -> None:
+def test_each_override_header_counts(headers: dict[str, str], expected: list[str]) -> None:
     """Each of the three override headers counts, upper-cased and stripped, even an empty one."""
     assert request.method_overrides(headers) == expected
 
@@ -119,7 +119,7 @@ def test_overrides(headers: dict[str, str], expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "short"), [("GET", "GET"), ("PATCH", "PATCH"), ("get", "_OTHER"), ("PURGE", "_OTHER"), ("", "_OTHER")]
 )
-def test_labels(name: str, short: str) -> None:
+def test_metrics_have_few_labels(name: str, short: str) -> None:
     """Metrics have few labels, whatever methods there are."""
     assert request.method_label(name) == short
 

@@ -15,7 +15,7 @@ def test_every_name() -> None:
     assert request_ids({"x-forwarded-for": "1", "etag": "2"}) == ()
 
 
-def test_bounds() -> None:
+def test_ids_are_bounded() -> None:
     """At most eight ids of 256 characters each: a server may send anything."""
     ids = request_ids(dict.fromkeys(sorted(NAMES), "x" * 999))
     assert [name for name, _ in ids] == sorted(NAMES)[:8]
@@ -47,7 +47,7 @@ def test_the_key_of_an_upload_session_is_hidden() -> None:
         ("/storage/v1/b/bkt/o/a", {}, False),
     ],
 )
-def test_resumable(target: str, headers: dict[str, str], expected: bool) -> None:
+def test_requests_of_a_session_are_recognised(target: str, headers: dict[str, str], expected: bool) -> None:
     """A request that starts or uses a session, in any spelling."""
     assert is_resumable(Request("POST", "storage.googleapis.com", target, headers)) is expected
 
@@ -62,6 +62,6 @@ def test_resumable(target: str, headers: dict[str, str], expected: bool) -> None
         (Request("GET", "[::1]:8443", "/"), "https://[::1]:8443/"),
     ],
 )
-def test_resource(request_: Request, resource: str) -> None:
+def test_the_resource_is_the_url_without_its_query(request_: Request, resource: str) -> None:
     """The URL without its query and without the default port."""
     assert request_.resource == resource

@@ -19,6 +19,6 @@ from forbear.http.socks import verdict_of_refusal
         ("", Kind.NOT_EXECUTED),
     ],
 )
-def test_texts(text: str, kind: Kind) -> None:
+def test_refusals_are_read_from_the_texts_of_clients(text: str, kind: Kind) -> None:
     """The clients write the words of RFC 1928, in different sentences."""
     assert verdict_of_refusal(text).kind is kind

@@ -41,7 +41,7 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("row", CLOUDS, ids=lambda row: f"{row.kind}-{row.name}")
-def test_verdicts(row: Row) -> None:
+def test_errors_of_cloud_clients_have_their_verdict(row: Row) -> None:
     """The verdict is the same around a function and around a transaction."""
     assert judge(row.make()) == row.around
     assert judge.transaction(row.make()) == row.in_transaction

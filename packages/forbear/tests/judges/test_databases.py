@@ -41,7 +41,7 @@ def deaf() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("row", DATABASES, ids=lambda row: f"{row.kind}-{row.name}")
-def test_verdicts(row: Row) -> None:
+def test_errors_of_databases_have_their_verdict(row: Row) -> None:
     """Around a function the outcome stays unknown; around a transaction, some errors prove that nothing changed."""
     assert judge(row.make()) == row.around
     assert in_transaction(row.make()) == row.in_transaction

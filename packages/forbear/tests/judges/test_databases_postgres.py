@@ -130,7 +130,9 @@ trouble = pytest.mark.parametrize(
 
 
 @trouble
-def test_psycopg(server: Postgres, rows: Sync, state: str, provoke: Any, around: Kind, within: Kind) -> None:
+def test_errors_of_psycopg_have_their_verdict(
+    server: Postgres, rows: Sync, state: str, provoke: Any, around: Kind, within: Kind
+) -> None:
     """The server's own errors, as psycopg raises them."""
     with psycopg.connect(server.uri(), autocommit=True) as connection:
         with pytest.raises(psycopg.Error) as caught:
@@ -140,7 +142,9 @@ def test_psycopg(server: Postgres, rows: Sync, state: str, provoke: Any, around:
 
 
 @trouble
-async def test_asyncpg(server: Postgres, rows: Sync, state: str, provoke: Any, around: Kind, within: Kind) -> None:
+async def test_errors_of_asyncpg_have_their_verdict(
+    server: Postgres, rows: Sync, state: str, provoke: Any, around: Kind, within: Kind
+) -> None:
     """The same errors as asyncpg raises them."""
     connection = await asyncpg.connect(server.uri())
     loop = asyncio.get_running_loop()

@@ -35,7 +35,7 @@ WAIT = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True, wait_from="Retry
 
 
 @pytest.mark.parametrize("row", OWN, ids=lambda row: f"{row.kind}-{row.name}")
-def test_verdicts(row: Row) -> None:
+def test_each_error_has_its_verdict(row: Row) -> None:
     """No transport error proves anything around a function, for it may have sent something before."""
     assert judge(row.make()) == row.around
     assert in_transaction(row.make()) == row.in_transaction
@@ -88,7 +88,7 @@ def test_what_an_error_of_the_application_was_raised_from(row: Row) -> None:
     assert judge(unrelated) is PERMANENT
 
 
-def test_groups() -> None:
+def test_all_members_of_a_group_must_be_transient() -> None:
     """All members must be transient; the longest wait counts, and a thing proved for one is not proved for all."""
     shared = ConnectionResetError()
     longer = errors.http_error(503, b"", {"Retry-After": "7"})
@@ -240,7 +240,7 @@ def test_it_ends(make: Callable[[], Exception], verdict: Verdict) -> None:
     assert isinstance(in_transaction(error), Verdict)
 
 
-def test_it_is_a_plain_value() -> None:
+def test_policies_with_it_can_be_pickled() -> None:
     """Policies with it can be compared and pickled."""
     assert pickle.loads(pickle.dumps(judge)) == judge != in_transaction
     assert pickle.loads(pickle.dumps(in_transaction)) == in_transaction == in_transaction.transaction

@@ -160,7 +160,7 @@ def test_requests_count_their_resends(collected: Collected) -> None:
     assert SECRET not in span.to_json()
 
 
-def test_metrics(collected: Collected) -> None:
+def test_each_event_is_counted(collected: Collected) -> None:
     """Failures by kind, retries and their waits, attempts of runs, recoveries, give-ups by reason."""
     recovers(collected.listener)
     gives_up(collected.listener)

@@ -19,7 +19,7 @@ NAME = "shared budget jobs"
 EVENTS = BudgetDegraded(NAME, "the server closed the connection", 1.5), BudgetRestored(NAME, 20.25)
 
 
-def test_lines(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_lost_server_is_logged_as_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     """A lost server is a warning, its return is information."""
     caplog.set_level(logging.INFO, "forbear")
     for event in EVENTS:
@@ -33,7 +33,7 @@ def test_lines(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_entries() -> None:
+def test_structlog_gets_the_values() -> None:
     """structlog gets the values."""
     with capture_logs() as entries:
         for event in EVENTS:
@@ -45,7 +45,7 @@ def test_entries() -> None:
     ]
 
 
-def test_counts() -> None:
+def test_metrics_count_by_the_name_of_the_budget() -> None:
     """Prometheus and OpenTelemetry count both by the name of the budget."""
     registry, reader = CollectorRegistry(), InMemoryMetricReader()
     meters = MeterProvider([reader])

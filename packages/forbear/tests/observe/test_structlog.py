@@ -7,7 +7,7 @@ from forbear.observe.structlog import Structlog
 from forbear_testkit.observe.runs import SECRET, conflicts, gives_up, recovers
 
 
-def test_entries() -> None:
+def test_entries_have_levels_and_values_and_no_secret() -> None:
     """The events of logging with the same levels, as values; no secret is in them."""
     with capture_logs() as entries:
         for scene in (recovers, gives_up, conflicts):

@@ -53,7 +53,7 @@ def given(**other: Any) -> dict[str, Any]:
         ({"modify": forgetful}, "`modify` must return the new value, but .*forgetful returned None"),
     ],
 )
-def test_refusals(other: dict[str, Any], text: str) -> None:
+def test_wrong_arguments_are_refused_at_once(other: dict[str, Any], text: str) -> None:
     """Each refusal comes at once, even where the policy would retry a TypeError."""
     parts = given(**other)
     parts.setdefault("policy", retry(on=Exception, attempts=3))

@@ -134,7 +134,7 @@ def check(cloud: Cloud, kind: Kind) -> None:
 
 
 @every_kind
-def test_threads(cloud: Cloud, kind: Kind) -> None:
+def test_thirty_threads_lose_no_change(cloud: Cloud, kind: Kind) -> None:
     """Thirty threads change one resource, each in a run of its own."""
     limits = httpx.Limits(max_connections=WRITERS)
     transport = RetryTransport(patient(kind.policy), transport=httpx.HTTPTransport(limits=limits, verify=False))
@@ -167,7 +167,7 @@ def test_threads(cloud: Cloud, kind: Kind) -> None:
 
 
 @every_kind
-async def test_tasks(cloud: Cloud, kind: Kind) -> None:
+async def test_thirty_tasks_lose_no_change(cloud: Cloud, kind: Kind) -> None:
     """Thirty tasks change one resource, each in a run of its own."""
     limits = httpx.Limits(max_connections=WRITERS)
     transport = AsyncRetryTransport(

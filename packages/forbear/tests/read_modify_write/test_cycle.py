@@ -92,7 +92,7 @@ CASES = [
 
 @every_driver
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_case(drive: Driver, case: Case) -> None:
+def test_a_change_is_applied_as_often_as_it_should_be(drive: Driver, case: Case) -> None:
     """The change is applied as often as it should be, after as many writes, and an error says whether it may be."""
     store = Store(case.reads, case.writes)
     outcome = drive(store, mine=mine if case.mine else None)

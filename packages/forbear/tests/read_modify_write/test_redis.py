@@ -74,7 +74,7 @@ def increment(port: int, token: str, *, knows: bool) -> Exception | None:
 
 
 @pytest.mark.parametrize("knows", [True, False], ids=["mine", "no-mine"])
-def test_counting(path: str, knows: bool) -> None:
+def test_fifty_writers_lose_no_increment(path: str, knows: bool) -> None:
     """Fifty writers, each over a connection that is cut now and then, on the way there or on the way back."""
     with redis.Redis(unix_socket_path=path) as server:
         server.set("counter", json.dumps({"value": 0, "tokens": []}))

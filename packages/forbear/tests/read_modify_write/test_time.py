@@ -139,7 +139,7 @@ def test_each_cycle_is_an_event_with_the_name_of_the_operation(drive: Driver) ->
 
 
 @pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
-def test_budgets(drive: Driver) -> None:
+def test_every_further_cycle_takes_a_token(drive: Driver) -> None:
     """Every further cycle takes a token, and an update that succeeds pays in."""
     budget = Budget(TokenBucket(capacity=2))
     policy = POLICY.with_budget(budget)

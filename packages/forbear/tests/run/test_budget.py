@@ -62,7 +62,7 @@ def test_what_a_budget_counts_by() -> None:
         (Budget.ratio(0.1, 60, 1), Ratio(ratio=0.1, window=60, floor=1)),
     ],
 )
-def test_presets(budget: Budget, rule: object) -> None:
+def test_published_budgets_have_their_numbers(budget: Budget, rule: object) -> None:
     """The published budgets, by their published numbers."""
     assert repr(budget) == f"Budget({rule!r})"
 

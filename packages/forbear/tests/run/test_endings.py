@@ -70,7 +70,7 @@ def test_values_in_place_of_errors(driver: Driver, policy: Policy, outcomes: tup
 
 @EVERY_FUNCTION
 @pytest.mark.parametrize("value", [None, 0, "", "nothing", ()])
-def test_plain_values(driver: Driver, value: object) -> None:
+def test_a_value_that_is_not_callable_is_returned(driver: Driver, value: object) -> None:
     """Whatever is not callable is returned itself, None included."""
     assert driver(BUSY.with_attempts(1).replace(on_give_up=value), Busy).value is value
     assert driver(POLLING.replace(on_give_up=value), "pending", "pending").value is value
@@ -157,7 +157,7 @@ def test_retries_that_are_on_again_change_what_they_did() -> None:
 
 
 @EVERY_FUNCTION
-def test_unsatisfied(driver: Driver) -> None:
+def test_unsatisfied_is_raised_with_its_report(driver: Driver) -> None:
     """Opt in, and the last refused value is raised with its report."""
     error = driver(POLLING.replace(raise_unsatisfied=True), "pending", "pending").error
     assert isinstance(error, Unsatisfied)

@@ -161,7 +161,7 @@ def test_a_class_is_not_decorated() -> None:
     [(policy, plain), (policy, coroutine), (policy.with_attempt_timeout(5), coroutine)],
     ids=["sync", "async", "attempt-timeout"],
 )
-def test_identity(policy: Policy, function: Callable[..., object]) -> None:
+def test_a_decorated_function_keeps_its_identity(policy: Policy, function: Callable[..., object]) -> None:
     """Name, documentation, module, signature and annotations stay; the original is at hand."""
     decorated: Any = policy(function)
     for name in ("__name__", "__qualname__", "__doc__", "__module__", "__annotations__"):
@@ -182,7 +182,7 @@ def test_identity(policy: Policy, function: Callable[..., object]) -> None:
         pytest.param(Undecorated, f"{__name__}.Undecorated", id="class"),
     ],
 )
-def test_names(function: object, name: str) -> None:
+def test_reports_name_the_function(function: object, name: str) -> None:
     """Reports call an operation by module and qualified name."""
     assert name_of(function) == name
 

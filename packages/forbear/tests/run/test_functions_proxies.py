@@ -79,7 +79,7 @@ OUTCOMES = [OSError, 5]
         pytest.param(create_autospec(coroutine, side_effect=OUTCOMES), True, id="async-autospec"),
     ],
 )
-def test_mocks(mock: Any, asynchronous: bool) -> None:
+def test_mocks_can_be_decorated(mock: Any, asynchronous: bool) -> None:
     """Tests of retried code hand in mocks; async ones are awaited."""
     assert is_async(mock) == asynchronous
     assert finish(policy(mock)(1, key=1)) == 5

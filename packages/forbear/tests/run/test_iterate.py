@@ -27,7 +27,7 @@ def _time() -> Any:
         yield time
 
 
-def test_numbers(time: VirtualTime) -> None:
+def test_attempts_are_numbered(time: VirtualTime) -> None:
     """Each attempt knows its number; the loop ends with the first success."""
     numbers: list[int] = []
     for attempt in BUSY:

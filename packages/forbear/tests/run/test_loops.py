@@ -50,7 +50,7 @@ def check(case: Case, outcome: Outcome) -> None:
 
 @every_driver
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_table(case: Case, drive: Driver) -> None:
+def test_every_driver_does_the_same(case: Case, drive: Driver) -> None:
     """Value or error, times of all attempts, report and note are the same for every driver."""
     check(case, drive(fresh(case.policy), *case.outcomes, takes=case.takes))
 

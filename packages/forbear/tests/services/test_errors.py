@@ -274,7 +274,7 @@ def test_no_error_makes_the_judge_raise(attributes: dict[str, object]) -> None:
     assert cloud_storage.is_conflict(error) in (True, False)
 
 
-def test_the_judge_is_a_plain_value() -> None:
+def test_the_judge_can_be_compared_and_pickled() -> None:
     """Policies with it can be compared and pickled."""
     judge = ErrorVerdicts(RFC9110)
     assert pickle.loads(pickle.dumps(judge)) == judge != ErrorVerdicts(memorystore.Memorystore())

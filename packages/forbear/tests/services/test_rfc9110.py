@@ -131,7 +131,7 @@ def test_statuses_have_their_verdict(status: int, headers: dict[str, str], verdi
     assert RFC9110.verdict(_judge("GET"), status, headers) == verdict
 
 
-def test_it_is_a_plain_value() -> None:
+def test_the_service_can_be_compared_and_pickled() -> None:
     """All are the same one, in any process, so that policies with it can be compared and pickled."""
     assert pickle.loads(pickle.dumps(RFC9110)) == RFC9110 == Rfc9110()
     assert RFC9110.name == "rfc9110"

@@ -97,7 +97,7 @@ FAULTS = {"lost": 1, "refused": 0, "503": 0, "429": 0, "slow": 1, "cut": 1}
 
 
 @pytest.mark.parametrize("row", CLIENTS, ids=lambda row: row[0].__name__)
-def test_faults(server: OrdersServer, row: tuple[Call, dict[str, str]]) -> None:
+def test_each_fault_raises_the_error_of_the_client(server: OrdersServer, row: tuple[Call, dict[str, str]]) -> None:
     """Each fault raises the client's error; the server has executed the call where the fault says so."""
     call, errors = row
     seen: dict[str, BaseException] = {}
@@ -186,7 +186,7 @@ def test_connects_again(server: OrdersServer, fetch: Any, fault: str, attempts: 
     assert not kinds or "3 attempts at one call" in report.findings[0].text
 
 
-def test_botocore(server: OrdersServer) -> None:
+def test_retries_of_botocore_are_seen(server: OrdersServer) -> None:
     """Retries of botocore itself are seen: it sends a PutItem again after a lost response."""
     session = botocore.session.Session()
     client = session.create_client(
@@ -208,7 +208,7 @@ def test_botocore(server: OrdersServer) -> None:
 
 
 @pytest.mark.parametrize("library", [redis, valkey])
-def test_redis(socket_path: str, library: Any) -> None:
+def test_retries_of_redis_are_counted(socket_path: str, library: Any) -> None:
     """The Valkey counts an INCR that the library's own retry sends twice; a refused one is sent once."""
     retry = library.retry.Retry(library.backoff.NoBackoff(), 1)
 

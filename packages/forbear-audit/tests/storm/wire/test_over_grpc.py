@@ -79,7 +79,7 @@ ENDS = {
     ("function", "label"),
     [(order, ORDER), (ordered_with_call, ORDER), (ordered_later, ORDER), (watched, WATCH), (collected, COLLECT)],
 )
-def test_faults(server: RpcOrders, function: Any, label: str) -> None:
+def test_each_fault_ends_a_call_with_its_code(server: RpcOrders, function: Any, label: str) -> None:
     """Each fault ends the call with its code, and the server has executed it where the fault says so."""
     for fault, (code, executed) in ENDS.items():
         if fault == "cut" and function is not watched:
@@ -139,7 +139,7 @@ def test_the_frames_of_the_user(server: RpcOrders) -> None:
     assert (__file__, order.__code__.co_firstlineno + 3) in call.frames
 
 
-def test_suspected(server: RpcOrders) -> None:
+def test_an_unknown_rpc_is_unsafe(server: RpcOrders) -> None:
     """An RPC that no table knows is unsafe; one of Google's is judged by its table, and a health check is a read."""
 
     def kinds(label: str) -> list[str]:
@@ -168,7 +168,7 @@ def test_errors_of_the_server(server: RpcOrders) -> None:
 
 
 @pytest.mark.parametrize("retries", [True, False])
-def test_asyncio(server: RpcOrders, retries: bool) -> None:
+def test_calls_of_grpc_aio_meet_the_same_faults(server: RpcOrders, retries: bool) -> None:
     """Calls of grpc.aio meet the same faults, and its retries are seen."""
     seen: list[grpc.RpcError] = []
 

@@ -71,7 +71,7 @@ def test_an_unknown_host(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "error: cannot connect to api.example.com: Name or service not known\n" in done.stderr
 
 
-def test_certificates(invoke: Invoke, tmp_path: Path) -> None:
+def test_errors_of_tls_have_the_exit_codes_of_curl(invoke: Invoke, tmp_path: Path) -> None:
     """An untrusted certificate is 60 and never retried, no TLS at all 35, a missing CA file 77; -k trusts everyone."""
     with untrusted(tmp_path / "server.pem") as (url, handshakes):
         done = invoke("curl", url)

@@ -114,7 +114,7 @@ def test_a_service_named_for_an_emulator_is_that_of_every_hop(invoke: Invoke, cl
         ((), {"https_proxy": "PROXY"}, False),
     ],
 )
-def test_proxies(
+def test_proxies_are_those_of_curl(
     invoke: Invoke,
     monkeypatch: pytest.MonkeyPatch,
     options: tuple[str, ...],
@@ -144,7 +144,7 @@ def test_http2(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize("option", ["--resolve", "--connect-to"])
-def test_addresses(invoke: Invoke, option: str) -> None:
+def test_resolve_and_connect_to_choose_the_address(invoke: Invoke, option: str) -> None:
     """The request goes to the address of the option, for the host of the URL."""
     with Wire(OK) as server:
         port = server.url.rpartition(":")[2]

@@ -40,7 +40,7 @@ def chunked(*pieces: bytes) -> Answer:
         (("-o", "file", "-w", "%{response_code}"), "200"),
     ],
 )
-def test_stdout(
+def test_the_last_response_goes_to_stdout(
     invoke: Invoke, options: tuple[str, ...], out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The response of the last attempt goes to stdout, with its headers if they are wanted."""
@@ -156,7 +156,7 @@ def test_verbose_hides_secrets(invoke: Invoke) -> None:
     assert "bWU6" not in done.stderr  # the encoded user
 
 
-def test_files(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_appears_when_it_is_complete(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file appears once it is complete, under the name of -o, or of the URL with -O, and keeps its permissions."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "old").write_text("old")

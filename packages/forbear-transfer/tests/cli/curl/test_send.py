@@ -75,7 +75,7 @@ def test_request_lines(invoke: Invoke, words: tuple[str, ...], line: str) -> Non
         (("-H", "Host: other.example.com"), {"host": "other.example.com"}),
     ],
 )  # fmt: skip
-def test_headers(invoke: Invoke, words: tuple[str, ...], headers: dict[str, str | None]) -> None:
+def test_headers_are_those_of_curl(invoke: Invoke, words: tuple[str, ...], headers: dict[str, str | None]) -> None:
     """Headers are those of the line, and those that curl adds unless the line replaces or removes them."""
     seen = sent(invoke, *words, "URL/")
     assert {name: seen.header(name) for name in headers} == headers
@@ -117,7 +117,7 @@ def test_bodies_are_sent_again(tmp_path: Path, words: tuple[str, ...], body: byt
     assert all(seen.header("transfer-encoding") is None for seen in server.seen)
 
 
-def test_forms(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_form_is_sent_whole_on_every_attempt(invoke: Invoke, tmp_path: Path) -> None:
     """A form has its fields, files and types as curl has them, on every attempt."""
     file = tmp_path / "a file"
     file.write_bytes(b"content")
@@ -188,7 +188,7 @@ def test_one_token_for_all_attempts(invoke: Invoke) -> None:
         (("--safe", "POST URL/search", "--retry", "1", "--retry-delay", "0.01", "--retry-max-time", "60"), 2),
     ],
 )
-def test_vouching(invoke: Invoke, vouch: tuple[str, ...], attempts: int) -> None:
+def test_a_post_is_repeated_only_if_vouched_for(invoke: Invoke, vouch: tuple[str, ...], attempts: int) -> None:
     """A POST answered 503 is sent again only if the user vouches for it."""
     with Wire(BUSY, OK) as server:
         words = [word.replace("URL", server.url) for word in vouch]

@@ -126,7 +126,7 @@ def test_a_missing_package_is_named(module: str, args: tuple[str, ...], hint: st
     assert done.stderr.splitlines()[1:] == [hint]
 
 
-def test_faults(invoke: Invoke) -> None:
+def test_faults_of_an_embedded_cloud_are_counted(invoke: Invoke) -> None:
     """`--faults` of an embedded cloud says at the end how many requests met a fault."""
     done = invoke("rsync", "-r", "--embedded", "--faults", "7", "here", "gs://demo/")
     assert done.stderr.endswith(" met a fault\n")

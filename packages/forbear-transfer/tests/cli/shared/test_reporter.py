@@ -34,7 +34,7 @@ def folder(tmp_path: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Non
     ],
     ids=["upload", "download", "rsync"],
 )
-def test_json(
+def test_json_has_the_request_and_each_attempt(
     invoke: Invoke, cloud: Cloud, command: tuple[str, ...], operation: str, method: str, resource: str
 ) -> None:
     """The request, and each attempt with its time, status and ids."""

@@ -32,7 +32,9 @@ def big(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted(big: Path, cloud: Cloud, start: Start, finish: Finish, signum: signal.Signals) -> None:
+def test_a_signal_ends_a_transfer_that_can_go_on(
+    big: Path, cloud: Cloud, start: Start, finish: Finish, signum: signal.Signals
+) -> None:
     """A signal ends it at once with 128 + N and says how to go on; the same command then does the rest, once."""
     cloud.fault(Fault.delay(20, operation=SEND, nth=2))
     command = ("cp", "--endpoint", cloud.url, str(big), "gs://bkt/")

@@ -61,7 +61,7 @@ def lines(statistics: Statistics, width: int = 100, *, color: bool = False) -> l
         (2**62, "4096.0 PiB"),
     ],
 )
-def test_sizes(count: float, text: str) -> None:
+def test_a_size_has_its_shortest_unit(count: float, text: str) -> None:
     """A size has the unit in which it is short."""
     assert format_bytes(count) == text
 

@@ -33,7 +33,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_links(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_link_out_of_the_folder_is_seen(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A link counts where it stands, and it leads out if the file is not below each folder of others around it."""
     links, here, read, file, leads = CASES[case]
     for name in ("repo/.git", "repo/src", "home"):

@@ -89,7 +89,7 @@ def test_the_changes_are_applied() -> None:
         ("attempts=3,ti", ["attempts=3,timeout="]),
     ],
 )
-def test_completion(incomplete: str, offered: list[str]) -> None:
+def test_shells_complete_profiles_then_keys(incomplete: str, offered: list[str]) -> None:
     """Shells complete profiles first, then keys."""
     (option,) = (each for each in command.params if isinstance(each, RetryOption))
     items = option.shell_complete(click.Context(command), incomplete)

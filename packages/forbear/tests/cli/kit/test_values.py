@@ -29,7 +29,7 @@ OPTIONS = ("timeout", "initial", "maximum", "constant")
         (" 2S ", 2),
     ],
 )
-def test_durations(text: str, seconds: float) -> None:
+def test_durations_are_read_in_seconds_or_units(text: str, seconds: float) -> None:
     """Plain numbers are seconds; units may be put together."""
     assert values.duration(text) == pytest.approx(seconds)
     assert values.duration_or_none(text) == pytest.approx(seconds)
@@ -62,7 +62,7 @@ def test_zero_and_none() -> None:
 
 
 @pytest.mark.parametrize(("text", "count"), [("1", 1), ("5", 5), (" 007 ", 7), ("100000", 100_000)])
-def test_counts(text: str, count: int) -> None:
+def test_counts_are_whole_numbers_from_1(text: str, count: int) -> None:
     """Whole numbers from 1."""
     assert values.count_or_none(text) == count
 
@@ -129,7 +129,7 @@ def test_durations_of_any_size_make_a_policy_or_are_refused(digits: str, unit: s
 @pytest.mark.parametrize(
     ("text", "count"), [("1", 1), ("500K", 512_000), ("1.5m", 1.5 * 1024**2), (" 2G ", 2 * 1024**3), ("0.5k", 512)]
 )
-def test_rates(text: str, count: float) -> None:
+def test_rates_are_read_in_bytes_or_units(text: str, count: float) -> None:
     """A rate is in bytes per second, or in units of 1024, 1024**2 and 1024**3 of them."""
     assert values.rate(text) == count
 

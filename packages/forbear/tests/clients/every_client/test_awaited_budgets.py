@@ -46,7 +46,7 @@ def under(budget: Remote) -> Policy:
 
 
 @BLIND_TOO
-def test_http(flavour: Any, closed_port: int) -> None:
+def test_every_client_asks_the_budget(flavour: Any, closed_port: int) -> None:
     """One retry is granted, the next is refused, and the client's own error is raised."""
     budget = Remote(True, False)
     result = flavour.call(flavour.transport(under(budget)), "GET", f"http://127.0.0.1:{closed_port}/x")

@@ -77,7 +77,7 @@ def test_a_client_with_a_proxy(flavour: Flavour) -> None:
             assert wire.seen[0].line == f"POST {SEARCH} HTTP/1.1"
 
 
-def test_mounts(flavour: Flavour) -> None:
+def test_every_mount_is_wrapped(flavour: Flavour) -> None:
     """Every mount is wrapped; None still stands for the client's own transport."""
     with Wire(reply(503), reply(200), reply(503), reply(200)) as wire:
         mounts = {"http://api.example.com": flavour.rerouted(wire.url), "https://": None}
@@ -87,7 +87,7 @@ def test_mounts(flavour: Flavour) -> None:
         assert None in client._mounts.values()
 
 
-def test_what_cannot_be_right(flavour: Flavour) -> None:
+def test_a_wrong_install_leaves_the_client_unchanged(flavour: Flavour) -> None:
     """Every error names the rule and the cure, and leaves the client as it was."""
     install, name = flavour.adapter.install, flavour.library.__name__
     client = client_of(flavour)

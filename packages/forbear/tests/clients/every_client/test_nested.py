@@ -206,7 +206,7 @@ CALLS = {"interceptor": _by_interceptor, "interceptor-async": _by_async_intercep
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_grpc(call: Callable[..., Any]) -> None:
+def test_a_policy_around_grpc_multiplies_no_attempts(call: Callable[..., Any]) -> None:
     """NOT_FOUND after UNAVAILABLE is the caller's; UNAVAILABLE to the end is not repeated."""
     with running() as server, virtual_time():
         server.fail(UNAVAILABLE)

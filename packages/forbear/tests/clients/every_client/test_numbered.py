@@ -143,7 +143,7 @@ def test_a_given_up_response_stops_the_sdk() -> None:
 
 
 @pytest.mark.anyio
-async def test_async() -> None:
+async def test_async_sdks_do_not_repeat_either() -> None:
     """The same in async code."""
     seen = []
 

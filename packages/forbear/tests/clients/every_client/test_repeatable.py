@@ -140,7 +140,7 @@ def test_retry_objects_of_google(cloud: Cloud, bucket: Any) -> None:
         assert (len(time.slept), raised) == (waits, repeatable is False)
 
 
-def test_grpc() -> None:
+def test_repeatable_false_goes_before_safe_in_grpc() -> None:
     """False beats `safe`, which holds under None."""
     for repeatable, calls in ((False, 1), (None, 2)):
         with running() as server, grpc.insecure_channel(server.target) as plain, virtual_time():

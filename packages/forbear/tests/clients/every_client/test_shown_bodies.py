@@ -44,7 +44,7 @@ POLLING = forbear.retry(on=forbear.transient, on_result=is_pending, backoff=forb
 @EVERY
 @pytest.mark.parametrize("form", ["length", "chunked", "gzip"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_polling(flavour: Flavour, method: str, form: str) -> None:
+def test_a_policy_can_poll_by_the_body(flavour: Flavour, method: str, form: str) -> None:
     """A policy polls by the body, and the caller gets the last one."""
 
     def answer(body: bytes) -> Answer:

@@ -249,7 +249,9 @@ def test_on_result_and_failed_responses(flavour: Flavour, answer: Any, status: i
         (False, True, None, 503, 1),
     ],
 )
-def test_keys(flavour: Flavour, named: bool, add: bool, own: str | None, failure: int, expected: int) -> None:
+def test_a_key_counts_where_the_user_says_so(
+    flavour: Flavour, named: bool, add: bool, own: str | None, failure: int, expected: int
+) -> None:
     """A key counts where the user said so; only `add` makes one, which is in use by nobody. All attempts carry it."""
     with Wire(reply(failure), FINE) as wire:
         key = forbear.IdempotencyKey("X-Key", wire.url if named else "https://api.example.com", add)

@@ -74,7 +74,7 @@ def test_not_found_after_a_lost_response_is_raised(server: Server, client: Any) 
     assert report.maybe_done
 
 
-def test_async(server: Server) -> None:
+def test_the_retries_are_alike_on_asyncio(server: Server) -> None:
     """The same on asyncio."""
 
     async def run() -> None:
@@ -116,7 +116,7 @@ def test_the_asyncio_client_of_cloud_storage(server: Server) -> None:
 
 
 @pytest.mark.parametrize(("word", "waits"), [("30000", 1), ("-1", 0)])
-def test_pushback(server: Server, client: Any, word: str, waits: int) -> None:
+def test_the_servers_pushback_is_obeyed(server: Server, client: Any, word: str, waits: int) -> None:
     """The server's word is obeyed; Google's own objects do not read it."""
     server.fail(UNAVAILABLE, metadata=(("grpc-retry-pushback-ms", word),))
     with virtual_time(seed=1) as time:
@@ -228,7 +228,7 @@ def test_a_vouch_names_one_rpc(method: str, safe: Any) -> None:
         google.retry_for(method, safe=safe)
 
 
-def test_what_cannot_be_right_is_refused() -> None:
+def test_unknown_rpcs_and_wrong_policies_are_refused() -> None:
     """Unknown RPCs, and policies that belong elsewhere."""
     with pytest.raises(TypeError, match="`safe` must be True, False or a function"):
         google.retry_for(GET, safe="yes")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

@@ -257,7 +257,9 @@ def test_limits_and_permanent_errors(server: Server, send: Callable[..., list[by
 
 
 @pytest.mark.parametrize("policy", [None, forbear.retry(on=grpc.RpcError)])
-def test_pushback(server: Server, send: Callable[..., list[bytes]], policy: forbear.Policy | None) -> None:
+def test_pushback_is_obeyed_under_any_policy(
+    server: Server, send: Callable[..., list[bytes]], policy: forbear.Policy | None
+) -> None:
     """The server's word is obeyed under any policy."""
     server.fail(UNAVAILABLE, metadata=(("grpc-retry-pushback-ms", "20000"),))
     with virtual_time(seed=1) as time:
@@ -305,7 +307,7 @@ def test_known_services_are_judged_by_the_message(server: Server) -> None:
     assert server.calls == ["DeleteObject"] * 3 + ["ReadObject"] * 2
 
 
-def test_futures(server: Server) -> None:
+def test_a_future_is_returned_when_it_is_decided(server: Server) -> None:
     """A future comes back decided, and its error with a note."""
     with grpc.insecure_channel(server.target) as plain, virtual_time() as time:
         channel: Any = grpc.intercept_channel(plain, RetryInterceptor(safe=SAFE))
@@ -373,7 +375,7 @@ def test_requests_written_by_hand(server: Server) -> None:
     assert server.requests == [b"x"]
 
 
-def test_what_cannot_be_right_is_refused() -> None:
+def test_wrong_arguments_are_refused_when_the_interceptor_is_made() -> None:
     """When the interceptor is made, not when the first call fails."""
     with pytest.raises(TypeError, match="`policy` must be a forbear"):
         aio_interceptors(3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

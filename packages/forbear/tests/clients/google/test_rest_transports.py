@@ -351,7 +351,7 @@ def test_errors_of_the_session(error: Exception, sent: int) -> None:
     ],
     ids=["read", "write", "lost", "permanent"],
 )
-def test_asyncio(server: Server, name: str, fate: Fate, sent: int) -> None:
+def test_the_asyncio_rest_transport_retries(server: Server, name: str, fate: Fate, sent: int) -> None:
     """The one asyncio REST transport there is, that of long-running operations.
 
     Its session repeats 408, 429, 500, 503 and 504 itself, and aiohttp a GET whose connection breaks.

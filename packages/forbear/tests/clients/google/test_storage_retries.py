@@ -314,7 +314,7 @@ def test_a_missing_library_is_said_with_its_cure(name: str, library: str, needs:
     assert done.stderr.rstrip().endswith(text)
 
 
-def test_what_cannot_be_right_is_refused() -> None:
+def test_wrong_limits_and_asyncio_clients_are_refused() -> None:
     """Limits are checked, and a call of the asyncio client is not silently left alone."""
     with pytest.raises(ValueError, match="`timeout` must be positive"):
         ours.DEFAULT_RETRY.with_timeout(0)

@@ -174,7 +174,7 @@ def test_the_library_alone_executes_a_pipeline_twice(nodes: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
-def test_transactions(flavour: Flavour, nodes: tuple[int, ...]) -> None:
+def test_transactions_of_a_cluster_are_applied_once(flavour: Flavour, nodes: tuple[int, ...]) -> None:
     """A conflict runs the cycle again, a lost EXEC is raised, and a refused one is repeated."""
     turns = [lambda: value_set(nodes, 10)]
 
@@ -237,7 +237,7 @@ def count(cluster: Flavour, nodes: tuple[int, ...], times: int) -> None:
     assert 0 < lost < times / 10
 
 
-def test_counting(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+def test_counters_of_a_cluster_never_exceed_the_increments(cluster: Flavour, nodes: tuple[int, ...]) -> None:
     """The counters never exceed the number of increments, and safe commands always succeed."""
     count(cluster, nodes, 200)
 

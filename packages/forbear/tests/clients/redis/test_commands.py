@@ -186,7 +186,7 @@ def test_another_connection_is_made_after_a_failover(flavour: Flavour, server: r
     assert seen.connections == 1 + 2 + 2
 
 
-def test_scripts(flavour: Flavour, server: redis.Redis, path: str) -> None:
+def test_a_missing_script_is_loaded(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """A script is loaded where it is missing; it is repeated only where the caller vouches for it."""
     with (
         proxy(path, in_turn(EVALSHA=[b"-NOSCRIPT No matching script.\r\n", LOSE, LOSE])) as seen,

@@ -68,7 +68,7 @@ def check(flavour: Flavour, server: redis.Redis, path: str, name: str, times: in
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_counting(flavour: Flavour, server: redis.Redis, path: str, name: str) -> None:
+def test_the_counter_never_exceeds_the_increments(flavour: Flavour, server: redis.Redis, path: str, name: str) -> None:
     """A few hundred times."""
     check(flavour, server, path, name, 200)
 

@@ -150,7 +150,7 @@ def test_an_exec_that_answers_nonsense(flavour: Flavour, answer: bytes) -> None:
 
 
 @pytest.mark.parametrize("flavour", sampled(FLAVOURS, 1), ids=lambda flavour: flavour.name)
-def test_memory(flavour: Flavour) -> None:
+def test_large_refusals_are_not_kept(flavour: Flavour) -> None:
     """A refusal of 32 KB, a hundred times over, leaves almost no memory allocated."""
     policy = AT_ONCE.with_attempts(100)
     with (

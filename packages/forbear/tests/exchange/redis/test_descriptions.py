@@ -15,7 +15,7 @@ def test_single_commands() -> None:
     assert describe_command(INCR, SAFE).cure == describe_command(("SET", "k", "v", "NX")).cure == ""
 
 
-def test_pipelines() -> None:
+def test_a_pipeline_is_vouched_for_only_as_a_whole() -> None:
     """A pipeline is vouched for only if it may be repeated; else the cure is that of its first unsafe command."""
     both = describe_pipeline([INCR, GET], SAFE)
     assert (both.repeatable, both.vouched, both.cure) == (True, True, "")
@@ -25,7 +25,7 @@ def test_pipelines() -> None:
     assert not describe_pipeline([GET], SAFE).vouched
 
 
-def test_transactions() -> None:
+def test_a_transaction_is_vouched_for_only_as_a_whole() -> None:
     """The same for a transaction; under WATCH no word of the user helps, so there is no cure."""
     both = describe_transaction([INCR, GET], SAFE, watched=False)
     assert (both.repeatable, both.vouched, both.cure) == (True, True, "")

@@ -142,7 +142,7 @@ UNLIMITED = retry(on=Busy, attempts=None, timeout=None, unlimited=True)
         ("ruby", LIMITED, ["retries: 3", "timeout: 2.5"]),
     ],
 )
-def test_snippets(target: str, policy: Policy, pieces: list[str]) -> None:
+def test_snippets_have_the_numbers_of_the_policy(target: str, policy: Policy, pieces: list[str]) -> None:
     """The numbers of the policy, in the names of the client; every bracket is closed."""
     text = export.source(target, policy).value
     for piece in pieces:

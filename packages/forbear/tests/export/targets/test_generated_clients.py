@@ -86,7 +86,7 @@ def test_mean_waits_are_those_of_the_policy(target: str, policy: Policy) -> None
     assert maximum / 1000 == 64
 
 
-def test_limits() -> None:
+def test_each_client_gets_the_limit_that_it_counts() -> None:
     """Java counts attempts; Node.js has the time that they would take at most; Go takes neither, which is a loss."""
     policy = memorystore.policy.with_limits(Limits(attempts=4, timeout=None)).replace(attempt_timeout=5)
     parameters = config(policy)[REDIS]["retry_params"]["forbear"]

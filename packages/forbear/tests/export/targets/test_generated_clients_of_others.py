@@ -101,7 +101,7 @@ def test_ruby_has_no_client_for_accounts() -> None:
     ]
 
 
-def test_limits() -> None:
+def test_each_client_gets_the_limit_that_it_counts() -> None:
     """PHP and C# count attempts; Ruby has the time that they would take at most; without any limit there is a day."""
     policy = memorystore.policy.with_limits(Limits(attempts=4, timeout=None)).replace(attempt_timeout=5)
     parameters = php_config(policy)["google.cloud.redis.v1.CloudRedis"]["retry_params"]["forbear"]

@@ -91,7 +91,7 @@ class Service:
     ids=["first-attempt", "first-wait", "second-attempt", "second-wait"],
 )
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_cancellation(
+def test_a_cancelled_task_ends_at_once(
     form: Form,
     attempt_timeout: float | None,
     failures: int,

@@ -94,7 +94,7 @@ endings = pytest.mark.parametrize("failures", [0, 2, 99], ids=["success", "recov
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @endings
-def test_sync(form: Callable[[Policy, Refs, int], object], failures: int) -> None:
+def test_sync_runs_leave_no_cycle(form: Callable[[Policy, Refs, int], object], failures: int) -> None:
     """No local of the function, no error of any attempt."""
     refs: Refs = []
     with virtual_time():
@@ -107,7 +107,7 @@ def test_sync(form: Callable[[Policy, Refs, int], object], failures: int) -> Non
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @pytest.mark.parametrize("attempt_timeout", [None, 9], ids=["plain", "attempt-timeout"])
 @endings
-def test_async(
+def test_async_runs_leave_no_cycle(
     form: Callable[[Policy, Refs, int], Awaitable[object]], backend: str, attempt_timeout: float | None, failures: int
 ) -> None:
     """The same in coroutines, while their event loop is still running."""

@@ -82,7 +82,7 @@ IF_MATCH = {"if-match": '"CAE="'}
         ("GET /storage/v1/projects/p/serviceAccount", "projects.serviceAccount.get", True),
     ],
 )
-def test_operations(line: str, operation: str, repeatable: bool) -> None:
+def test_requests_are_judged_by_what_they_carry(line: str, operation: str, repeatable: bool) -> None:
     """The operation is found and judged by what the request carries."""
     judgement = judge(line)
     assert judgement.operation == f"storage.{operation}"
@@ -277,7 +277,7 @@ def test_method_overrides(line: str, headers: dict[str, str], operation: str | N
         (600, PERMANENT, PERMANENT),
     ],
 )
-def test_verdicts(status: int, recommended: Verdict | None, documented: Verdict | None) -> None:
+def test_statuses_have_their_verdict(status: int, recommended: Verdict | None, documented: Verdict | None) -> None:
     """The page retries every 5xx, we those that a repeat can cure."""
     judgement = judge("GET /storage/v1/b/x")
     assert RECOMMENDED.verdict(judgement, status, {}) == recommended
@@ -285,7 +285,7 @@ def test_verdicts(status: int, recommended: Verdict | None, documented: Verdict 
     assert DOCUMENTED.verdict(judgement, status, {}) == documented
 
 
-def test_it_is_a_plain_value() -> None:
+def test_services_can_be_compared_and_pickled() -> None:
     """Services with the same settings are equal, in any process."""
     assert pickle.loads(pickle.dumps(DISPUTED)) == DISPUTED != RECOMMENDED
     assert CloudStorage() == RECOMMENDED != DOCUMENTED == CloudStorage(documented=True)

@@ -48,7 +48,9 @@ def judge(line: str, *, host: str = HOST, headers: dict[str, str] | None = None,
         ("DELETE /v3/folders/1/locations/l/policyBindings/b", HOST, f"{RPC}v3.PolicyBindings/{DELETE}", False),
     ],
 )  # fmt: skip
-def test_operations(line: str, host: str, operation: str | None, repeatable: bool) -> None:
+def test_the_host_says_which_api_a_path_belongs_to(
+    line: str, host: str, operation: str | None, repeatable: bool
+) -> None:
     """The host says which of the APIs a path belongs to."""
     judgement = judge(line, host=host)
     assert (judgement.operation, judgement.repeatable) == (operation, repeatable)
@@ -108,7 +110,9 @@ def test_batches_are_refused() -> None:
         (504, b"", TRANSIENT, TRANSIENT),
     ],
 )
-def test_verdicts(status: int, body: bytes, recommended: Verdict | None, documented: Verdict | None) -> None:
+def test_statuses_have_their_verdict(
+    status: int, body: bytes, recommended: Verdict | None, documented: Verdict | None
+) -> None:
     """The page lists 500, 502, 503 and 504; a 409 is a conflict only if its body says ABORTED."""
     judgement = judge(f"POST {ACCOUNT}:setIamPolicy")
     assert RECOMMENDED.verdict(judgement, status, {}, lambda: body) == recommended
@@ -165,7 +169,7 @@ def test_what_the_ends_of_calls_mean() -> None:
     assert RECOMMENDED.classify_call(GrpcCall("google.iam.v1.IAMPolicy/SetPolicy")) == UNKNOWN
 
 
-def test_it_is_a_plain_value() -> None:
+def test_services_can_be_compared_and_pickled() -> None:
     """Services with the same settings are equal, in any process."""
     patient = Iam(retry_not_found=True, statuses=frozenset({503}))
     assert pickle.loads(pickle.dumps(patient)) == patient != RECOMMENDED

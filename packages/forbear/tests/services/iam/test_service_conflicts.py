@@ -97,7 +97,9 @@ WHEN = {"title": "t", "expression": "request.time < x"}
         ([{"role": ROLE, "members": [MEMBER], "condition": WHEN | {"title": "u"}}], False, False),
     ],
 )
-def test_members(bindings: list[dict[str, Any]], plain: bool, conditional: bool) -> None:
+def test_a_member_has_a_role_under_its_condition(
+    bindings: list[dict[str, Any]], plain: bool, conditional: bool
+) -> None:
     """A member has a role under exactly the condition asked for."""
     document = {"bindings": bindings, "etag": "BwX="}
     assert iam.has_member(ROLE, MEMBER)(document) is plain

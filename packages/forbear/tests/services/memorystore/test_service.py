@@ -58,7 +58,7 @@ def test_what_one_api_lacks_is_not_known_there() -> None:
         (500, TRANSIENT, TRANSIENT), (501, PERMANENT, TRANSIENT), (505, PERMANENT, TRANSIENT),
     ],
 )  # fmt: skip
-def test_verdicts(status: int, recommended: Verdict | None, documented: Verdict | None) -> None:
+def test_statuses_have_their_verdict(status: int, recommended: Verdict | None, documented: Verdict | None) -> None:
     """The page lists 429 and every 5xx."""
     assert RECOMMENDED.verdict(UNKNOWN, status, {}) == recommended
     assert DOCUMENTED.verdict(UNKNOWN, status, {}) == documented
@@ -72,7 +72,7 @@ def test_calls() -> None:
     assert RECOMMENDED.call_verdict(UNKNOWN, 13) == TRANSIENT
 
 
-def test_it_is_a_plain_value() -> None:
+def test_services_can_be_compared_and_pickled() -> None:
     """Services with the same settings are equal, in any process."""
     assert pickle.loads(pickle.dumps(DOCUMENTED)) == DOCUMENTED != RECOMMENDED == Memorystore()
     assert (RECOMMENDED.name, RECOMMENDED.token_header) == ("memorystore", None)
