@@ -10,6 +10,7 @@ from forbear.http.patterns import Pattern, covers, patterns, suggested
 from forbear.http.request import Request
 
 SEARCH = "POST https://api.example.com/v1/search*"
+SECRET = "/<fill in>"
 
 
 def post(
@@ -180,15 +181,29 @@ def test_matching_is_linear() -> None:
     [
         (post("/v1/search"), ("POST https://api.example.com/v1/search",)),
         (post("/"), ("POST https://api.example.com/",)),
-        (post("/v1/users/8c9f/rotate?token=x"), ("POST https://api.example.com/v1/users/*/rotate?*",)),
-        (post("/bot123:AAF-secret/send"), ("POST https://api.example.com/*/send",)),
-        (post("/v3/projects/p-1:setIamPolicy"), ("POST https://api.example.com/v3/projects/*:setIamPolicy",)),
-        (post("/" + "k" * 25), ("POST https://api.example.com/*",)),
-        (post("/services/Team/Bot/abcdef", host="hooks.slack.com"), ("POST https://hooks.slack.com/*/*/*/*",)),
-        (post("/webhookb2/ab/IncomingWebhook/cd/x"), ("POST https://api.example.com/*/*/*/*/*",)),
-        (post("/trigger/e/with/key/abcdef"), ("POST https://api.example.com/trigger/e/with/key/*",)),
-        (post("/api/webhooks/abc/def?wait=true"), ("POST https://api.example.com/api/webhooks/*/*?*",)),
-        (post("/bot123456:abcdef/send"), ("POST https://api.example.com/*/*",)),
+        (post("/v1/users/8c9f/rotate?token=x"), ("POST https://api.example.com/v1/users/8c9f/rotate?<fill in>",)),
+        (post("/bot123:AAF-secret/send"), ("POST https://api.example.com/bot123:AAF-secret/send",)),
+        (post("/v3/projects/p-1:setIamPolicy"), ("POST https://api.example.com/v3/projects/p-1:setIamPolicy",)),
+        (post("/" + "k" * 25 + ":run"), ("POST https://api.example.com/<fill in>:run",)),
+        (post("/oauth2/token"), ("POST https://api.example.com/oauth2/token",)),
+        (post("/a?page=2"), ("POST https://api.example.com/a?<fill in>",)),
+        (post("/a?"), ("POST https://api.example.com/a?",)),
+        (post("/a*b"), ()),
+        (post("/a?q=*"), ()),
+        (
+            post("/services/Team/Bot/abcdef", host="hooks.slack.com"),
+            (f"POST https://hooks.slack.com{4 * SECRET}",),
+        ),
+        (
+            post("/webhookb2/ab/IncomingWebhook/cd/x"),
+            (f"POST https://api.example.com/webhookb2{4 * SECRET}",),
+        ),
+        (post("/trigger/e/with/key/abcdef"), ("POST https://api.example.com/trigger/e/with/key/<fill in>",)),
+        (
+            post("/api/webhooks/abc/def?wait=true"),
+            (f"POST https://api.example.com/api/webhooks{2 * SECRET}?<fill in>",),
+        ),
+        (post("/bot123456:abcdef/send"), ("POST https://api.example.com/<fill in>/<fill in>",)),
         (post("/a", host="[::1]:8080", scheme="http"), ("POST http://[::1]:8080/a",)),
         (post("/a", host="api.example.com:80", scheme="http"), ("POST http://api.example.com/a",)),
         (
@@ -201,19 +216,27 @@ def test_matching_is_linear() -> None:
         (post("*", method="OPTIONS"), ()),
     ],
 )
-def test_suggested_patterns_hide_ids_and_secrets(request_: Request, expected: tuple[str, ...]) -> None:
-    """Ids, secrets and queries become stars, and what no pattern can cover gets none."""
+def test_suggested_patterns_are_literal_but_for_secrets(request_: Request, expected: tuple[str, ...]) -> None:
+    """They are literal but for secrets and queries, and what no pattern can cover alone gets none."""
     assert suggested(request_) == expected
 
 
 @given(
     st.text("ab1:*%2fF./\\;?=-\u00e4 ", max_size=30), st.sampled_from(["h.example", "[::1]:1", "h:99999", "", "h h"])
 )
-def test_a_suggestion_covers_its_request(target: str, host: str) -> None:
-    """Whatever is requested, the patterns that are suggested for it cover it, or there are none."""
+def test_a_suggestion_covers_its_request_alone(target: str, host: str) -> None:
+    """Whatever is requested, the patterns that are suggested for it cover it and nothing else, or there are none."""
     request = post(f"/{target}", host=host)
     found = suggested(request)
-    assert not found or covers(patterns(found), request)
+    assert "*" not in "".join(found)
+    assert not found or "<fill in>" in found[0] or covers(patterns(found), request)
+
+
+def test_a_suggestion_must_be_filled_in() -> None:
+    """A pattern with the mark of a secret is refused, and the error says what to write."""
+    (pattern,) = suggested(post("/services/Team/Bot/abcdef", host="hooks.slack.com"))
+    with pytest.raises(ValueError, match="without <fill in>: write what your URL has there, or `\\*` for anything"):
+        patterns(pattern)
 
 
 def test_every_piece_between_stars_is_needed() -> None:

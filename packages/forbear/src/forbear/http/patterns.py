@@ -15,8 +15,10 @@ _TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'+-.^_`|~")
 _DECODINGS = 3
 """The most times that a server and the proxies before it decode a path."""
 
+FILL = "<fill in>"
+"""The mark of a secret in a suggested pattern; a pattern with it is refused."""
+
 _LONGEST_WORD = 24
-_LONGEST_VERSION = 10
 
 
 class Pattern(Record):
@@ -85,36 +87,33 @@ def covers(patterns: "Iterable[Pattern]", request: Request) -> bool:
 
 
 def suggested(request: Request) -> tuple[str, ...]:
-    """Return patterns that cover a request and its like, () if no pattern can.
+    """Return patterns that cover a request and no other, () if no pattern can.
 
-    A segment of the path that may be an id or a secret is `*`, as are the query and whatever reports hide of the path.
+    What may be a secret is `<fill in>`, which users replace: whatever reports hide, long segments, and queries.
     There is a pattern for the method, and one for each other method that an override header names.
     """
     scheme, host, port = request.origin
     origin = f"{scheme}://{f'[{host}]' if ':' in host else host}"
     if port != (80 if scheme == "http" else 443):
         origin += f":{port}"
-    path, mark, _ = request.target.partition("?")
-    shown = hide(printable(f"{host}{path}")).partition(HIDDEN)[0].removeprefix(host)
-    known = len(path.split("/")) if shown == path else shown.count("/")
-    segments = [_without_id(each) if at < known else "*" for at, each in enumerate(path.split("/"))]
-    url = origin + "/".join(segments) + ("?*" if mark else "")
-    texts = tuple(f"{method} {url}" for method in dict.fromkeys((request.method, *method_overrides(request.headers))))
+    methods = tuple(dict.fromkeys((request.method, *method_overrides(request.headers))))
     try:
-        return texts if covers(patterns(texts), request) else ()
+        literal = patterns(f"{method} {origin}{request.target}" for method in methods)
     except ValueError:
         return ()
+    if "*" in request.target or not covers(literal, request):
+        return ()
+    path, mark, query = request.target.partition("?")
+    shown = hide(printable(f"{host}{path}")).partition(HIDDEN)[0].removeprefix(host)
+    known = len(path.split("/")) if shown == path else shown.count("/")
+    segments = [_hide_secret(each) if at < known else each and FILL for at, each in enumerate(path.split("/"))]
+    url = origin + "/".join(segments) + mark + (query and FILL)
+    return tuple(f"{method} {url}" for method in methods)
 
 
-def _without_id(segment: str) -> str:
-    """Return a segment of a path as it is if it is a word of the API ("v1", "search", "*:setIamPolicy"), else "*"."""
-    name, colon, verb = segment.rpartition(":")
-    if colon and verb.isalpha() and len(verb) <= _LONGEST_WORD:
-        return f"*:{verb}" if name else segment
-    letters = segment.replace("-", "").replace("_", "").replace(".", "")
-    is_word = not segment or (letters.isalpha() and len(segment) <= _LONGEST_WORD)
-    is_version = segment[:1] == "v" and segment[1:2].isdigit() and segment.isalnum()
-    return segment if is_word or (is_version and len(segment) <= _LONGEST_VERSION) else "*"
+def _hide_secret(segment: str) -> str:
+    """Return a segment of a path with `<fill in>` in place of its parts, divided by colons, that are long."""
+    return ":".join(part if len(part) <= _LONGEST_WORD else FILL for part in segment.split(":"))
 
 
 def is_for_its_host(request: Request) -> bool:
@@ -142,6 +141,8 @@ def parts(text: str, url: str, parameter: str) -> tuple[tuple[str, str, int], st
     def wrong(rule: str) -> ValueError:
         return ValueError(f"`{parameter}` must hold patterns {rule}; got {without_user(text)!r}")
 
+    if FILL in url:
+        raise wrong(f"without {FILL}: write what your URL has there, or `*` for anything")
     if not url.isascii() or not url.isprintable() or " " in url:
         raise wrong("as they go over the wire: ASCII, with %XX for any other character and xn-- names for hosts")
     from urllib.parse import urlsplit  # expensive to import, and only for those who vouch
