@@ -15,10 +15,7 @@ LOST = "reset or timeout after sending"
 
 @dataclass(frozen=True)
 class FailureOutcome:
-    """The answer for one kind of failure: its description, whether it is retried, and why.
-
-    `status` is the HTTP status, None for a failure without one and for gRPC and Redis.
-    """
+    """The answer for one kind of failure: what it is, its HTTP status if any, and whether and why it is retried."""
 
     failure: str
     status: int | None
@@ -144,7 +141,6 @@ def outcome_of(
     """Return what follows if the first attempt ends as `failure` says: a retry or none, and why.
 
     `verdict` is None for a response that means success. `unsafe` says why what may have been executed is not repeated.
-    `more` is appended to the reason for a retry.
     """
     if verdict is None:
         return FailureOutcome(failure, status, False, "it means success")

@@ -53,20 +53,13 @@ _END_OF_COMMAND = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
 
 
 def is_curl(words: Sequence[str]) -> bool:
-    """Return whether these are the words of a curl command line, or the whole line is in the first word.
-
-    It must begin with `curl` or `curl.exe`, which may have a path before it.
-    """
+    """Return whether these are the words of a curl command line, or the whole line is in the first word."""
     first = words[0].split(maxsplit=1)[:1] if words else []
     return first != [] and first[0].replace("\\", "/").rpartition("/")[2] in ("curl", "curl.exe")
 
 
 def parse(words: Sequence[str], read: Reader | None = None) -> tuple[Request, list[str]]:
-    """Return the request that a curl command line would send, and the ignored options.
-
-    The line comes as words, or as one word that has the whole line. `read` is as in `Draft`. Raises NoAnswer if the
-    line cannot be understood.
-    """
+    """Return the request that a curl line, in one or several words, would send, and the ignored options."""
     line = CurlLine(read)
     line.read(words)
     return line.request(), [f"--{name}" for name, _ in line.others]
@@ -85,10 +78,7 @@ def takes_next(word: str) -> bool:
 
 
 def _shell_words(words: Sequence[str]) -> tuple[list[str], str]:
-    """Return the words after "curl", and the pipe, redirection or ";" at which a line in one word ends ("" for none).
-
-    Such a line is split as a shell would; words after it belong to it. Raises NoAnswer for a quote without its end.
-    """
+    """Return the words after "curl", and the pipe, redirection or ";" at which a line in one word ends."""
     first, *others = words
     if others and not any(map(str.isspace, first)):
         return others, ""
@@ -101,10 +91,7 @@ def _shell_words(words: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options by their long names with their values ("" for flags); a word without a dash counts as `--url`.
-
-    Raises NoAnswer for an unknown option or a missing value.
-    """
+    """Yield the options by their long names with their values ("" for flags); a plain word is a `--url`."""
     left = iter(words)
     for word in left:
         if word.startswith("--") and word != "--":
@@ -122,10 +109,7 @@ def _options(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _short_options(letters: str, left: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options in a word such as `-sSXPATCH`, given without the dash, by their long names with their values.
-
-    A value that is not in the word itself is taken from the next word in `left`.
-    """
+    """Yield the options in a word such as `-sSXPATCH`, by their long names; a value may be the next word."""
     for index, letter in enumerate(letters):
         name = _LONG_NAMES.get(letter)
         if name is None:
@@ -150,10 +134,9 @@ def _unknown(option: str) -> NoAnswer:
 class CurlLine:
     """The request that a curl line describes, built option by option.
 
-    `urls`, `form` (the parts of `-F` with the options' names), `file` (of `-T`) and `removed` (the headers that the
-    line takes away, in lower case) are as in the line. `others` has the options, with their values, that do not change
-    the request line, the headers and the body as the tables judge them. `end` is the pipe, redirection or ";" at which
-    the curl command ended, "" for none; what follows is left out. `read` is as in `Draft`.
+    `urls`, `form` (the parts of `-F`), `file` (of `-T`) and `removed` (the headers that the line takes away, in lower
+    case) are as in the line. `others` has the options that do not change the request as the tables judge it. `end` is
+    the pipe, redirection or ";" at which the curl command ended. `read` is as in `Draft`.
     """
 
     def __init__(self, read: Reader | None = None) -> None:
@@ -245,8 +228,7 @@ class CurlLine:
     def _encode_pair(self, value: str) -> str | None:
         """Encode a value of `--data-urlencode` or `--url-query` as curl does; None if it is in a file that is not read.
 
-        "NAME=TEXT" encodes TEXT only, and "NAME@FILE" the content of FILE. Everything else is encoded as a whole,
-        without a first "=".
+        "NAME=TEXT" encodes TEXT only, "NAME@FILE" the content of FILE, and all else is encoded without a first "=".
         """
         name, equals, text = value.partition("=")
         if equals:

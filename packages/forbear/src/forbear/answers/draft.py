@@ -20,8 +20,7 @@ _CLOUD_STORAGE = "https://storage.googleapis.com/storage/v1/b"
 class Draft:
     """A request under construction; `build` returns it.
 
-    `body` is None if a part of it is not known. `read` returns the content of files that the parts name; without it, no
-    file is read, and what is in one is not known.
+    `body` is None if a part of it is not known. `read` returns the content of files; without it, none is read.
     """
 
     def __init__(self, read: Reader | None = None) -> None:
@@ -31,10 +30,7 @@ class Draft:
         self._count = 0
 
     def header(self, line: str) -> None:
-        """Add a header written as "Name: value"; join values of the same name by commas, those of Cookie by semicolons.
-
-        Raises NoAnswer for any other text.
-        """
+        """Add a header written as "Name: value"; join values of one name. Raises NoAnswer for any other text."""
         self._count += 1
         name, colon, value = line.partition(":")
         if not colon or not _TOKEN.fullmatch(name.strip()) or _CONTROL.search(value):
@@ -54,7 +50,7 @@ class Draft:
         """Append `text` to the body; `joint` separates it from what the body has already.
 
         With `files`, "@FILE" stands for the content of FILE, without its line ends and NUL bytes unless
-        `keep_line_ends`. "@-" is stdin.
+        `keep_line_ends`.
         """
         if files and text.startswith("@"):
             part = self.content(text[1:])

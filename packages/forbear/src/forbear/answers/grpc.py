@@ -39,10 +39,7 @@ def is_method(word: str) -> bool:
 
 
 def parse_call(words: Sequence[str], fields: Mapping[str, object] | None = None) -> GrpcCall:
-    """Return the call of a method, its first word, with fields as NAME=VALUE; raise NoAnswer for anything else.
-
-    `fields` are further fields, as `parse_fields` returns them. NAME may have dots for fields of inner messages.
-    """
+    """Return the call of a method, its first word, with fields as NAME=VALUE, which may have dots, and `fields`."""
     if not words or not is_method(words[0]):
         raise NoAnswer("the method of a call is package.Service/Method", _EXAMPLE)
     message = dict(fields or {})
@@ -60,8 +57,7 @@ def parse_call(words: Sequence[str], fields: Mapping[str, object] | None = None)
 def parse_fields(text: str) -> dict[str, object]:
     """Return the fields in a JSON object, by the names of protobuf (`if_generation_match`) at all depths.
 
-    The object may have those names or the names in JSON (`ifGenerationMatch`). Raises NoAnswer for any other text, and
-    if a field is set twice: parsers differ in which value they use.
+    Raises NoAnswer for any other text, and if a field is set twice: parsers differ in which value they use.
     """
     try:
         message: object = json.loads(text, object_pairs_hook=_message)
@@ -74,10 +70,9 @@ def parse_fields(text: str) -> dict[str, object]:
 
 
 def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answer:
-    """Return which failures of a call are retried, and why.
+    """Return which failures of a call are retried, and why; no call of an unknown package is repeatable.
 
-    `service` names the service that judges it, None for the one that its package belongs to. For an unknown package the
-    policy is the default one, and no call is repeatable.
+    `service` names the service that judges it, None for the one that its package belongs to.
     """
     policy, judge = _policy_for(call, service, profile)
     judgement = _UNKNOWN if judge is None else judge.classify_call(call)
@@ -121,10 +116,7 @@ def _policy_for(call: GrpcCall, service: str | None, profile: ProfileChoice) -> 
 def _outcomes(
     judgement: Judgement, policy: Policy, verdict_of: Callable[..., Verdict | None], unsafe: str
 ) -> Iterator[FailureOutcome]:
-    """Yield what follows if the first attempt was not sent, then what follows each status that is a failure.
-
-    Transient statuses come first, then conflicts, then permanent ones. `verdict_of` returns the verdict on a code.
-    """
+    """Yield what follows an attempt that was not sent, and each failure: transient ones, conflicts, permanent ones."""
     failures = [(name, verdict_of(number)) for name, number in codes.NUMBERS.items() if number != codes.OK]
     failures.append(("UNAVAILABLE with a pushback of 30 s", verdict_of(codes.UNAVAILABLE, _PUSHBACK)))
     yield outcome_of("certainly not sent (refused stream)", NOT_EXECUTED, policy, judgement, unsafe)

@@ -24,10 +24,7 @@ _CURE = "save it again, as HAR with content"
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """Entry `number` (from 1) of a file: the request, and the status, headers and body of its response.
-
-    `status` is None if there was no response.
-    """
+    """Entry `number` (from 1) of a file: the request and its response; `status` is None without one."""
 
     number: int
     request: Request
@@ -37,10 +34,7 @@ class RecordedRequest:
 
 
 def parse(content: bytes, name: str) -> tuple[list[RecordedRequest], int]:
-    """Return the HTTP requests in a file, and the number of other entries, such as data: URLs.
-
-    Raises NoAnswer if it is no HAR file; `name` is what the error calls it.
-    """
+    """Return the HTTP requests in a file called `name`, and the number of other entries; NoAnswer for other files."""
     try:
         document: Any = json.loads(content)
     except (ValueError, RecursionError):
@@ -86,10 +80,7 @@ def _get(value: Any, *names: str) -> Any:
 
 
 def _headers(listed: Any) -> dict[str, str]:
-    """Return a HAR list of headers as a dict by lower-case names, without the pseudo-headers of HTTP/2.
-
-    Values of the same name are joined by commas; entries that are no JSON objects are left out.
-    """
+    """Return a HAR list of headers as a dict by lower-case names, without the pseudo-headers of HTTP/2."""
     headers: dict[str, str] = {}
     for header in filter(is_mapping, listed if is_list(listed) else ()):
         name, value = str(header.get("name", "")).strip().lower(), str(header.get("value", "")).strip()
@@ -137,10 +128,7 @@ class JudgedRequest:
 
     @property
     def group(self) -> str:
-        """The key in `GROUPS`: "repeatable", or else "failed" for a write that failed or has no response.
-
-        For others it is "unguarded" if a condition would make them repeatable, and "unrepeatable" if none would.
-        """
+        """The key in `GROUPS`; "failed" for a write that must not be repeated and failed or has no response."""
         judgement = self.judgement
         if judgement.repeatable:
             return "repeatable"
@@ -162,8 +150,7 @@ class JudgedRequest:
 def judge(recorded: Iterable[RecordedRequest], service: str | None, profile: ProfileChoice) -> list[JudgedRequest]:
     """Judge the requests, and sort them worst first by group; within "failed", those in doubt come first.
 
-    Otherwise they keep their recorded order. `service` names the service that judges them, None for the one of each
-    host.
+    `service` names the service that judges them, None for the one of each host.
     """
     order = list(GROUPS)
     items = [_judge(item, service, profile) for item in recorded]

@@ -52,10 +52,7 @@ class Overrides:
 
 
 def answer(request: Request, service: str | None, profile: ProfileChoice, overrides: Overrides | None = None) -> Answer:
-    """Return which failures of a request are retried, and why.
-
-    `service` names the service that judges it, None for the one that its host belongs to (unknown: RFC 9110).
-    """
+    """Return which failures of a request are retried, and why, by the `service` named or that of its host."""
     overrides = overrides or Overrides()
     policy, judge = policy_for(request, service, profile)
     if overrides.adjust is not None:
@@ -85,10 +82,9 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
 
 
 def policy_for(request: Request, service: str | None, profile: ProfileChoice) -> "tuple[Policy, HttpService]":
-    """Return the policy for a request, and the service that judges it.
+    """Return the policy for a request, and the service that judges it: by name, else of the profile, else of the host.
 
-    `service` is its name, None for the one that the profile names, else the one that the host belongs to (unknown: RFC
-    9110). Raises NoAnswer if there is no such profile, or if the service does not judge HTTP requests.
+    Raises NoAnswer if there is no such profile, or if the service does not judge HTTP requests.
     """
     if service is None:
         service = profile.service
@@ -111,8 +107,7 @@ def path_of(request: Request) -> str:
 def hide_in_path(request: Request) -> str:
     """Return the path of a request for display: without secrets such as the token of a webhook.
 
-    The verb of a custom method stays (`secret:getIamPolicy`), although it stands where a secret could stand: a short
-    word after a path that has none.
+    The verb of a custom method stays (`secret:getIamPolicy`): a short word after a path that has no secret.
     """
     host, path = printable(request.host), printable(path_of(request))
     before, colon, verb = path.rpartition(":")

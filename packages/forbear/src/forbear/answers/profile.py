@@ -38,11 +38,7 @@ class ProfileChoice:
             )
 
     def policy(self, service: str | None = None) -> Policy:
-        """Return the policy; raise NoAnswer if there is none.
-
-        `service` is the service that is meant, None for none in particular. It completes the name of a profile, and
-        "default" and presets then bring their limits and waits to its recommended policy.
-        """
+        """Return the policy, as `find_policy` finds it for a service; raise NoAnswer if there is none."""
         if service is not None and service not in registry.names():
             raise NoAnswer(f"no such service: {service}", f"the services are {', '.join(registry.names())}")
         try:

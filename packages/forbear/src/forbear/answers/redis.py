@@ -35,10 +35,7 @@ _LATER_RESPONSES = {
 
 
 def parse_command(line: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a command; if it is given as one word with spaces, split that as a shell would.
-
-    Raises NoAnswer if there is no word, or a quote without its end.
-    """
+    """Return the words of a command, or of one word with spaces, split as a shell would; NoAnswer if it cannot be."""
     words = tuple(line)
     if len(words) == 1 and any(map(str.isspace, words[0])):
         try:
@@ -74,10 +71,7 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
 
 
 def _describe(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]:
-    """Return the parts of a command that are not secret: its name, and the number of its arguments.
-
-    The name is "a command" if it is not known and does not look like a name.
-    """
+    """Return the parts of a command that are not secret: its name if it looks like one, and the number of arguments."""
     count = len(words) - 1 + len(words[0].split()[1:])
     if judgement.operation is not None:
         return judgement.operation, count - judgement.operation.count(" ")
@@ -85,10 +79,7 @@ def _describe(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, i
 
 
 def _outcomes(judgement: CommandJudgement, policy: Policy, unsafe: str) -> Iterator[FailureOutcome]:
-    """Yield what follows an unsent command, a lost response, and each error response that this command may get.
-
-    For EXEC they include the conflict over a watched key. All are about the first attempt.
-    """
+    """Yield what follows an unsent command, a lost response, and each error response that this command may get."""
     yield outcome_of(NOT_SENT, NOT_EXECUTED, policy, judgement, unsafe)
     yield outcome_of(LOST, TRANSIENT, policy, judgement, unsafe)
     for response in ERROR_RESPONSES:

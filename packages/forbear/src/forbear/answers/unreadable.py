@@ -26,10 +26,7 @@ _FORMS: dict[ValueTest, str] = {
 
 
 def find_in_request(request: Request, judgement: Judgement) -> tuple[str, ...]:
-    """Return a text for each condition of the request that cannot be read: in its query, its headers or its body.
-
-    Conditions that the operation does not have are not looked for.
-    """
+    """Return a text for each condition of the operation that is in the request in a form that does not count."""
     return tuple(dict.fromkeys(_search_request(request, judgement)))
 
 
@@ -61,10 +58,7 @@ def _search_request(request: Request, judgement: Judgement) -> Iterator[str]:
 
 
 def _terms(judgement: Judgement) -> Iterator[str]:
-    """Yield the conditions of the operation one by one, without those that are met and those that something is absent.
-
-    An alternative such as "a and b" has several.
-    """
+    """Yield the conditions of the operation one by one, without those that are met and those of absence."""
     for text in judgement.conditions:
         if text != judgement.met:
             yield from (term for term in text.split(" and ") if not term.startswith("no "))

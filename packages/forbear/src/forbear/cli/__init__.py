@@ -10,8 +10,7 @@ import sys
 def _leave_current_folder() -> None:
     """Take the folder that `python -m` and `python -c` put first off the path of modules.
 
-    A command may run in a folder of others, whose click.py or json.py must not be run. `forbear` and the standard
-    modules that it needs are imported before; `python -P -m forbear` looks for those elsewhere, too.
+    A command may run in a folder of others, whose click.py or json.py must not be run.
     """
     if sys.flags.safe_path or not sys.path:
         return

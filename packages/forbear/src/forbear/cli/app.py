@@ -31,20 +31,14 @@ _EPILOG = f"{EXIT_CODES} `run` passes on those of its program, `curl` has those 
 
 
 class App(click.Group):
-    """The click group of all commands.
-
-    It reports every expected error in one or two lines and exits with the error's code.
-    """
+    """The click group of all commands; it reports every expected error and exits with the error's code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the help."""
         return names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the command `cmd_name`; raise BadInput if it cannot be had.
-
-        While a shell completes words, return None instead, as click expects.
-        """
+        """Import and return a command; raise BadInput if it cannot be had, or return None while words are completed."""
         try:
             return load(cmd_name)
         except BadInput:
@@ -58,10 +52,7 @@ class App(click.Group):
             formatter.write_dl(summaries())
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command of a context; its errors get a context, which some of click have not.
-
-        `NoAnswer`, of the library, becomes BadInput, which names the command's options.
-        """
+        """Run the command of a context; `NoAnswer`, of the library, becomes BadInput with the command's options."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:

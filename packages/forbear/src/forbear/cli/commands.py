@@ -19,50 +19,33 @@ _GROUP = "forbear.commands"
 
 
 class Source(NamedTuple):
-    """A command of ours: its summary, its module, and the distribution that has it."""
+    """A command of ours: its summary and its module, whose package is that of its distribution."""
 
     summary: str
     module: str
-    distribution: str = "forbear"
 
 
 COMMANDS = {
     "run": Source("Run a program, and run it again if it fails.", "forbear.cli.run"),
-    "curl": Source(
-        "Send an HTTP request, and send it again where that is safe.", "forbear_transfer.cli.curl", "forbear-transfer"
-    ),
+    "curl": Source("Send an HTTP request, and send it again where that is safe.", "forbear_transfer.cli.curl"),
     "explain": Source("Say whether a request may be repeated, and why.", "forbear.cli.explain"),
     "schedule": Source("Show when a policy retries.", "forbear.cli.schedule"),
-    "simulate": Source(
-        "Show what a fleet of clients does to a service, by a policy.", "forbear_simulate.cli", "forbear-simulate"
-    ),
+    "simulate": Source("Show what a fleet of clients does to a service, by a policy.", "forbear_simulate.cli"),
     "export": Source("Write a policy as configuration or code for another system.", "forbear.cli.export"),
-    "cp": Source(
-        "Copy files to and from Cloud Storage; interrupted copies resume.",
-        "forbear_transfer.cli.cp",
-        "forbear-transfer",
-    ),
+    "cp": Source("Copy files to and from Cloud Storage; interrupted copies resume.", "forbear_transfer.cli.cp"),
     "rsync": Source(
-        "Make one folder hold what another holds, by copying the differences.",
-        "forbear_transfer.cli.rsync",
-        "forbear-transfer",
+        "Make one folder hold what another holds, by copying the differences.", "forbear_transfer.cli.rsync"
     ),
-    "ls": Source("List objects and folders in Cloud Storage.", "forbear_transfer.cli.ls", "forbear-transfer"),
-    "du": Source("Show how much folders in Cloud Storage hold.", "forbear_transfer.cli.du", "forbear-transfer"),
-    "stat": Source("Show the metadata of objects.", "forbear_transfer.cli.stat", "forbear-transfer"),
-    "cat": Source(
-        "Write objects, or a range of their bytes, to stdout.", "forbear_transfer.cli.cat", "forbear-transfer"
-    ),
-    "hash": Source("Print the CRC32C and MD5 of files and objects.", "forbear_transfer.cli.hash", "forbear-transfer"),
-    "check": Source(
-        "Compare two folders by the CRC32C of what they hold.", "forbear_transfer.cli.check", "forbear-transfer"
-    ),
-    "mv": Source("Move objects within Cloud Storage.", "forbear_transfer.cli.mv", "forbear-transfer"),
-    "rm": Source("Delete objects, each in the version that was listed.", "forbear_transfer.cli.rm", "forbear-transfer"),
-    "audit": Source(
-        "Find the retries in Python code that are unsafe or unbounded.", "forbear_audit.cli", "forbear-audit"
-    ),
-    "cloud": Source("Serve an embedded Cloud Storage on this machine.", "forbear_cloud.command", "forbear-cloud"),
+    "ls": Source("List objects and folders in Cloud Storage.", "forbear_transfer.cli.ls"),
+    "du": Source("Show how much folders in Cloud Storage hold.", "forbear_transfer.cli.du"),
+    "stat": Source("Show the metadata of objects.", "forbear_transfer.cli.stat"),
+    "cat": Source("Write objects, or a range of their bytes, to stdout.", "forbear_transfer.cli.cat"),
+    "hash": Source("Print the CRC32C and MD5 of files and objects.", "forbear_transfer.cli.hash"),
+    "check": Source("Compare two folders by the CRC32C of what they hold.", "forbear_transfer.cli.check"),
+    "mv": Source("Move objects within Cloud Storage.", "forbear_transfer.cli.mv"),
+    "rm": Source("Delete objects, each in the version that was listed.", "forbear_transfer.cli.rm"),
+    "audit": Source("Find the retries in Python code that are unsafe or unbounded.", "forbear_audit.cli"),
+    "cloud": Source("Serve an embedded Cloud Storage on this machine.", "forbear_cloud.command"),
 }
 """Our commands, in the order of the help."""
 
@@ -79,11 +62,7 @@ def summaries() -> list[tuple[str, str]]:
 
 
 def load(name: str) -> click.Command:
-    """Import a command.
-
-    Raises:
-        BadInput: No package has a command of that name, its package is not installed, or cannot be imported.
-    """
+    """Import a command; raise BadInput if no package has it, or if it is not installed or cannot be imported."""
     source = COMMANDS.get(name)
     if source is not None:
         return _load_own(name, source)
@@ -106,9 +85,9 @@ def _load_own(name: str, source: Source) -> click.Command:
     except ModuleNotFoundError as error:
         if error.name != root:  # a package that the command needs
             raise
-        extra = source.distribution.removeprefix("forbear-")
+        distribution, extra = root.replace("_", "-"), root.removeprefix("forbear_")
         raise BadInput(
-            f"`forbear {name}` needs {source.distribution}, which is not installed", f'pip install "forbear[{extra}]"'
+            f"`forbear {name}` needs {distribution}, which is not installed", f'pip install "forbear[{extra}]"'
         ) from None
     return command
 

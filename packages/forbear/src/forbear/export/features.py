@@ -14,10 +14,7 @@ _NOT_CALLED = "the listener is not called"
 
 
 def features(policy: Policy, waits: Waits) -> Iterator[tuple[str, str, str]]:
-    """Yield the features of a policy: the name, the topic of sentences about it, and the loss where a target lacks it.
-
-    They come in the order of importance.
-    """
+    """Yield the features of a policy, the important first: name, topic, and loss where a target lacks it."""
     limits, backoff, service = policy.limits, policy.backoff, policy.service
     topics = {
         "safety": "repeatable=False" if service is None else "safety",

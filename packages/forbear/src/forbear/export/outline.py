@@ -29,20 +29,14 @@ T = TypeVar("T")
 
 
 class Exported(NamedTuple, Generic[T]):
-    """The result of an export: `value` for the target, and `losses`, a sentence for each difference or warning.
-
-    `value` is the target's object, keywords for it, or text.
-    """
+    """The result of an export: an object, keywords or text for the target, and a sentence for each difference."""
 
     value: T
     losses: tuple[str, ...]
 
 
 class Outline:
-    """The parts of a policy that targets need, and the losses, which a target records with the methods of this class.
-
-    Raises TypeError if `policy` is no `Policy`.
-    """
+    """The parts of a policy that targets need, and the losses, which a target records with the methods here."""
 
     def __init__(self, policy: Policy) -> None:
         if not isinstance(policy, Policy):
@@ -62,18 +56,12 @@ class Outline:
             self._losses.pop(feature, None)
 
     def differs(self, feature: str, how: str) -> None:
-        """Record that the target expresses a feature in another way: `how` says which.
-
-        Ignored if the policy does not have the feature, or `says` has recorded it as exact.
-        """
+        """Record that the target expresses a feature in another way, if the policy has it and it is not exact."""
         if feature in self._losses:
             self._losses[feature] = f"{self._topics[feature]}: {how}"
 
     def warns(self, topic: str, text: str) -> None:
-        """Add the warning "topic: text" to the losses, even if the policy has no such feature.
-
-        It replaces the loss of a feature or an earlier warning with the same topic.
-        """
+        """Add the warning "topic: text" to the losses, even if the policy has no such feature."""
         self._losses[topic] = f"{topic}: {text}"
 
     def text(self, *lines: str) -> Exported[str]:
@@ -96,8 +84,7 @@ class Outline:
     def methods(self) -> frozenset[str] | None:
         """The HTTP methods that a target may repeat if it sees no more of a request; None for all of them.
 
-        A policy without a service has all methods if it is repeatable, else none (an empty set). For the service
-        "rfc9110" these are reads, PUT and DELETE, for any other service reads only.
+        A policy without a service has all methods if it is repeatable, else none; "rfc9110" has reads, PUT and DELETE.
         """
         if self.policy.service is None:
             return None if self.policy.repeats_calls else frozenset()
@@ -110,10 +97,7 @@ class Outline:
 
     @property
     def retries(self) -> int | None:
-        """The number of retries that fit in the limits on attempts and on time; None without such limits.
-
-        Against the limit on time count only the waits, each of medium length.
-        """
+        """The number of retries that fit in the limits, with waits of medium length; None without limits."""
         counts = [] if self.attempts is None else [self.attempts - 1]
         if self.timeout is not None:
             counts.append(self._count_within(self.timeout))
@@ -125,10 +109,7 @@ class Outline:
         return None if self.attempts is None else sum(self._delays(self.attempts - 1, 1.0))
 
     def count_retries(self) -> int:
-        """Return `retries`, or `MANY` without a limit, for a target that limits the number of retries and not the time.
-
-        Records the limit on attempts as exact, and a timeout as the loss that only this number replaces it.
-        """
+        """Return `retries`, or `MANY`, for a target that limits retries and not the time, and record that."""
         retries = MANY if self.retries is None else self.retries
         self.differs("timeout", f"no limit in time, but {retries} retries")
         self.says("attempts")
@@ -157,8 +138,7 @@ class Outline:
     def waits_become(self, theirs: Iterable[float], source: str) -> None:
         """Record the mean waits of the target in seconds, before the first retries.
 
-        They are exact if none differs from the policy's by a thousandth. Else the loss lists both, and quotes `source`,
-        the target's documentation or source code that says why.
+        They are exact if none differs by a thousandth. Else the loss lists both, and quotes `source`, which says why.
         """
         listed = list(theirs)
         ours = mean_delays(self.policy.backoff, len(listed))
@@ -227,10 +207,7 @@ _USUAL = f"statuses {', '.join(map(str, sorted(TRANSIENT_STATUSES)))}; "
 
 
 def outline_requests(policy: Policy) -> Outline:
-    """Return the outline of a policy for a target that sends HTTP requests or RPCs.
-
-    Raises ValueError for a policy that judges errors of Redis, whose waits are for commands on a connection.
-    """
+    """Return the outline of a policy for HTTP requests or RPCs; ValueError for one that judges errors of Redis."""
     outline = Outline(policy)
     if policy.on is verdict_of_exception:
         raise ValueError(
@@ -242,10 +219,7 @@ def outline_requests(policy: Policy) -> Outline:
 
 
 def outline_storage(policy: Policy) -> Outline:
-    """Return the outline of a policy for a client of Cloud Storage.
-
-    Raises ValueError for a policy of another service, or of Redis.
-    """
+    """Return the outline of a policy for a client of Cloud Storage; ValueError for one of another service."""
     outline = outline_requests(policy)
     if outline.service not in (None, "cloud_storage"):
         raise ValueError(
@@ -256,10 +230,7 @@ def outline_storage(policy: Policy) -> Outline:
 
 
 def duration(seconds: float) -> str:
-    """Return seconds as text in the form of protobuf's JSON ("1.5s").
-
-    Values outside the range that gRPC and Envoy accept become its ends: 1 ms and ten thousand years.
-    """
+    """Return seconds, from 1 ms to ten thousand years, as gRPC and Envoy take them: protobuf's JSON ("1.5s")."""
     return f"{min(max(seconds, LEAST), _LONGEST):.9f}".rstrip("0").rstrip(".") + "s"
 
 

@@ -20,10 +20,7 @@ _REDIS_TRANSIENT = ("redis.exceptions.ConnectionError", "redis.exceptions.Timeou
 
 @contextmanager
 def importing(target: str, package: str) -> Generator[None]:
-    """A context in which an ImportError is raised again as one that says what to install.
-
-    `target` is the name of the export, `package` the name on PyPI.
-    """
+    """A context in which an ImportError becomes one that says what to install: the `package` that `target` needs."""
     try:
         yield
     except ImportError as error:
@@ -35,10 +32,7 @@ def importing(target: str, package: str) -> Generator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The errors to repeat: exception types by their dotted names (builtins by plain ones), and HTTP statuses.
-
-    Either may be empty. Only a repeatable policy of a service for HTTP or gRPC has statuses.
-    """
+    """The errors to repeat: exception types by their dotted names (builtins by plain ones), and HTTP statuses."""
 
     types: tuple[str, ...]
     statuses: tuple[int, ...] = ()
@@ -58,8 +52,7 @@ class Errors:
 def source_errors(outline: Outline) -> Errors:
     """Return the errors after which a policy repeats a call, for source text, and record the differences as losses.
 
-    These are only errors that prove that nothing was executed, perhaps none, if the policy is not repeatable. Raises
-    TypeError for a user's function in `on`, and ValueError for a type that cannot be imported by its name.
+    Raises TypeError for a user's function in `on`, and ValueError for a type that cannot be imported by its name.
     """
     policy = outline.policy
     if policy.service is not None or policy.on is verdict_of_exception:
@@ -79,11 +72,7 @@ def source_errors(outline: Outline) -> Errors:
 
 
 def error_types(outline: Outline) -> tuple[type[Exception], ...]:
-    """Return the exception types after which a policy repeats a call, and record the differences as losses.
-
-    Types in `on` are returned as they are, or none if the policy is not repeatable. For the judge of a service these
-    are the types of `source_errors`, imported. Raises TypeError for a user's function in `on`.
-    """
+    """Return the types in `on`, or those of `source_errors`, imported; TypeError for a user's function."""
     types = _types_in(outline.policy)
     if types is not None:
         outline.says("errors")
@@ -92,19 +81,13 @@ def error_types(outline: Outline) -> tuple[type[Exception], ...]:
 
 
 class Retryable:
-    """A predicate on an error: True if the policy's verdict allows another attempt. It pickles if the policy does.
-
-    Limits on attempts and on time are not its business.
-    """
+    """A predicate on an error: True if the policy's verdict allows another attempt. It pickles if the policy does."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
 
     def __call__(self, error: BaseException) -> bool:
-        """Return True if the call was not executed, or if the error is transient and the policy is repeatable.
-
-        Returns False for anything else, and for an error that is no `Exception`, such as KeyboardInterrupt.
-        """
+        """Return whether the verdict on an error allows a repeat; False for what is no `Exception`."""
         if not isinstance(error, Exception):
             return False
         kind = self.policy.verdict_of_error(error).kind
@@ -112,11 +95,7 @@ class Retryable:
 
 
 def warn_about_safety(outline: Outline) -> None:
-    """Record the policy's safety for a target that repeats a function, whose operation it cannot see.
-
-    For a policy of no service it is exact. For one of a service, also of Redis, it is a warning: every call is
-    repeated, or, if the policy is not repeatable, none that may have been executed.
-    """
+    """Record the policy's safety for a target that repeats a function, whose operation it cannot see."""
     policy = outline.policy
     if policy.service is None and policy.on is not verdict_of_exception:
         outline.says("safety")  # the target repeats the same calls as the policy

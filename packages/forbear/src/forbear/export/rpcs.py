@@ -34,8 +34,7 @@ Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
 def safe_methods(outline: Outline, service: "RpcService", only: frozenset[str] | None) -> list[Method]:
     """Return the RPCs of a service that are always safe to execute twice, each with True if it is unary.
 
-    `only` limits them to these RPCs and gRPC services. Records as losses those that are safe only under a condition.
-    Raises ValueError for a name in `only` that the service does not have.
+    `only` limits them to these RPCs and services; ValueError for an unknown one. Those with a condition become losses.
     """
     safe: list[Method] = []
     conditional: list[str] = []
@@ -75,10 +74,10 @@ class Client(NamedTuple):
 
 
 def outline_clients(policy: Policy, language: str) -> tuple[Outline, list[Client]]:
-    """Return the outline of a policy, and the clients with methods to retry, with the losses that all languages share.
+    """Return the outline of a policy, and the clients with methods to retry, where a language has them.
 
-    `language` is a column of clients.csv: where it has a client for an interface, its home there. Raises ValueError
-    unless the policy is one of IAM, Memorystore or Resource Manager.
+    `language` is a column of clients.csv. Raises ValueError unless the policy is for IAM, Memorystore or Resource
+    Manager.
     """
     outline = outline_requests(policy)
     judge: object = policy.service
@@ -133,10 +132,7 @@ def _list_rpcs(service: str) -> list[Method]:
 def client_config(
     outline: Outline, clients: list[Client], waits: Waits, *, has_attempts: bool = False
 ) -> tuple[dict[str, object], float]:
-    """Return a client config of gax (Node.js, PHP), and its limit in seconds for a whole call.
-
-    Records the timeouts as exact, and with `has_attempts` also the limit on attempts, which the config then has.
-    """
+    """Return a client config of gax (Node.js, PHP), which may limit attempts, and the seconds of a whole call."""
     outline.says("timeout", "attempt_timeout")
     timeout = longest_call(outline)
     limit = milliseconds(timeout if outline.attempt_timeout is None else outline.attempt_timeout)

@@ -22,10 +22,9 @@ Jitter = Literal["full", "equal", "documented", "decorrelated", "spread", "none"
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A backoff in the terms of most systems: steps that grow by a factor up to a maximum, and their jitter.
+    """A backoff in the terms of most systems: steps in seconds that grow by a factor up to a maximum, and their jitter.
 
-    Times are in seconds. Steps are the upper ends of the waits. `spread` is the largest random part that is added to
-    them, for the jitters "documented" and "spread"; for others it is 0.
+    `spread` is the largest random part that is added to them, for the jitters "documented" and "spread".
     """
 
     initial: float
@@ -38,8 +37,7 @@ class Waits:
     def from_backoff(cls, backoff: "Backoff") -> "Waits":
         """Return a backoff in these terms: Exponential and Constant exactly, any other approximately.
 
-        An approximation starts with the medium first wait and doubles up to the longest of the first ten medium waits.
-        It has the jitter "none"; the `spread` of a Sequence is kept apart as the jitter "spread".
+        An approximation starts with the medium first wait and doubles up to the longest of the first ten.
         """
         if isinstance(backoff, Exponential):
             spread = backoff.spread if backoff.jitter == "documented" else 0.0
@@ -79,10 +77,7 @@ class Waits:
 
 
 def mean_delays(backoff: "Backoff", count: int) -> list[float]:
-    """Return the mean delays in seconds before the first `count` retries, each after a mean delay.
-
-    They are averages over 200 evenly spaced random numbers.
-    """
+    """Return the mean delays in seconds before the first `count` retries, each after a mean delay, of 200 draws."""
     means: list[float] = []
     previous = None
     for n in range(count):
@@ -97,10 +92,10 @@ def mean_of_draws(step: float, spread: float, maximum: float) -> float:
 
 
 def mean_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
-    """Return the mean waits of a backoff, with the jitter "none", for targets that have no jitter or one around a step.
+    """Return the mean waits of a backoff, for targets that have no jitter or one around a step.
 
-    They are exact for Constant, and for Exponential with the jitters "full", "equal" and "none". Others become the
-    steps that differ least from the mean waits before the first `retries` retries (None: many).
+    They are exact where the means grow by a factor, else the steps that differ least before the first `retries` (None:
+    many).
     """
     if _is_geometric(backoff):
         waits = Waits.from_backoff(backoff)
@@ -111,10 +106,9 @@ def mean_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
 
 
 def full_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
-    """Return steps for a target that draws each wait from zero to the step (full jitter).
+    """Return steps for a target that draws each wait from zero to the step (full jitter), with the same mean waits.
 
-    The steps are twice the mean waits of the backoff, so that the mean waits stay the same. No step is above the
-    longest wait of the backoff, so there the target waits less on average.
+    No step is above the longest wait of the backoff, so there the target waits less on average.
     """
     longest = Waits.from_backoff(backoff).longest
     if _is_geometric(backoff):
@@ -134,10 +128,7 @@ def _count_compared(retries: int | None) -> int:
 
 
 def _fit(means: "Many[float]", maximum: float, jitter: Jitter = "none") -> Waits:
-    """Return the steps up to `maximum` whose largest relative difference from the first five of `means` is least.
-
-    Most calls need no more retries. Of several such steps, those are returned that follow the means furthest.
-    """
+    """Return the steps up to `maximum` whose largest difference from the first five of `means` is least."""
     if means[0] <= 0:
         floor = [max(each, 0.001) for each in means]
         return Waits(0.0, 1.0, 0.0, jitter) if max(means) <= 0 else _fit(floor, maximum, jitter)

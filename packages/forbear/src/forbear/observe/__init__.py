@@ -27,8 +27,7 @@ def listen(*listeners: "Listener") -> None:
     """Notify these listeners of all runs in this process, besides the `on_event` of each run's own policy.
 
     They replace the earlier ones, also the logger that listens by default: `listen(Logging(), Prometheus())` keeps it,
-    and `listen()` removes all. Any thread or task may call the listeners. A run that has failed already keeps those it
-    has. Raises TypeError for a listener that is not callable or is async.
+    and `listen()` removes all. Raises TypeError for a listener that is not callable or is async.
     """
     for listener in listeners:
         _listeners.check("a listener", listener)
@@ -36,10 +35,7 @@ def listen(*listeners: "Listener") -> None:
 
 
 def all_of(*listeners: "Listener") -> "Listener":
-    """Return one listener for `on_event` that calls each of these in turn, even after one has failed.
-
-    A failure of one is a RuntimeWarning. Raises TypeError for a listener that is not callable or is async.
-    """
+    """Return one listener for `on_event` that calls each of these in turn, even after one has failed."""
     for listener in listeners:
         _listeners.check("a listener", listener)
 
@@ -50,10 +46,9 @@ def all_of(*listeners: "Listener") -> "Listener":
 
 
 def default_listeners() -> "tuple[Listener, ...]":
-    """Return a tuple of the logging listener if the logger "forbear" has a handler and lets warnings through; else ().
+    """Return the logging listener if the logger "forbear" has a handler and lets warnings through, else nothing.
 
-    The handler may be that of a parent logger. Without a handler, `logging` would print warnings to stderr, but only if
-    some library happened to import it.
+    Without a handler, `logging` would print warnings to stderr, but only if some library happened to import it.
     """
     if not _default:
         logging: Any = sys.modules.get("logging")

@@ -11,65 +11,43 @@ Fields = dict[str, str | int | float | bool]
 
 
 def fields(event: Event) -> tuple[str, Fields]:
-    """Return the name of an event and its values by name; seconds are rounded to a thousandth.
+    """Return the name of an event and its values without secrets; seconds are rounded to a thousandth."""
+    if isinstance(event, GaveUp):
+        report = event.report
+        last: Attempt = report.attempts[-1]
+        return "gave up", {
+            "operation": event.operation,
+            "attempts": report.count,
+            "elapsed": round(report.elapsed, 3),
+            "reason": reason(event),
+            "rule": report.text,
+            "maybe_done": report.maybe_done,
+            "vouched": report.vouched,
+            "error": last.error,
+            "text": last.text,
+        }
+    name, attributes = _EVENTS[type(event)]
+    values: Fields = {each: getattr(event, each) for each in ("operation", *attributes)}
+    values = {each: round(value, 3) if isinstance(value, float) else value for each, value in values.items()}
+    if isinstance(event, Scheduled):
+        values |= {"error": event.failure.error, "text": event.failure.text}
+    elif isinstance(event, Failed):
+        values |= {"error": event.name, "text": event.text}
+    return name, values
 
-    The names are "attempt failed", "retry scheduled", "recovered", "gave up", "budget degraded" and "budget restored".
-    Texts are without secrets. A scheduled retry has "wait_from" only if the server asked for a wait.
-    """
-    match event:
-        case BudgetDegraded():
-            return "budget degraded", {
-                "operation": event.operation,
-                "text": event.text,
-                "pause": round(event.pause, 3),
-            }
-        case BudgetRestored():
-            return "budget restored", {"operation": event.operation, "elapsed": round(event.elapsed, 3)}
-        case Scheduled():
-            return "retry scheduled", {
-                "operation": event.operation,
-                "attempt": event.attempt,
-                "delay": round(event.delay, 3),
-                "elapsed": round(event.elapsed, 3),
-                "vouched": event.vouched,
-                "error": event.failure.error,
-                "text": event.failure.text,
-                **({} if event.wait_from is None else {"wait_from": event.wait_from}),
-            }
-        case Failed():
-            return "attempt failed", {
-                "operation": event.operation,
-                "attempt": event.attempt,
-                "elapsed": round(event.elapsed, 3),
-                "error": event.name,
-                "text": event.text,
-            }
-        case Recovered():
-            return "recovered", {
-                "operation": event.operation,
-                "attempt": event.attempt,
-                "elapsed": round(event.elapsed, 3),
-            }
-        case GaveUp():
-            last: Attempt = event.report.attempts[-1]
-            return "gave up", {
-                "operation": event.operation,
-                "attempts": event.report.count,
-                "elapsed": round(event.report.elapsed, 3),
-                "reason": reason(event),
-                "rule": event.report.text,
-                "maybe_done": event.report.maybe_done,
-                "vouched": event.report.vouched,
-                "error": last.error,
-                "text": last.text,
-            }
+
+_EVENTS: dict[type[Event], tuple[str, tuple[str, ...]]] = {
+    Failed: ("attempt failed", ("attempt", "elapsed")),
+    Scheduled: ("retry scheduled", ("attempt", "delay", "elapsed", "vouched")),
+    Recovered: ("recovered", ("attempt", "elapsed")),
+    BudgetDegraded: ("budget degraded", ("text", "pause")),
+    BudgetRestored: ("budget restored", ("elapsed",)),
+}
+"""The name of each other event, and its attributes besides the operation."""
 
 
 def is_warning(event: Event) -> bool:
-    """Return whether an event is logged as a warning: a failure, a retry, giving up, or a budget without its server.
-
-    A late success, giving up after a conflict, and a budget that has its server back, are none.
-    """
+    """Return whether an event is a warning: no late success, conflict or budget that has its server back."""
     if isinstance(event, GaveUp):
         return event.report.reason is not Reason.CONFLICT
     return not isinstance(event, Recovered | BudgetRestored)

@@ -7,16 +7,7 @@ run leaves no span open, and the listener keeps no state.
 from collections.abc import Iterable
 
 from forbear.core.attempt import Attempt
-from forbear.core.events import (
-    BudgetDegraded,
-    BudgetRestored,
-    Event,
-    Failed,
-    GaveUp,
-    Recovered,
-    Scheduled,
-    label_of,
-)
+from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled, label_of
 from forbear.observe.fields import reason
 from forbear.run.runtime import current
 
@@ -54,17 +45,13 @@ class OpenTelemetry:
         self._failures = meter.create_counter("forbear.failures", "{attempt}", "Failed attempts")
         self._retries = meter.create_counter("forbear.retries", "{retry}", "Retries")
         self._delay = meter.create_histogram("forbear.delay", "s", "Waits before retries")
-        self._attempts = meter.create_histogram(
-            "forbear.attempts", "{attempt}", "Attempts of runs that failed at least once"
-        )
+        attempts = "Attempts of runs that failed at least once"
+        self._attempts = meter.create_histogram("forbear.attempts", "{attempt}", attempts)
         self._recoveries = meter.create_counter("forbear.recoveries", "{run}", "Runs that worked after a failure")
         self._give_ups = meter.create_counter("forbear.give_ups", "{run}", "Runs that ended without success")
-        self._degraded = meter.create_counter(
-            "forbear.budgets_degraded", "{event}", "Shared budgets that lost their server"
-        )
-        self._restored = meter.create_counter(
-            "forbear.budgets_restored", "{event}", "Shared budgets that have their server back"
-        )
+        lost, back = "Shared budgets that lost their server", "Shared budgets that have their server back"
+        self._degraded = meter.create_counter("forbear.budgets_degraded", "{event}", lost)
+        self._restored = meter.create_counter("forbear.budgets_restored", "{event}", back)
 
     def __call__(self, event: Event) -> None:
         """Add an event to the metrics; the last event of a run (`Recovered` or `GaveUp`) also makes the run's span."""

@@ -1,15 +1,6 @@
 """Count events as metrics of prometheus_client. Operations and error types are labels; texts are not."""
 
-from forbear.core.events import (
-    BudgetDegraded,
-    BudgetRestored,
-    Event,
-    Failed,
-    GaveUp,
-    Recovered,
-    Scheduled,
-    label_of,
-)
+from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled, label_of
 from forbear.observe.fields import reason
 
 try:
@@ -35,31 +26,20 @@ class Prometheus:
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        self._failures = Counter("forbear_failures", "Failed attempts", ("operation", "error"), registry=registry)
-        self._retries = Counter("forbear_retries", "Retries", ("operation",), registry=registry)
-        self._delay = Histogram(
-            "forbear_delay_seconds", "Waits before retries", ("operation",), buckets=_DELAYS, registry=registry
-        )
-        self._recoveries = Counter(
-            "forbear_recoveries", "Runs that worked after a failure", ("operation",), registry=registry
-        )
-        self._give_ups = Counter(
-            "forbear_give_ups", "Runs that ended without success", ("operation", "reason"), registry=registry
-        )
-        self._attempts = Histogram(
-            "forbear_attempts",
-            "Attempts of runs that failed at least once",
-            ("operation", "outcome"),
-            buckets=_ATTEMPTS,
-            registry=registry,
-        )
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"forbear_{name}", text, ("operation", *labels), registry=registry)
 
-        self._degraded = Counter(
-            "forbear_budgets_degraded", "Shared budgets that lost their server", ("operation",), registry=registry
-        )
-        self._restored = Counter(
-            "forbear_budgets_restored", "Shared budgets that have their server back", ("operation",), registry=registry
-        )
+        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(f"forbear_{name}", text, ("operation", *labels), buckets=buckets, registry=registry)
+
+        self._failures = counter("failures", "Failed attempts", "error")
+        self._retries = counter("retries", "Retries")
+        self._delay = histogram("delay_seconds", "Waits before retries", _DELAYS)
+        self._recoveries = counter("recoveries", "Runs that worked after a failure")
+        self._give_ups = counter("give_ups", "Runs that ended without success", "reason")
+        self._attempts = histogram("attempts", "Attempts of runs that failed at least once", _ATTEMPTS, "outcome")
+        self._degraded = counter("budgets_degraded", "Shared budgets that lost their server")
+        self._restored = counter("budgets_restored", "Shared budgets that have their server back")
 
     def __call__(self, event: Event) -> None:
         """Add an event to the metrics: count a failure, a retry and its wait, or the end of a run and its attempts."""

@@ -120,10 +120,7 @@ class Proxy:
 
 
 class _Exchange:
-    """The latest request of one connection; `responded` is true if the latest piece was one of a response.
-
-    `add` appends a piece to the request, or begins a new request with it after a response.
-    """
+    """The latest request of one connection; `responded` is true if the latest piece was one of a response."""
 
     def __init__(self) -> None:
         self.request = b""
@@ -134,9 +131,6 @@ class _Exchange:
 
 
 def at_random(rate: float, seed: int) -> Cut:
-    """Return a function that cuts at this rate (0 to 1) for each piece, in both directions.
-
-    The same `seed` gives the same sequence of decisions.
-    """
+    """Return a function that cuts at this rate (0 to 1) for each piece, in both directions, the same for one `seed`."""
     dice = Random(seed)
     return lambda request, response: dice.random() < rate

@@ -36,10 +36,7 @@ class Script:
         self.left = list(outcomes)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Record the call, let `takes` virtual seconds pass, and play the next outcome; ScriptEnded if none is left.
-
-        An exception is raised, a callable called with these arguments, and any other outcome returned.
-        """
+        """Record the call, and play the next outcome; raise ScriptEnded if none is left."""
         outcome = self._next(args, kwargs)
         if self.takes:
             clock().sleep(self.takes)
@@ -56,11 +53,7 @@ class AsyncScript(Script):
     """A script as a coroutine function; an outcome that is awaitable, or a callable's value that is, is awaited."""
 
     async def __call__(self, *args: object, **kwargs: object) -> object:
-        """Record the call, let `takes` virtual seconds pass, and play the next outcome; ScriptEnded if none is left.
-
-        An exception is raised, a callable called with these arguments (and its value awaited if it is awaitable), and
-        any other outcome returned, or awaited if it is awaitable.
-        """
+        """Record the call, and play the next outcome; raise ScriptEnded if none is left."""
         outcome = self._next(args, kwargs)
         if self.takes:
             await clock().asleep(self.takes)

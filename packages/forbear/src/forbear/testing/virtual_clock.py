@@ -56,10 +56,7 @@ class VirtualTime:
         return self._began + self._elapsed
 
     def advance(self, seconds: float) -> None:
-        """Move the clock on by so many seconds, for sync code that takes this long; `slept` does not record it.
-
-        TypeError or ValueError for anything but a number of at least 0.
-        """
+        """Move the clock on by so many seconds, for sync code that takes this long; `slept` does not record it."""
         check.seconds("seconds", seconds)
         with self._lock:
             self._elapsed += seconds
@@ -139,10 +136,7 @@ class VirtualTime:
         self._driven_by = None
 
     def _drive_asyncio(self, loop: "asyncio.AbstractEventLoop") -> None:
-        """Count one round of the loop, and ring the next alarm after over 50 rounds in which no wait began or ended.
-
-        Then schedule the next round, until no alarm is left. asyncio cannot say whether another callback is ready.
-        """
+        """Count one round of the loop, and ring the next alarm after over 50 in which no wait began or ended."""
         if not self._alarms:
             self._driven_by = None
             return

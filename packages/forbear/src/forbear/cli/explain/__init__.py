@@ -38,11 +38,7 @@ class _ExplainCommand(click.Command):
     """A command that leaves the words after curl or redis to parsers of their own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments as click does, but leave a curl or Redis command line unparsed.
-
-        It begins at the first argument that is no option and no option's value, if that is "redis" or curl by
-        `curl.is_curl`. This argument and all after it become the words.
-        """
+        """Parse the arguments as click does, but leave the words from "redis" or curl on as they are."""
         start = self._first_word(args)
         foreign = curl.is_curl(args[start:]) or args[start : start + 1] == ["redis"]
         if foreign and "--" not in args[:start]:
@@ -50,10 +46,7 @@ class _ExplainCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def _first_word(self, args: list[str]) -> int:
-        """Return the index of the first argument that is no option and no option's value.
-
-        If there is none, the index is len(args) or more.
-        """
+        """Return the index of the first argument that is no option and no option's value, or a larger one."""
         with_value = {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
         index = 0
         while index < len(args) and args[index].startswith("-"):

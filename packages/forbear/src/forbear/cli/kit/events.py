@@ -6,10 +6,7 @@ from forbear.text.duration import show
 
 
 class EventPrinter:
-    """Prints the events of a run to stderr: retries, giving up, and a success after a retry.
-
-    `attempts` is the maximum number of attempts, None for no limit.
-    """
+    """Prints the events of a run to stderr; `attempts` is the maximum number of attempts, None for no limit."""
 
     def __init__(self, attempts: int | None) -> None:
         self._of = "" if attempts is None else f" of {attempts}"

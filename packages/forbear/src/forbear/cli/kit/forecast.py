@@ -20,7 +20,7 @@ MOST = 1000
 class ForecastRetry:
     """Retry `number` (from 1): the range of the wait before it and of all waits up to it, in seconds.
 
-    It is `certain` if it is made with any random draws, and not only if the waits before it are short.
+    It is `certain` if it is made with any random draws.
     """
 
     number: int
@@ -50,8 +50,7 @@ class Forecast:
 def forecast(limits: Limits, backoff: "Backoff") -> Forecast:
     """Return the forecast of a run whose attempts all fail at once with transient errors.
 
-    Its retries go up to the end of the longest of the three runs that ends within `MOST` retries; if none does, to
-    `MOST`.
+    Its retries go up to the end of the longest of the three runs that ends within `MOST` retries.
     """
     earliest, medium, latest = (_end(limits, backoff, u) for u in (1.0, 0.5, 0.0))
     ends = (end.retries for end in (latest, medium, earliest))
@@ -98,10 +97,7 @@ def range_text(seconds: tuple[float, float]) -> str:
 
 
 def backoff_text(backoff: "Backoff") -> str:
-    """Describe a backoff in one line: "steps of 1 s, times 2, at most 64 s; jitter: full", or "always 1 to 2 s".
-
-    A backoff of a type of the caller's own is described by its repr.
-    """
+    """Describe a backoff in one line: "steps of 1 s, times 2, at most 64 s; jitter: full", or "always 1 to 2 s"."""
     if isinstance(backoff, Exponential):
         steps = f"steps of {show(backoff.initial)}, times {backoff.multiplier:g}, at most {show(backoff.maximum)}"
         return f"{steps}; jitter: {backoff.jitter}"

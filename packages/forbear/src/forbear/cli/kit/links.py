@@ -10,9 +10,9 @@ _MOST = 40  # links of one path, as Linux has it
 def leads_out(file: Path, read: Iterable[Path] = ()) -> tuple[Path, Path] | None:
     """Return the link and the file that it leads to if a link in a folder of others leads out of that folder.
 
-    The folders of others are those in `read`, and those of the files in `read`; the current folder if it holds one of
-    them; and the Git repositories around all these. Whoever wrote them may have made the link, and would choose which
-    file is overwritten. A link elsewhere, such as /dev/stdout, is the user's own.
+    The folders of others are those of what is `read`, the current folder if it holds that, and the Git repositories
+    around them: whoever wrote them may have made the link, and would choose which file is overwritten. A link
+    elsewhere, such as /dev/stdout, is the user's own.
     """
     folders, target = {*_folders(read)}, real(file)
     for link in _links(file):

@@ -97,10 +97,9 @@ def add_options(function: F, options: Sequence[Callable[[F], F]]) -> F:
 
 
 def apply_options(limits: "Limits", backoff: "Backoff", options: PolicyOptions) -> "tuple[Limits, Backoff]":
-    """Return the limits and the backoff, changed by the options that were used.
+    """Return the limits and the backoff, changed by the options that were used; BadInput if they are contradictory.
 
-    `--constant` replaces the backoff; other options of the backoff change it, or the default Exponential if it is of
-    another type. Raises BadInput if options are invalid or contradict each other.
+    `--constant` replaces the backoff; other options change it, or the default Exponential if it is of another type.
     """
     chosen = {
         name: None if isinstance(value, values.NoLimit) else value

@@ -52,10 +52,7 @@ class BadInput(Problem):
 
 
 def check_links(option: str, file: Path, read: Iterable[Path] = ()) -> None:
-    """Raise BadInput if a link in a folder of others leads the file of an option out of that folder.
-
-    `read` are the files and folders that the command reads. A command calls it before anything that takes long.
-    """
+    """Raise BadInput if the file of an option would be written through a link of others; `read` is what is read."""
     led = leads_out(file, read)
     if led is not None:
         link, target = led
@@ -64,10 +61,10 @@ def check_links(option: str, file: Path, read: Iterable[Path] = ()) -> None:
 
 
 def name_options(text: str) -> str:
-    """Replace parameters of the library by the options and arguments of the running command.
+    """Replace parameters of the library, names in backticks, by the options and arguments of the running command.
 
-    A parameter is a name in backticks: `maximum` becomes `--maximum`, `source` becomes `SOURCE`. A key of an option,
-    such as one of `--retry`, becomes `--retry maximum=`.
+    `maximum` becomes `--maximum`, `source` becomes `SOURCE`, and a key of an option such as `--retry` that with its
+    key.
     """
     context = click.get_current_context(silent=True)
     names = {
@@ -109,10 +106,7 @@ def tell(message: str) -> None:
 
 
 def leave_full_pipes() -> None:
-    """Redirect stdout and stderr to nowhere where a write would block, since the reader does not read.
-
-    A write that a signal has interrupted then ends, and the process can. Windows is left as it is.
-    """
+    """Redirect stdout and stderr to nowhere where a write would block, so that an interrupted process can end."""
     if sys.platform == "win32":
         return
     for descriptor in (1, 2):
@@ -130,10 +124,7 @@ def redirect_to_nowhere(descriptor: int) -> None:
 
 
 def line_width() -> int | None:
-    """Return the columns of a line on stdout: $COLUMNS if it is set, else those of the terminal; None for no limit.
-
-    A pipe and a file have no limit, so that programs get each row on one line.
-    """
+    """Return the columns of a line on stdout, by $COLUMNS or the terminal; None for a pipe or a file."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)
@@ -141,10 +132,7 @@ def line_width() -> int | None:
 
 
 def wrap(text: str, *, indent: int = 0) -> str:
-    """Return a text with line ends between words, so that it fits the terminal; a longer word is never broken.
-
-    All lines but the first begin with `indent` spaces.
-    """
+    """Return a text with line ends between words, so that it fits the terminal; later lines are indented."""
     room = line_width()
     if room is None:
         return text
@@ -153,10 +141,7 @@ def wrap(text: str, *, indent: int = 0) -> str:
 
 
 def console() -> "Console":
-    """Return a rich console for formatted text on stdout, without colours if NO_COLOR is set.
-
-    Without a terminal it is 200 columns wide, so that output for programs is not wrapped.
-    """
+    """Return a rich console for formatted text on stdout; without a terminal it is 200 columns wide."""
     from rich.console import Console  # imported late: it takes longer than the rest, and `run` never needs it
 
     return Console(
@@ -180,8 +165,8 @@ def columns(*headers: str) -> "Table":
 def show_table(table: "Table") -> None:
     """Print a table without trailing spaces to stdout, and an empty line after it.
 
-    It fits the line: no word is cut or broken, and no cell of a column with `no_wrap`. If the line is too short for
-    that, the first cell of each row has a line of its own, and the others follow indented, with their headers.
+    It fits the line: no word is cut or broken, and no cell of a column with `no_wrap`. Where it cannot, the first cell
+    of each row has a line of its own, and the others follow indented, with their headers.
     """
     out, room = console(), line_width()
     cells = [
@@ -213,10 +198,7 @@ def show_table(table: "Table") -> None:
 
 
 def _stack(table: "Table", cells: Sequence[Sequence[Any]], room: int) -> "list[Text | Table]":
-    """Return the lines of a table that is too wide: for each row its first cell, and the others below it.
-
-    `cells` has the header and the cells of each column, `room` is the number of columns of a line.
-    """
+    """Return the lines of a table that is too wide: for each row its first cell, and the others below it."""
     from rich.text import Text
 
     lines: list[Text | Table] = []

@@ -11,11 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_plot(file: Path, read: Iterable[Path] = ()) -> None:
-    """Raise BadInput for a file that cannot hold a plot, and ModuleNotFoundError without matplotlib.
-
-    `read` are the files that the command reads, as `check_links` has them. A command calls it before any output, and
-    before anything that takes long.
-    """
+    """Raise BadInput for a file that cannot hold a plot, and ModuleNotFoundError without matplotlib."""
     check_links("plot", file, read)
     from matplotlib.figure import Figure
 

@@ -59,10 +59,7 @@ class _Changes(click.ParamType[dict[str, Any]]):
 
 
 class RetryOption(click.Option):
-    """The option `--retry`. The command gets the keywords of `policy_options`, and `profile`.
-
-    `spelled` says how to write each of them; errors name them so.
-    """
+    """The option `--retry`: a command gets its keys as parameters, which errors name as `spelled`."""
 
     spelled: Mapping[str, str] = {"profile": "--retry NAME"} | {key: f"--retry {key}=VALUE" for key in _KEYS}
 

@@ -23,10 +23,7 @@ shared_budget_option = click.option(
 
 
 def open_shared_budget(name: str | None, on_event: "Callable[[Event], object] | None") -> "SharedBudget | None":
-    """Return the shared budget called `name`, None without one; `on_event` gets its events.
-
-    Raises BadInput if FORBEAR_BUDGET_URL is not set or is no URL, and for a wrong name.
-    """
+    """Return the shared budget called `name`, None without one; BadInput for a wrong name or URL."""
     if name is None:
         return None
     url = os.environ.get(VARIABLE, "")

@@ -23,11 +23,7 @@ MAX_BODY = 64 * 1024 * 1024
 
 
 def file_content(name: str, most: int, hint: str) -> bytes:
-    """Return the content of a file, or of stdin for "-".
-
-    BadInput with this hint if it has more than `most` bytes, as a device may. OSError or ValueError if it cannot be
-    read.
-    """
+    """Return the content of a file, or of stdin for "-"; BadInput with this hint if it has more than `most` bytes."""
     if name == "-":
         content = b"" if sys.stdin is None else sys.stdin.buffer.read(most + 1)
     else:
@@ -58,16 +54,13 @@ NO_LIMIT: Final = NoLimit.NO_LIMIT
 
 
 def duration(text: str) -> float:
-    """Parse a duration of more than zero, plain (`90`, `0.5`) or with units (`1m30s`, `500ms`); return seconds.
-
-    Raises click.BadParameter for any other text.
-    """
+    """Parse a duration of more than zero, plain (`90`, `0.5`) or with units (`1m30s`, `500ms`); return seconds."""
     seconds = parse_duration(text, plain=True)
     return seconds or _refuse("a duration must be more than zero, such as 90, 1m30s or 500ms", text)
 
 
 def duration_from_zero(text: str) -> float:
-    """Parse a duration of zero or more, such as `90` or `1m30s`; return seconds, or raise click.BadParameter."""
+    """Parse a duration of zero or more, such as `90` or `1m30s`; return seconds."""
     seconds = parse_duration(text, plain=True)
     if seconds is None:
         _refuse("a duration must be zero or more, such as 90, 1m30s or 500ms", text)
@@ -75,10 +68,7 @@ def duration_from_zero(text: str) -> float:
 
 
 def duration_or_none(text: str) -> float | NoLimit:
-    """Parse a duration of more than zero and return seconds, or NO_LIMIT for the text `none`.
-
-    Raises click.BadParameter for any other text.
-    """
+    """Parse a duration of more than zero and return seconds, or NO_LIMIT for the text `none`."""
     if text.strip().lower() == NO_LIMIT.value:
         return NO_LIMIT
     seconds = parse_duration(text, plain=True)
@@ -86,10 +76,7 @@ def duration_or_none(text: str) -> float | NoLimit:
 
 
 def count_or_none(text: str) -> int | NoLimit:
-    """Parse a whole number from 1, of at most 12 digits, and return it, or NO_LIMIT for the text `none`.
-
-    Raises click.BadParameter for any other text.
-    """
+    """Parse a whole number from 1, of at most 12 digits, and return it, or NO_LIMIT for the text `none`."""
     text = text.strip().lower()
     if text == NO_LIMIT.value:
         return NO_LIMIT
@@ -99,20 +86,14 @@ def count_or_none(text: str) -> int | NoLimit:
 
 
 def rate(text: str) -> float:
-    """Parse a number of bytes per second, plain or with K, M or G (times 1024), such as `500K` or `1.5M`.
-
-    Raises click.BadParameter for any other text, and for zero.
-    """
+    """Parse a number of bytes per second, plain or with K, M or G (times 1024), such as `500K` or `1.5M`."""
     match = _RATE.fullmatch(text.strip())
     count = 0.0 if match is None else float(match[1]) * _UNITS[match[2].upper()]
     return count or _refuse("a rate must be a number of bytes per second, such as 500K or 1.5M", text)
 
 
 def exit_codes(text: str) -> frozenset[int]:
-    """Parse exit codes from 1 to 255 and ranges of them, such as `1,75,100-110`; return all of them.
-
-    Raises click.BadParameter for any other text.
-    """
+    """Parse exit codes from 1 to 255 and ranges of them, such as `1,75,100-110`; return all of them."""
     codes: set[int] = set()
     for part in text.split(","):
         match = _CODES.fullmatch(part)
@@ -124,7 +105,7 @@ def exit_codes(text: str) -> frozenset[int]:
 
 
 def pattern(text: str) -> str:
-    """Return a regular expression of Python unchanged; raise click.BadParameter if it is none."""
+    """Return a regular expression of Python unchanged."""
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:

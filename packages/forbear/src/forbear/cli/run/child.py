@@ -26,10 +26,7 @@ _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 class ChildResult(NamedTuple):
-    """The end of an attempt: its exit code (128 + n for signal n, `TIMED_OUT` after its time limit).
-
-    `timed_out` says whether the limit was reached, `interrupted` whether a signal that ends programs was passed on.
-    """
+    """The end of an attempt: its exit code, and whether its limit was reached or a signal to end passed on."""
 
     code: int
     timed_out: bool
@@ -39,9 +36,8 @@ class ChildResult(NamedTuple):
 class Child:
     """A running program and all processes it starts, in a process group of its own.
 
-    After `limit` seconds (None: no limit) the group gets SIGTERM, and SIGKILL `grace` seconds later if any process is
-    left. `number` is the attempt's number, for FORBEAR_ATTEMPT. The constructor starts the program, and raises OSError
-    if that fails.
+    After `limit` seconds (None: no limit) the group gets SIGTERM, and SIGKILL `grace` seconds later. `number` is the
+    attempt's number, for FORBEAR_ATTEMPT. The constructor starts the program, and raises OSError if that fails.
     """
 
     def __init__(
@@ -89,9 +85,8 @@ class Child:
     def wait(self) -> ChildResult:
         """Wait until the program has ended, and return the result; meanwhile feed its stdin and pass signals on.
 
-        Watched output is passed on until its end, or until a process that the program left behind is silent. After a
-        timeout, wait until the whole group has ended or got SIGKILL. If reading stdin or writing output fails,
-        the group gets SIGKILL, and the OSError propagates.
+        Watched output is passed on until its end, or until a process that the program left behind is silent. If reading
+        stdin or writing output fails, the group gets SIGKILL, and the OSError propagates.
         """
         try:
             while self._is_running():
@@ -121,9 +116,8 @@ class Child:
         return bool(ready) or bool(woken.signals)
 
     def _drain(self) -> None:
-        """Pass on the rest of watched output.
+        """Pass on the rest of watched output, until its last writer ends, a silence of `_SILENCE` seconds, or a signal.
 
-        It ends with the last process that may write, with a silence of `_SILENCE` seconds, or with a signal to end.
         It also ends after `_MOST_ROUNDS` pieces, which are more than a pipe holds.
         """
         self._stdin.stop()
@@ -212,8 +206,8 @@ def _adopt_orphans() -> None:
 class Terminal:
     """The controlling terminal, lent to a program as a shell does; opened on first use.
 
-    A program in a process group of its own may write to the terminal, but the system stops it when it reads. Only then
-    it becomes the foreground group, so that a pager after us in a pipeline keeps the terminal until then.
+    The system stops a program in a group of its own when it reads. Only then it becomes the foreground group, so that a
+    pager after us in a pipeline keeps the terminal until then.
     """
 
     def __init__(self) -> None:
@@ -247,10 +241,7 @@ class Terminal:
             self._hand_to(self._file, os.getpgrp())
 
     def suspend(self) -> None:
-        """Stop this process, as Ctrl-Z asks, until the shell continues it.
-
-        If the terminal is lent, take it back, stop our whole process group, and lend it again afterwards.
-        """
+        """Stop this process, as Ctrl-Z asks, until the shell continues it; a terminal that is lent is so again then."""
         group = self._borrower
         if group is None:
             os.kill(os.getpid(), signal.SIGSTOP)

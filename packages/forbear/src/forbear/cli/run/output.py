@@ -27,31 +27,32 @@ class Matches(NamedTuple):
     stop: str | None = None
 
 
-class DirectOutput:
-    """Output that the program writes by itself; nothing of it is seen."""
+class Direct:
+    """A stream of the program that does not pass through this process: there is nothing to wait for or to do."""
 
     reading: Collection[int] = ()
     writing: Collection[int] = ()
+
+    def _do_nothing(self, *_: object) -> None:
+        pass
+
+    started = pump = stop = close = _do_nothing
+
+
+class DirectOutput(Direct):
+    """Output that the program writes by itself; nothing of it is seen."""
+
     matches = Matches()
 
     def start(self) -> list[FileAction]:
         """Return no file actions: the program inherits stdout and stderr."""
         return []
 
-    def started(self) -> None:
-        """Do nothing after the program has started."""
-
-    def pump(self, ready: Collection[int]) -> None:
-        """Do nothing: no data passes through this process."""
-
-    def stop(self) -> None:
-        """Do nothing at the end of an attempt."""
-
 
 class WatchedOutput:
     """Output that goes through this process, unchanged and at once, while patterns are matched against its lines.
 
-    A line ends at a line feed or a carriage return. `matches` has the patterns that matched since `start`.
+    `matches` has the patterns that matched since `start`.
     """
 
     def __init__(self, on: Sequence[str], stop: Sequence[str]) -> None:
@@ -138,10 +139,7 @@ class _Stream:
         return [line for line in lines if line]
 
     def write(self) -> None:
-        """Write the pending piece, or the part of it that fits; if its reader is gone, close the source.
-
-        Raises OSError if it cannot be written for another reason, such as a full disk.
-        """
+        """Write of the pending piece what fits; if its reader is gone, close the source. OSError if that fails."""
         try:
             self.pending = self.pending[os.write(self.target, self.pending) :]
         except BlockingIOError:

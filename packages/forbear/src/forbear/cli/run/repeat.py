@@ -52,10 +52,9 @@ def repeat(
 ) -> int:
     """Run `command` until it succeeds, fails for good, or the limits are reached; return the exit code to pass on.
 
-    It is the code of the last attempt, or 128 + n if signal n ended a wait. `rules` say which failures are retried, and
-    `output` is where the program writes to. With `attempt_timeout`, an attempt ends after these seconds or at the
-    timeout of `limits`: by SIGTERM, and SIGKILL `grace` seconds later. `quiet` prints nothing about retries.
-    `shared` is the name of a shared budget, None without one; it raises BadInput without a server's URL.
+    It is the code of the last attempt, or 128 + n if signal n ended a wait. With `attempt_timeout`, an attempt ends
+    after these seconds or at the timeout of `limits`: by SIGTERM, and SIGKILL `grace` seconds later. `shared` is the
+    name of a shared budget.
     """
     printer = None if quiet else EventPrinter(limits.attempts)
     policy = Policy(
@@ -146,10 +145,7 @@ class _WakingRuntime(Runtime):
         self.monotonic, self.now, self.random = runtime.monotonic, runtime.now, runtime.random
 
     def sleep(self, seconds: float) -> None:
-        """Wait for so many seconds, or raise _Interrupted for the signal that ends the wait early.
-
-        Ctrl-Z suspends this process, and its time counts for the wait.
-        """
+        """Wait, or raise _Interrupted for the signal that ends the wait; time that Ctrl-Z takes counts for it."""
         until = self.monotonic() + float(seconds)
         while (left := until - self.monotonic()) > 0:
             for signum in self.signals.wait(left).signals:

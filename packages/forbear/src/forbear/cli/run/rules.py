@@ -21,9 +21,8 @@ The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE, each as 128 plus i
 class ExitRules:
     """The options `--on` (None if unused) and `--stop-on`; `by_output` says that `--on-output` is used.
 
-    Rules that stop come first: a code of `stop_on` and a line that matches `--stop-on-output`. An attempt that its time
-    limit ended is retried then. With `--on-output`, a matching line or a code of `on` is needed for a retry. Without
-    it, a code of `on` or of the default ones.
+    What stops comes first. An attempt that its time limit ended is retried then. With `--on-output`, a matching line or
+    a code of `on` is needed for a retry; without it, a code of `on` or of the default ones.
     """
 
     on: frozenset[int] | None = None

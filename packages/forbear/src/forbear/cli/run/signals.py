@@ -18,10 +18,7 @@ _LONGEST_WAIT = 86_400.0
 
 
 class Woken(NamedTuple):
-    """The signals, and the file descriptors that became ready to read or write, that ended a wait.
-
-    All are empty if the time was up.
-    """
+    """The signals, and the file descriptors that became ready, that ended a wait; all are empty if the time was up."""
 
     signals: list[signal.Signals]
     readable: list[int]
@@ -29,9 +26,9 @@ class Woken(NamedTuple):
 
 
 class Signals:
-    """A context manager that collects signals: `PASSED_ON`, SIGCHLD and SIGTSTP. At its exit it restores the handlers.
+    """A context manager that collects signals, for the main thread; at its exit it restores the handlers.
 
-    Only for the main thread. Signals that were ignored, as by nohup, stay ignored, except for SIGCHLD.
+    Signals that were ignored, as by nohup, stay ignored, except for SIGCHLD.
     """
 
     def __enter__(self) -> Self:
@@ -56,10 +53,7 @@ class Signals:
         os.close(self._writer)
 
     def wait(self, seconds: float | None, reading: Collection[int] = (), writing: Collection[int] = ()) -> Woken:
-        """Wait for a signal, a ready file descriptor, or the end of `seconds` (None: no limit); return what came.
-
-        With `seconds`, one call waits for a day at most, and may then return with nothing.
-        """
+        """Wait for a signal, a ready file, or the end of `seconds` (None: no limit), at most a day."""
         poll = select.poll()  # select() refuses descriptors from 1024 on
         for file in (self._reader, *reading):
             poll.register(file, select.POLLIN)

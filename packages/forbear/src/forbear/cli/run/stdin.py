@@ -4,18 +4,14 @@ import os
 import stat
 from collections.abc import Collection
 
+from forbear.cli.run.output import Direct
+
 _CHUNK = 65536
 _IN_MEMORY = 1024 * 1024  # bytes; a longer record goes to a temporary file
 
 
-class DirectStdin:
-    """Stdin passed through: a terminal or a device, or a file that is set back to `offset` before each attempt.
-
-    With the offset None, it is never set back.
-    """
-
-    reading: Collection[int] = ()
-    writing: Collection[int] = ()
+class DirectStdin(Direct):
+    """Stdin passed through: a terminal or a device, or a file that is set back to `offset` before each attempt."""
 
     def __init__(self, source: int, offset: int | None = None) -> None:
         self._source = source
@@ -26,18 +22,6 @@ class DirectStdin:
         if self._offset is not None:
             os.lseek(self._source, self._offset, os.SEEK_SET)
         return self._source
-
-    def started(self) -> None:
-        """Do nothing after the program has inherited the file."""
-
-    def pump(self) -> None:
-        """Do nothing: no data passes through this process."""
-
-    def stop(self) -> None:
-        """Do nothing at the end of an attempt."""
-
-    def close(self) -> None:
-        """Do nothing at the end of the run."""
 
 
 class RecordedStdin:
@@ -84,8 +68,7 @@ class RecordedStdin:
     def pump(self) -> None:
         """Move data from the record to the pipe; if the pipe has all of the record, first read more from the stream.
 
-        Call it once a file of `reading` or `writing` is ready. If the program has closed its stdin, the pipe is closed.
-        Raises OSError if the stream is broken.
+        If the program has closed its stdin, the pipe is closed. Raises OSError if the stream is broken.
         """
         if self._writer is None:
             return
@@ -128,8 +111,7 @@ class RecordedStdin:
 def open_stdin(source: int = 0, *, attempts: int | None) -> DirectStdin | RecordedStdin:
     """Return the stdin for this many attempts (None: no limit), which read from the descriptor `source`.
 
-    A pipe or another stream is recorded if more than one attempt is allowed. A terminal, a device and a file are passed
-    through. A closed stdin reads as empty.
+    A stream is recorded if more than one attempt is allowed, all else passed through. A closed stdin reads as empty.
     """
     try:
         mode = os.fstat(source).st_mode

@@ -143,10 +143,7 @@ def gcloud(policy: Policy) -> Exported[str]:
 
 
 def _choose_base(outline: Outline) -> float:
-    """Return the first step in seconds that, doubled each time and drawn from zero, has the policy's mean waits.
-
-    If the policy does not double, it is the one that differs least.
-    """
+    """Return the first step in seconds that, doubled and drawn from zero, comes nearest to the policy's mean waits."""
     waits = outline.full_waits
     if waits.multiplier == 2 or waits.initial <= 0:
         return waits.initial

@@ -84,7 +84,7 @@ def _limit(outline: Outline) -> str:
 
 
 def _backoff(outline: Outline) -> list[str]:
-    """Return the arguments of a backoff, with commas and the closing bracket, and record what the waits become.
+    """Return the arguments of a backoff and the closing bracket, and record what the waits become.
 
     The client draws a wait between a lower end and that end times the factor; both grow by the factor.
     """

@@ -85,8 +85,7 @@ def _urllib3_parameters(outline: Outline) -> dict[str, Any]:
 def _urllib3_waits(outline: Outline) -> tuple[float, float, float]:
     """Return `backoff_factor`, `backoff_jitter` and `backoff_max` whose mean waits differ least from the policy's.
 
-    Exact but for the first wait if the policy doubles with the jitter "documented" or "none". Other jitters become an
-    added one as large as keeps each mean wait within a twentieth.
+    Jitters that urllib3 lacks become an added one as large as keeps each mean wait within a twentieth.
     """
     waits, mean = outline.waits, outline.mean_waits
     if mean.multiplier == 1:

@@ -100,8 +100,7 @@ def tenacity_source(policy: Policy) -> Exported[str]:
 def _tenacity_wait(outline: Outline) -> str:
     """Return Python code of the backoff in tenacity's parts, and record it as expressed.
 
-    It is exact, except for a user's own backoff and the jitter "decorrelated": those become exponential with full
-    jitter.
+    A user's own backoff and the jitter "decorrelated" become exponential with full jitter.
     """
     backoff, waits = outline.policy.backoff, outline.waits
     outline.says("backoff", "jitter")

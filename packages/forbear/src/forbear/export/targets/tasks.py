@@ -72,10 +72,7 @@ def _celery_options(outline: Outline) -> Options:
 
 
 def _celery_factor(means: list[float], share: float, maximum: int) -> int:
-    """Return the whole number of seconds, doubled before each retry, whose mean waits differ least from `means`.
-
-    Celery waits the share of a step on average: 0.5 with jitter, else 1.
-    """
+    """Return the whole number of seconds, doubled before each retry, whose mean waits differ least from `means`."""
 
     def error(factor: int) -> float:
         waits = (share * min(factor * 2**n, maximum) for n in range(len(means)))
