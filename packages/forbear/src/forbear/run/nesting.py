@@ -54,9 +54,9 @@ class RunOrigin:
 
     __slots__ = ("began", "clock", "entry")
 
-    def __init__(self, run: "RunState", error: BaseException | None) -> None:
-        self.began = run.started
-        self.clock = id(run.runtime)
+    def __init__(self, began: float, runtime: object, error: BaseException | None) -> None:
+        self.began = began
+        self.clock = id(runtime)
         traceback: TracebackType | None = None if error is None else traceback_of(error)
         self.entry = None if traceback is None else _entry(traceback)
 

@@ -5,8 +5,8 @@ All loops and adapters share it.
 
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason, Stop, Wait, decide
-from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
-from forbear.core.report import Report, attach, reports_made
+from forbear.core.events import Succeeded
+from forbear.core.report import reports_made
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind
 from forbear.run import listeners
 from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
@@ -15,8 +15,8 @@ from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import judged, slot
 from forbear.run.judges import Broken, delayed, why_stopped
-from forbear.run.kept import attempts_of, with_failure, with_kept
-from forbear.run.nesting import RunOrigin, ended_within, gave_up, harm_within, inherit
+from forbear.run.nesting import ended_within, harm_within, inherit
+from forbear.run.record import RunRecord
 from forbear.run.runtime import AttemptTimeout, Runtime
 from forbear.run.spending import REFUSED, Spending
 from forbear.run.switch import ever_off, ever_stopping, is_off
@@ -25,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from forbear.run.kept import KeptFailure
     from forbear.run.plan import RetryPlan
     from forbear.run.protocols import Subject
 
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
 
 
-class Run(Grant):
+class Run(RunRecord):
     """The state of one run, and the grant of its next retry if no budget takes its time: that saves an object.
 
     `report` is set when it gives up; `attempt` is the number of the attempt under way.
@@ -48,10 +47,7 @@ class Run(Grant):
     attempt was counted there; None (default) makes one.
     """
 
-    __slots__ = (
-        "plan", "operation", "started", "reports", "awaits", "subject", "attempt", "previous", "in_doubt",
-        "vouched", "failures", "listeners", "report", "refused", "counts", "spending",
-    )  # fmt: skip
+    __slots__ = ("reports", "awaits", "refused", "counts", "spending")
 
     def __init__(
         self,
@@ -73,12 +69,12 @@ class Run(Grant):
         self.awaits = awaits
         self.subject = subject
         self.attempt = 1
-        self.previous: float | None = None
-        self.in_doubt = False  # an earlier attempt may have been executed
-        self.vouched = False  # only the user's word allowed a retry
-        self.failures: tuple[KeptFailure, ...] = ()  # many runs may wait at once: a list is bigger
-        self.listeners: tuple[listeners.Listener, ...] = ()  # from the first failure on
-        self.report: Report | None = None
+        self.previous = None
+        self.in_doubt = False
+        self.vouched = False
+        self.failures = ()  # many runs may wait at once: a list is bigger
+        self.listeners = ()
+        self.report = None
         self.counts: dict[int, tuple[int, float | None]] | None = None  # of joined policies
         self.refused = False  # `on_result` refused the last value
         self.spending = spending if plan.budget is None or spending is not None else Spending(plan.budget)
@@ -136,25 +132,6 @@ class Run(Grant):
             leave_call_in_doubt(broken, self)
             raise
 
-    def _break_off(self, broken: Exception, failure: Failure) -> None:
-        """Give up because a function of the policy raised `broken` after `failure`; the user's own error counts.
-
-        Without one, `broken` itself is raised.
-        """
-        if failure.error is None or broken is failure.error:
-            raise broken
-        failure.elapsed = self.runtime.monotonic() - self.started
-        text = Attempt(self.attempt, type(broken).__name__, str(broken), 0.0).text  # without secrets
-        why = (
-            f"{Reason.BROKEN.value}: {type(broken).__name__}: {text}"
-            if text
-            else f"{Reason.BROKEN.value}: {type(broken).__name__}"
-        )
-        if failure.unsafe is None or failure.verdict.kind is Kind.NOT_EXECUTED:
-            self.give_up(Stop(Reason.BROKEN, why), failure)
-        else:
-            self.give_up(Stop(Reason.UNSAFE, f"{failure.unsafe}; {why}"), failure)
-
     def succeeded(self) -> None:
         """Count a success in the budget, and notify the listeners if it took more than one attempt."""
         if self.spending is not None:
@@ -163,25 +140,12 @@ class Run(Grant):
             elapsed = self.runtime.monotonic() - self.started
             listeners.notify((self.plan.on_success,), Succeeded(self.operation, self.attempt, elapsed))
         if self.listeners:  # set by a failure
-            elapsed = self.runtime.monotonic() - self.started
-            listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts(elapsed)))
+            self.notify_recovered()
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled in the budget; do nothing if its end was counted already."""
         if self.spending is not None:
             self.spending.end()
-
-    @property
-    def began(self) -> float:
-        """The earliest monotonic time at which the attempt under way can have begun, but for rounding errors.
-
-        For the first attempt it is `started`, for a later one the end of the wait before it.
-        """
-        if not self.failures:
-            return self.started
-        last = self.failures[-1]
-        elapsed = last.elapsed if isinstance(last, Attempt) else last[3]
-        return self.started + elapsed + (self.previous or 0.0) - 1e-6
 
     def attempt_limit(self) -> float | None:
         """Return the seconds that an attempt which starts now may take, None without an attempt timeout.
@@ -264,6 +228,28 @@ class Run(Grant):
             self.counts[id(plan)] = number, step.delay
         return step if stop is None else stop
 
+    def _break_off(self, broken: Exception, failure: Failure) -> None:
+        """Give up because a function of the policy raised `broken` after `failure`; the user's own error counts.
+
+        Without one, `broken` itself is raised.
+        """
+        if failure.error is None or broken is failure.error:
+            raise broken
+        failure.elapsed = self.runtime.monotonic() - self.started
+        text = Attempt(self.attempt, type(broken).__name__, str(broken), 0.0).text  # without secrets
+        why = f"{Reason.BROKEN.value}: {type(broken).__name__}" + (f": {text}" if text else "")
+        if failure.unsafe is None or failure.verdict.kind is Kind.NOT_EXECUTED:
+            self.give_up(Stop(Reason.BROKEN, why), failure)
+        else:
+            self.give_up(Stop(Reason.UNSAFE, f"{failure.unsafe}; {why}"), failure)
+
+    def refuse(self, error: Exception) -> None:
+        """Give up with `error`, a Throttled: the budget refused the first attempt."""
+        self.listeners = listeners.of_run(self.plan.on_event)
+        failure = Failure(NOT_EXECUTED, error)
+        failure.elapsed = self.runtime.monotonic() - self.started
+        self.give_up(Stop(Reason.BUDGET, REFUSED), failure)
+
     def _passes_through(self, failure: Failure) -> bool:
         """Return whether the outcome goes to the caller as it is: retries are off, or an inner run gave up."""
         if ever_off[0] and is_off():
@@ -297,42 +283,18 @@ class Run(Grant):
         if plan.stop is None:
             return None
         shown = Attempt(self.attempt, failure.name, failure.text, failure.elapsed).text  # without secrets
-        why = why_stopped(plan.stop(self._event(failure, shown)))
+        why = why_stopped(plan.stop(self.event_of(failure, shown)))
         return None if why is None else Stop(Reason.STOPPED, why)
-
-    def _event(self, failure: Failure, text: str) -> Failed:
-        """Return the event of a failed attempt; `text` is without secrets."""
-        verdict, name = failure.verdict, failure.name
-        return Failed(self.operation, self.attempt, failure.elapsed, failure.error, text, verdict, name)
-
-    def refuse(self, error: Exception) -> None:
-        """Give up with `error`, a Throttled: the budget refused the first attempt."""
-        self.listeners = listeners.of_run(self.plan.on_event)
-        failure = Failure(NOT_EXECUTED, error)
-        failure.elapsed = self.runtime.monotonic() - self.started
-        self.give_up(Stop(Reason.BUDGET, REFUSED), failure)
 
     def schedule(self, failure: Failure, delay: float) -> Grant:
         """Count the failed attempt, notify the listeners of it and of the retry, and return the grant.
 
         Within `stop_on`, the grant of sync code is open: it waits, and the run can still give up.
         """
-        number = self.attempt
-        if failure.vouched:
-            self.vouched = True
-        if self.listeners:
-            elapsed, details = failure.elapsed, failure.details or (self.runtime.now(), None, ())
-            kept = Attempt(number, failure.name, failure.text, elapsed, delay, *details)
-            scheduled = Scheduled(
-                self.operation, number + 1, elapsed, delay, kept, self.vouched, failure.verdict.wait_from
-            )
-            listeners.notify(self.listeners, self._event(failure, kept.text), scheduled)
-            self.failures = with_kept(self.failures, kept)
-        else:
-            self.failures = with_failure(self.failures, number, failure, delay)
+        self.keep(failure, delay)
         if failure.verdict.kind is _TRANSIENT and not failure.harmless:
             self.in_doubt = True
-        self.attempt = number + 1
+        self.attempt += 1
         self.previous = delay
         self.reports = reports_made[0]
         if ever_stopping[0] and not self.awaits:
@@ -342,47 +304,3 @@ class Run(Grant):
                 return InterruptibleGrant(self, failure, delay, watched)
         self.delay = delay
         return self
-
-    def withdraw(self, stop: Stop, failure: Failure) -> None:
-        """Give up instead of the retry that was scheduled last, of whose failure the listeners know."""
-        self.attempt -= 1
-        self.failures = self.failures[:-1]
-        self.give_up(stop, failure, known=True)
-
-    def give_up(self, stop: Stop, failure: Failure, *, known: bool = False) -> None:
-        """Make the report, attach it to the error, if there is one, and notify the listeners.
-
-        With `known` they know of the failed attempt already. Nothing is done for a permanent failure of the first
-        attempt, unless `in_doubt` is set.
-        """
-        if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
-            return  # nothing was retried and nothing should have been: the error is the caller's business alone
-        error, elapsed = failure.error, failure.elapsed
-        details = failure.details or (self.runtime.now(), None, ())
-        last = Attempt(self.attempt, failure.name, failure.text, elapsed, None, *details)
-        self.failures = with_kept(self.failures, last)
-        attempts = self._attempts(elapsed)
-        subject = self.subject
-        self.report = Report(
-            self.operation,
-            attempts,
-            elapsed,
-            stop.reason,
-            stop.text,
-            failure.maybe_done and self.in_doubt and not known,
-            self.attempt - len(attempts),
-            RunOrigin(self, error),
-            None if subject is None else subject.method,
-            None if subject is None else subject.resource,
-            vouched=self.vouched,
-        )
-        gave_up(self.report, failure.outcome)
-        if error is not None:
-            attach(error, self.report)
-        if self.listeners:
-            news = () if known else (self._event(failure, last.text),)
-            listeners.notify(self.listeners, *news, GaveUp(self.operation, self.report))
-
-    def _attempts(self, elapsed: float) -> tuple[Attempt, ...]:
-        """Return the kept failures as attempts; `elapsed` is now. The wall clock is read once, only here."""
-        return attempts_of(self.failures, self.runtime.now() - elapsed)

@@ -1,0 +1,178 @@
+"""`RunRecord`: what a run keeps of its failures, reports when it gives up, and tells its listeners.
+
+It keeps the first and the last failures, each as short as can be. Secrets are removed from texts only for listeners and
+reports, because most runs succeed.
+"""
+
+from functools import partial
+from sys import intern
+
+from forbear.core.attempt import Attempt
+from forbear.core.decide import Reason, Stop
+from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
+from forbear.core.report import Report, attach
+from forbear.run import listeners
+from forbear.run.grant import Grant
+from forbear.run.nesting import RunOrigin, gave_up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.core.attempt import RequestIds
+    from forbear.run.failure import Failure
+    from forbear.run.listeners import Listener
+    from forbear.run.plan import RetryPlan
+    from forbear.run.protocols import Subject
+
+    KeptFailure = (
+        Attempt
+        | tuple[int, str, str, float, float | None]
+        | tuple[int, str, str, float, float | None, float, int | str | None, RequestIds]
+    )
+    """A failed attempt: its number, name and text, the seconds elapsed, the wait after it, and its details if known."""
+
+_KEPT = 16
+"""Number of failures kept from the beginning of a run, and from its end: a run may never end."""
+_LONGEST_TEXT = 4096
+"""Characters of an error's text that are kept until a listener or a report reads it."""
+
+
+class RunRecord(Grant):
+    """The fields of a `Run` that say what has happened in it, and the methods that keep, report and tell it."""
+
+    __slots__ = (
+        "plan", "operation", "started", "subject", "attempt", "previous", "in_doubt", "vouched", "failures",
+        "listeners", "report",
+    )  # fmt: skip
+
+    plan: "RetryPlan"
+    operation: str
+    started: float
+    subject: "Subject | None"
+    attempt: int
+    previous: float | None
+    in_doubt: bool
+    """True if an earlier attempt may have been executed."""
+    vouched: bool
+    """True if only the user's word allowed a retry."""
+    failures: "tuple[KeptFailure, ...]"
+    listeners: "tuple[Listener, ...]"
+    """The listeners, from the first failure on."""
+    report: Report | None
+
+    @property
+    def began(self) -> float:
+        """The earliest monotonic time at which the attempt under way can have begun, but for rounding errors.
+
+        For the first attempt it is `started`, for a later one the end of the wait before it.
+        """
+        if not self.failures:
+            return self.started
+        last = self.failures[-1]
+        elapsed = last.elapsed if isinstance(last, Attempt) else last[3]
+        return self.started + elapsed + (self.previous or 0.0) - 1e-6
+
+    def keep(self, failure: "Failure", delay: float) -> None:
+        """Keep the failed attempt, and tell the listeners of it and of the retry after `delay` seconds."""
+        if failure.vouched:
+            self.vouched = True
+        if not self.listeners:
+            self.failures = with_failure(self.failures, self.attempt, failure, delay)
+            return
+        kept, elapsed = self._attempt_of(failure, delay), failure.elapsed
+        wait_from = failure.verdict.wait_from
+        scheduled = Scheduled(self.operation, self.attempt + 1, elapsed, delay, kept, self.vouched, wait_from)
+        listeners.notify(self.listeners, self.event_of(failure, kept.text), scheduled)
+        self.failures = with_kept(self.failures, kept)
+
+    def notify_recovered(self) -> None:
+        """Tell the listeners that the run has succeeded after failures."""
+        elapsed = self.runtime.monotonic() - self.started
+        listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts(elapsed)))
+
+    def withdraw(self, stop: Stop, failure: "Failure") -> None:
+        """Give up instead of the retry that was scheduled last, of whose failure the listeners know."""
+        self.attempt -= 1
+        self.failures = self.failures[:-1]
+        self.give_up(stop, failure, known=True)
+
+    def give_up(self, stop: Stop, failure: "Failure", *, known: bool = False) -> None:
+        """Make the report, attach it to the error, if there is one, and notify the listeners.
+
+        With `known` they know of the failed attempt already. Nothing is done for a permanent failure of the first
+        attempt, unless `in_doubt` is set.
+        """
+        if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
+            return  # nothing was retried and nothing should have been: the error is the caller's business alone
+        error, elapsed = failure.error, failure.elapsed
+        last = self._attempt_of(failure, None)
+        self.failures = with_kept(self.failures, last)
+        attempts = self._attempts(elapsed)
+        subject = self.subject
+        self.report = Report(
+            self.operation,
+            attempts,
+            elapsed,
+            stop.reason,
+            stop.text,
+            failure.maybe_done and self.in_doubt and not known,
+            self.attempt - len(attempts),
+            RunOrigin(self.started, self.runtime, error),
+            None if subject is None else subject.method,
+            None if subject is None else subject.resource,
+            vouched=self.vouched,
+        )
+        gave_up(self.report, failure.outcome)
+        if error is not None:
+            attach(error, self.report)
+        if self.listeners:
+            news = () if known else (self.event_of(failure, last.text),)
+            listeners.notify(self.listeners, *news, GaveUp(self.operation, self.report))
+
+    def event_of(self, failure: "Failure", text: str) -> Failed:
+        """Return the event of a failed attempt; `text` is without secrets."""
+        verdict, name = failure.verdict, failure.name
+        return Failed(self.operation, self.attempt, failure.elapsed, failure.error, text, verdict, name)
+
+    def _attempt_of(self, failure: "Failure", delay: float | None) -> Attempt:
+        details = failure.details or (self.runtime.now(), None, ())
+        return Attempt(self.attempt, failure.name, failure.text, failure.elapsed, delay, *details)
+
+    def _attempts(self, elapsed: float) -> tuple[Attempt, ...]:
+        """Return the kept failures as attempts; `elapsed` is now. The wall clock is read once, only here."""
+        return attempts_of(self.failures, self.runtime.now() - elapsed)
+
+
+def with_failure(
+    failures: "tuple[KeptFailure, ...]", number: int, failure: "Failure", delay: float
+) -> "tuple[KeptFailure, ...]":
+    """Return `failures` with one more, which no listener has seen: attempt `number`, followed by a wait of `delay`."""
+    name, text = failure.name, failure.text
+    if type(name) is str:
+        name = intern(name)  # a built-in class makes its name anew each time
+    if len(text) > _LONGEST_TEXT:
+        text = text[:_LONGEST_TEXT]
+    kept = (number, name, text, failure.elapsed, delay)
+    if failure.details:
+        return with_kept(failures, (*kept, *failure.details))
+    return with_kept(failures, kept) if len(failures) == 2 * _KEPT else (*failures, kept)
+
+
+def with_kept(failures: "tuple[KeptFailure, ...]", failure: "KeptFailure") -> "tuple[KeptFailure, ...]":
+    """Return `failures` with one more; a failure in the middle of a long run gives way."""
+    if len(failures) == 2 * _KEPT:
+        failures = failures[:_KEPT] + failures[_KEPT + 1 :]
+    return (*failures, failure)
+
+
+def attempts_of(failures: "tuple[KeptFailure, ...]", began: float) -> tuple[Attempt, ...]:
+    """Return the failures as attempts, without secrets; `began` is the wall clock at the start of the run.
+
+    The wall clock is in epoch seconds. Times of failures without details follow from the seconds that had passed.
+    """
+    return tuple(map(partial(_attempt, began), failures))
+
+
+def _attempt(began: float, failure: "KeptFailure") -> Attempt:
+    if isinstance(failure, Attempt):
+        return failure
+    return Attempt(*failure) if len(failure) > 5 else Attempt(*failure, began + failure[3])
