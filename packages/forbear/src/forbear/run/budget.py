@@ -15,14 +15,11 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
     from forbear.core.protocols import BudgetRule
-    from forbear.core.verdict import Verdict
 
     T = TypeVar("T")
 
 
 _lock = [RLock()]  # one for all budgets; held for a few microseconds
-
-
 _forks = [0]  # how many forks lie between the first process and this one
 
 
@@ -179,7 +176,7 @@ class Budget:
         """Count a transient failure and the request to retry: return True if the budget grants it, False if not."""
         if self._failed is not None:
             self._call(self._failed, TRANSIENT)
-        return self._take(TRANSIENT) is not None
+        return self._call(self._counts.take, TRANSIENT) is not None
 
     async def atake(self) -> bool:
         """Do the same as `take` without blocking the event loop; async code awaits it where a subclass overrides it."""
@@ -189,42 +186,27 @@ class Budget:
         """Count a success; `retried` says whether it took more than one attempt, after transient failures."""
         now = current.get().monotonic()
         cost = (self._counts.take(self._counts.start(), now, TRANSIENT) or 0) if retried else 0
-        self._succeeded(cost)
+        self._call(self._counts.succeeded, cost)
 
-    def _take(self, verdict: "Verdict") -> int | None:
-        now = current.get().monotonic()
-        return self._count(lambda state: self._counts.take(state, now, verdict))
-
-    def _succeeded(self, cost: int) -> None:
-        now = current.get().monotonic()
-        self._count(lambda state: self._counts.succeeded(state, now, cost))
-
-    def _call(self, method: "Callable[..., Any]", argument: object) -> "Any":
-        """Call an optional method of the rule with the counters, the time and `argument`, and return its result."""
-        now = current.get().monotonic()
-        return self._count(lambda state: method(state, now, argument))
-
-    def _count(self, change: "Callable[[list[int]], T]") -> "T":
-        """Change the counters in one atomic step and return the result of `change`, which gets a copy and changes it.
+    def _call(self, method: "Callable[..., T]", argument: object) -> "T":
+        """Call a method of the rule with the counters, the time and `argument`, in one atomic step; return its result.
 
         The lock keeps other threads out. A signal handler or a `__del__` may call the budget again in the same thread
         before the step is done. Then `_state` is newer than the copy, and the step is repeated on the newer state.
         """
+        now = current.get().monotonic()
         with _lock[0]:
             while True:
                 before = self._state
                 after = before.copy()
                 if self._forked != _forks[0]:
-                    after = self._in_child(after)
-                result = change(after)
+                    self._forked = _forks[0]
+                    if self._release is not None:  # the attempts that it counts go on in the parent only
+                        after = self._counts.start()
+                result = method(after, now, argument)
                 if self._state is before:  # nothing can come between this and the next line: neither calls anything
                     self._state = after
                     return result
-
-    def _in_child(self, state: list[int]) -> list[int]:
-        """Return the counters for a forked child: new ones if they count attempts, which go on in the parent only."""
-        self._forked = _forks[0]
-        return self._counts.start() if self._release is not None else state
 
     def __copy__(self) -> "Self":
         return self
@@ -263,7 +245,7 @@ class HostBudgets(Budget):
 
         self._arguments = make_or_rule, most
         self._make: Any = make_or_rule if callable(make_or_rule) else lambda: Budget(make_or_rule)
-        first = self._made()
+        first = self._make_one()
         super().__init__(first._rule)
         self._spare = [first]
         self._kept: dict[tuple[str, str], Budget] = {}  # the last one is the one used last
@@ -272,15 +254,20 @@ class HostBudgets(Budget):
     def of(self, host: str, service: str = "") -> Budget:
         """Return the budget of `host` (in any case) and `service`; functions that call one host share it, too."""
         key = host.lower(), service
-        budget = self._find(key)
+        with _lock[0]:
+            budget = self._kept.get(key) or self._live.get(key)
         if budget is None:
             try:
                 made = self._spare.pop()
             except IndexError:  # it is used up; asking first would race with other threads
-                made = self._made()
+                made = self._make_one()
             with _lock[0]:
                 budget = self._live.setdefault(key, made)  # another thread may have made one
-        self._keep(key, budget)
+        with _lock[0]:
+            self._kept.pop(key, None)
+            self._kept[key] = budget
+            while len(self._kept) > self._arguments[1]:
+                self._kept.pop(next(iter(self._kept)), None)
         return budget
 
     def take(self) -> "NoReturn":
@@ -295,19 +282,7 @@ class HostBudgets(Budget):
         """Raise TypeError: a budget per host needs a host."""
         raise TypeError(PER_HOST)
 
-    def _find(self, key: tuple[str, str]) -> Budget | None:
-        with _lock[0]:
-            budget = self._kept.get(key)
-            return self._live.get(key) if budget is None else budget
-
-    def _keep(self, key: tuple[str, str], budget: Budget) -> None:
-        with _lock[0]:
-            self._kept.pop(key, None)
-            self._kept[key] = budget
-            while len(self._kept) > self._arguments[1]:
-                self._kept.pop(next(iter(self._kept)), None)
-
-    def _made(self) -> Budget:
+    def _make_one(self) -> Budget:
         budget: object = self._make()
         if not isinstance(budget, Budget) or budget.by_host:
             raise TypeError(

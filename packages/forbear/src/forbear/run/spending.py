@@ -82,7 +82,7 @@ class Spending:
         """Count a request to retry after `verdict` and `delay` seconds; return whether the budget grants the retry."""
         if self.budget.is_custom:
             return self.budget.take()
-        cost = self.budget._take(verdict)
+        cost = self.budget._call(self.budget._counts.take, verdict)
         if cost is None:
             return False
         self._cost, self._active = cost, self.budget._release is not None
@@ -96,7 +96,7 @@ class Spending:
         if self.budget.is_custom:
             self.budget.put(retried=retried)
         else:
-            self.budget._succeeded(self._cost)
+            self.budget._call(self.budget._counts.succeeded, self._cost)
             self._cost = 0  # a transfer goes on with this object
 
     def end(self) -> None:
