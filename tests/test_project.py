@@ -142,7 +142,7 @@ LONG = {
     "forbear/http/ranges.py", "forbear_cloud/faults/fault.py", "forbear_cloud/storage/store.py",
 }  # fmt: skip
 CRUMBS = {
-    "forbear/run/remote.py", "forbear_audit/storm/texts.py",
+    "forbear_audit/storm/texts.py",
     "forbear_simulate/engines/budgets/throttle.py", "forbear_simulate/gallery/queues.py",
     "forbear_transfer/storage/expectation.py",
 }  # fmt: skip

@@ -17,7 +17,7 @@ from forbear.core.events import (
 from forbear.core.report import Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
 from forbear.observe import default_listeners
-from forbear.policy import Policy, retry
+from forbear.policy import Policy, policy_of, retry, with_policy
 from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
 from forbear.run.endings import RAISE, TryAgain, Unsatisfied
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
     from forbear.core.presets import PRESETS, Preset
     from forbear.core.protocols import Backoff, On
-    from forbear.decorated import policy_of, with_policy
     from forbear.http.idempotency import IdempotencyKey
     from forbear.judges.transient import transient
     from forbear.read_modify_write import aupdate, update
@@ -58,12 +57,10 @@ else:
         "SharedBudget": "shared_budget.budget",
         "aupdate": "read_modify_write",
         "explain": "answers.subject",
-        "policy_of": "decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
         "transient": "judges.transient",
         "update": "read_modify_write",
-        "with_policy": "decorated",
     }
 
     def __getattr__(name):

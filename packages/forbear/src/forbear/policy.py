@@ -1,5 +1,7 @@
 """`Policy`, the frozen value that users hold and share, and `retry()`, which makes one."""
 
+from types import MethodType
+
 from forbear.core.decide import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
 from forbear.core.spelling import refuse_unknown
 from forbear.run.derive import KEYWORDS, Derivable
@@ -232,7 +234,7 @@ def _mark(wrapper: "Any", policy: "Policy", function: "Callable[..., Any]") -> "
 
     def with_policy(other: "Policy | None" = None, /, **changes: "Unpack[Changes]") -> "Any":
         """Return the function under another policy, or under its own one with `changes`."""
-        return _chosen(policy, other, changes)(function)
+        return _choose(policy, other, changes)(function)
 
     wrapper.policy = policy
     wrapper.with_policy = with_policy
@@ -240,7 +242,7 @@ def _mark(wrapper: "Any", policy: "Policy", function: "Callable[..., Any]") -> "
     return wrapper
 
 
-def _chosen(own: "Policy", other: "Policy | None", changes: "Any") -> "Policy":
+def _choose(own: "Policy", other: "Policy | None", changes: "Any") -> "Policy":
     """Return `other`, or the `own` policy, with `changes`; TypeError if there is neither a policy nor a change."""
     if other is not None and not isinstance(other, Policy):
         raise TypeError(f"`policy` must be a forbear.Policy or None (the function's own), got {other!r}")
@@ -248,3 +250,38 @@ def _chosen(own: "Policy", other: "Policy | None", changes: "Any") -> "Policy":
         raise TypeError("`with_policy` needs a policy or changes, such as timeout=5")
     policy = own if other is None else other
     return policy.with_changes(**changes) if changes else policy
+
+
+def policy_of(function: "Callable[..., Any]") -> "Policy":
+    """Return the policy of a decorated function or method, the outermost one of several.
+
+    Raises TypeError for a function that no policy decorates. `function.policy` is the same for code without a type
+    checker.
+    """
+    policy: Policy = _find_marked(function).policy
+    return policy
+
+
+def with_policy(function: "F", policy: "Policy | None" = None, /, **changes: "Unpack[Changes]") -> "F":
+    """Return a decorated function under another policy, with the same signature and type.
+
+    `policy` replaces the function's own one. The `changes` are keywords of `forbear.retry`, such as `timeout=5`: they
+    change `policy`, or else the own one. A bound method stays bound. The function itself stays as it is. Raises
+    TypeError for a function that no policy decorates, and if another decorator is around the policy.
+    """
+    changed = _find_marked(function).with_policy(policy, **changes)
+    bound: object = getattr(function, "__self__", None)
+    return changed if bound is None else MethodType(changed, bound)  # type: ignore[return-value]
+
+
+def _find_marked(function: "Any") -> "Any":
+    inner: Any = getattr(function, "__func__", function)
+    code: object = getattr(inner, MARK, None)
+    if code is None:
+        raise TypeError(f"{name_of(function)} is not decorated by a policy; decorate it: @forbear.retry(OSError)")
+    if code is not getattr(inner, "__code__", None):
+        raise TypeError(
+            f"{name_of(function)} has another decorator around its policy, which would get lost; "
+            "make the policy its outermost decorator"
+        )
+    return inner

@@ -262,7 +262,7 @@ class _UpdateCycle:
             knowable = self._mine is not None or not self.run.in_doubt
             kind = Kind.NOT_EXECUTED if knowable else Kind.TRANSIENT
             return self._after(error, verdict.replace(kind=kind), None, unsafe=None if knowable else _UNKNOWABLE)
-        self.run.in_doubt |= repeated or verdict.kind is Kind.TRANSIENT or _tried_enough(inner)
+        self.run.in_doubt |= repeated or verdict.kind is Kind.TRANSIENT or _has_tried_enough(inner)
         return self._after(error, verdict, inner, unsafe=_UNKNOWABLE if self._mine is None else None)
 
     def _is_conflict(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> bool:
@@ -282,7 +282,7 @@ class _UpdateCycle:
         harmless: bool = False,
     ) -> "Grant | None":
         blocked = Stop(Reason.EXHAUSTED) if verdict.exhausted and not self._policy.retry_exhausted else None
-        if inner is not None and _tried_enough(inner) and not self._policy.retry_exhausted:
+        if inner is not None and _has_tried_enough(inner) and not self._policy.retry_exhausted:
             if not self.run.in_doubt:
                 return None  # the inner run's report is enough
             blocked = Stop(inner.reason, f"{inner.operation} gave up: {inner.text}")
@@ -292,7 +292,7 @@ class _UpdateCycle:
         )
 
 
-def _tried_enough(inner: "Report | None") -> bool:
+def _has_tried_enough(inner: "Report | None") -> bool:
     return inner is not None and inner.reason in _TRIED_ENOUGH
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from forbear.core.chain import MOST, chain, read, walk, wrapped_by
+from forbear.core.chain import MOST, chain, find_wrapped, read, walk
 
 
 class Reasoned(Exception):
@@ -61,7 +61,7 @@ def test_an_error_that_cannot_be_read_has_causes() -> None:
     error = Hostile(A)
     assert read(error, "reason") is None
     assert list(chain(error)) == [error, A]
-    assert wrapped_by(error) == [None, None, A]
+    assert find_wrapped(error) == [None, None, A]
 
 
 def test_a_circle_ends() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
-from forbear.core.report import EXTENSION, Report, attach, carried, carry, report, reports_made, text_of
+from forbear.core.report import EXTENSION, Report, attach, carry, find_carried, report, reports_made, text_of
 
 TEXT = "limit of 2 attempts reached"
 TWO = (Attempt(1, "OSError", "lost", 0.25, 1), Attempt(2, "OSError", "lost again", 31.21))
@@ -303,7 +303,7 @@ def test_the_report_of_a_cause() -> None:
     wrapped.__cause__ = carrying(OSError("lost"))
     assert report(wrapped) == made()
     assert report(ExceptionGroup("two", [ValueError("none"), wrapped])) == made()
-    assert [carrier for carrier, _ in carried(wrapped)] == [wrapped.__cause__]
+    assert [carrier for carrier, _ in find_carried(wrapped)] == [wrapped.__cause__]
 
 
 def test_looking_for_reports_ends() -> None:
@@ -322,11 +322,11 @@ def test_reports_behind_an_error() -> None:
     first, last = carrying(OSError("lost")), carrying(KeyError("last"))
     last.__context__ = first
     last.__suppress_context__ = True
-    assert [carrier for carrier, _ in carried(last)] == [last]
-    assert [carrier for carrier, _ in carried(last, behind=True)] == [last, first]
+    assert [carrier for carrier, _ in find_carried(last)] == [last]
+    assert [carrier for carrier, _ in find_carried(last, behind=True)] == [last, first]
     first.__context__ = last
-    assert len(list(carried(last, behind=True))) == 2
-    assert list(carried(last, find=lambda carrier: None)) == []
+    assert len(list(find_carried(last, behind=True))) == 2
+    assert list(find_carried(last, find=lambda carrier: None)) == []
 
 
 def test_carried_without_a_note() -> None:

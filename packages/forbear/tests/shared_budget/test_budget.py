@@ -197,7 +197,7 @@ def test_a_forked_child_owns_nothing(path: str) -> None:
     assert budget._share.credit.total(0) > 0
     child = os.fork()
     if not child:
-        owned = budget._of_process().credit.total(0)
+        owned = budget._find_share().credit.total(0)
         os._exit(owned == 0 and budget.take() is False)  # the parent took the second token
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
     assert pending.wait(10) is True

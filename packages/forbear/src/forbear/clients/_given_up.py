@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any
 
-from forbear.core.report import attach, carried_by
+from forbear.core.report import attach, report_on
 
 
 class GivenUp:
@@ -15,7 +15,7 @@ class GivenUp:
         try:
             return above.raise_for_status()
         except Exception as error:
-            report = carried_by(self)
+            report = report_on(self)
             if report is not None:
                 attach(error, report)
             raise

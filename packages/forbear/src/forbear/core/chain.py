@@ -31,7 +31,7 @@ def read(thing: object, name: str) -> "Any":
         return None
 
 
-def wrapped_by(error: BaseException) -> "list[object]":
+def find_wrapped(error: BaseException) -> "list[object]":
     """Return the errors that `error` wraps, the likeliest last: its cause, its `reason`, the first among its arguments.
 
     The items need not be exceptions.
@@ -41,7 +41,7 @@ def wrapped_by(error: BaseException) -> "list[object]":
 
 
 def chain(
-    error: BaseException, wrapped: "Callable[[BaseException], Iterable[object]]" = wrapped_by
+    error: BaseException, wrapped: "Callable[[BaseException], Iterable[object]]" = find_wrapped
 ) -> "Iterator[BaseException]":
     """Yield `error`, then all errors that it wraps, however deep, each once, and at most MOST.
 

@@ -211,13 +211,13 @@ def decide(
     left = INFINITY if timeout is None else timeout - elapsed
     retry_after = verdict.retry_after
     if retry_after is not None and retry_after > (limits.max_retry_after if timeout is None else left):
-        return Stop(Reason.RETRY_AFTER, _too_long(retry_after, verdict.wait_from, limits, elapsed))
+        return Stop(Reason.RETRY_AFTER, _explain_retry_after(retry_after, verdict.wait_from, limits, elapsed))
 
     delay = verdict.delay
     if delay is None:
         delay = backoff.delay(attempt - 1, u, previous)
         if type(delay) is not float or not 0 <= delay < INFINITY:
-            delay = _checked(delay, backoff)
+            delay = _check_delay(delay, backoff)
     if retry_after is not None:
         # Add jitter, because all clients got the same number; the jitter alone must not break the deadline.
         jittered = retry_after + u * max(1.0, retry_after / 10)
@@ -225,14 +225,14 @@ def decide(
 
     if timeout is not None and (left <= 0 or delay > left):
         if left <= 0 or not limits.clamp:
-            return Stop(Reason.TIMEOUT, _timed_out(delay, limits, left))
+            return Stop(Reason.TIMEOUT, _explain_timeout(delay, limits, left))
         delay = left
     if delay > _LONGEST_WAIT:
         return Stop(Reason.TIMEOUT, f"the next wait of {show(delay)} would be longer than 100 years")
     return Wait(delay)
 
 
-def _checked(delay: object, backoff: "Backoff") -> float:
+def _check_delay(delay: object, backoff: "Backoff") -> float:
     """Return the delay of a user's backoff as a float; raises ValueError if it is no finite number from 0 on."""
     if not isinstance(delay, int | float) or not 0 <= delay <= LARGEST:
         raise ValueError(
@@ -242,7 +242,7 @@ def _checked(delay: object, backoff: "Backoff") -> float:
     return float(delay)
 
 
-def _too_long(retry_after: float, source: str | None, limits: Limits, elapsed: float) -> str:
+def _explain_retry_after(retry_after: float, source: str | None, limits: Limits, elapsed: float) -> str:
     by = f" by {source}" if source else ""
     if retry_after == INFINITY:
         return f"the server asked{by} not to be called again"
@@ -252,7 +252,7 @@ def _too_long(retry_after: float, source: str | None, limits: Limits, elapsed: f
     return f"{wait}, with {show(max(limits.timeout - elapsed, 0))} left of the {limits._shown_timeout}"
 
 
-def _timed_out(delay: float, limits: Limits, left: float) -> str:
+def _explain_timeout(delay: float, limits: Limits, left: float) -> str:
     if left <= 0:
         return f"{limits._shown_timeout} reached"
     return f"{limits._shown_timeout} would be passed by the next wait of {show(delay)}"

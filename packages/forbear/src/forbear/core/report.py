@@ -171,10 +171,10 @@ def attach(error: BaseException, report: Report) -> None:
     """
     carry(error, report)
     attributes: dict[str, object] = attributes_of(error)
-    attributes["__notes__"] = [*_others(read(error, "__notes__")), report.note]
+    attributes["__notes__"] = [*_list_other_notes(read(error, "__notes__")), report.note]
 
 
-def _others(notes: "Any") -> "list[object]":
+def _list_other_notes(notes: "Any") -> "list[object]":
     """Return the items of `notes` that forbear did not write, [] if it is no list or tuple, or cannot be read."""
     if not isinstance(notes, list | tuple):
         return []
@@ -207,10 +207,10 @@ def report(outcome: object) -> Report | None:
     group. For a response it is its `response`, its `extensions` (httpx) or its `raw` response (requests). The first
     report counts.
     """
-    return next((report for _, report in carried(outcome)), None)
+    return next((report for _, report in find_carried(outcome)), None)
 
 
-def carried(
+def find_carried(
     outcome: object, *, behind: bool = False, find: "Callable[[object], Report | None] | None" = None
 ) -> "Iterator[tuple[object, Report]]":
     """Yield each report of an outcome and of all that it holds, with the exception or response that carries it.
@@ -218,9 +218,9 @@ def carried(
     An outcome holds its response and, if it is an exception, its first argument, its cause and the members of its
     group, and so on. An object that carries a report is not searched further. With `behind`, it is, and an exception
     also holds its context, even if that is suppressed (`from None`). At most 1000 objects are searched. `find` returns
-    the report on one object, by default `carried_by`.
+    the report on one object, by default `report_on`.
     """
-    find = find or carried_by
+    find = find or report_on
 
     def held(carrier: object) -> list[object]:
         if not behind and find(carrier) is not None:
@@ -240,7 +240,7 @@ def carried(
             yield carrier, found
 
 
-def carried_by(carrier: object) -> Report | None:
+def report_on(carrier: object) -> Report | None:
     """Return the report on this very exception or response, None without one.
 
     A response may also have it in its `extensions`, or as an attribute of its `raw` response.

@@ -80,7 +80,7 @@ class Derivable(RetryPlan):
             fields["limits"] = self.limits.replace(**limits)
         return self.replace(**fields)
 
-    def _each(self, **fields: "Any") -> "Self":
+    def _change_each(self, **fields: "Any") -> "Self":
         """Return a copy with other fields in this policy and in those that are joined to it."""
         if self.others:
             fields["others"] = tuple(other.replace(**fields) for other in self.others)
@@ -109,7 +109,7 @@ class Derivable(RetryPlan):
 
     def with_limits(self, limits: Limits) -> "Self":
         """Return a copy with `limits` in place of all its limits: attempts, timeout, clamp and the others."""
-        return self._each(limits=limits)
+        return self._change_each(limits=limits)
 
     def with_preset(self, name: str) -> "Self":
         """Return a copy with the attempts, the timeout and the backoff of a preset.
@@ -132,7 +132,7 @@ class Derivable(RetryPlan):
 
     def with_backoff(self, backoff: "Backoff") -> "Self":
         """Return a copy with another backoff, an object whose `delay` method returns the seconds before each retry."""
-        return self._each(backoff=backoff)
+        return self._change_each(backoff=backoff)
 
     def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Self":
         """Return a copy with another judge of returned values: `on_result` as for `forbear.retry`, None for none."""
@@ -148,7 +148,7 @@ class Derivable(RetryPlan):
         The policies of services have None, and do not repeat a function whose outcome is unknown: they cannot see its
         operation. With True they repeat it, too.
         """
-        return self._each(repeatable=repeatable)
+        return self._change_each(repeatable=repeatable)
 
     def with_retry_not_found(self, retry_not_found: bool = True) -> "Self":
         """Return a copy that does or does not retry 404 and NOT_FOUND, an option of IAM's retry page.

@@ -7,7 +7,7 @@ report, an outer run could execute the request again.
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
 from forbear.core.report import Report, attach, text_of
-from forbear.run.nesting import gave_up, inherit
+from forbear.run.nesting import inherit, record_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def leave_in_doubt(
         method=None if subject is None else subject.method,
         resource=None if subject is None else subject.resource,
     )
-    gave_up(report, error)
+    record_report(report, error)
     attach(error, report)
 
 

@@ -5,7 +5,7 @@ from forbear.core.decide import Reason
 from forbear.core.record import Record
 from forbear.core.report import attach, reports_made
 from forbear.core.verdict import Kind, Verdict
-from forbear.run.nesting import ended_within, harm_within
+from forbear.run.nesting import harm_within, is_ended_within
 from forbear.run.switch import ever_off, is_off
 
 TYPE_CHECKING = False
@@ -81,7 +81,7 @@ def replaces(run: "RunState", outcome: object) -> bool:
     if run.report is not None:
         return run.report.reason not in (Reason.PERMANENT, Reason.CONFLICT)
     inner = reports_made[0] != run.reports and not plan.retry_exhausted and not (ever_off[0] and is_off())
-    return inner and ended_within(outcome, run)
+    return inner and is_ended_within(outcome, run)
 
 
 def refusal_of(value: object) -> tuple[str, str]:
@@ -93,7 +93,7 @@ def refusal_of(value: object) -> tuple[str, str]:
     return kind, f"on_result refused a value of type {kind}"
 
 
-def unsatisfied(run: "RunState", value: object) -> Unsatisfied | None:
+def make_unsatisfied(run: "RunState", value: object) -> Unsatisfied | None:
     """Return the error for the last `value`, which `on_result` refused; None to return the value itself.
 
     It has the run's report, if there is one. There is no error without `raise_unsatisfied` and `on_give_up`, nor while

@@ -90,7 +90,7 @@ def check_retryable(function: object) -> None:
         )
 
 
-def no_awaitable(name: str) -> TypeError:
+def awaitable_error(name: str) -> TypeError:
     """Return a TypeError: the sync function `name` was called as an async one, but returned no awaitable."""
     return TypeError(f"{name} was called as an async function, but returned no awaitable; call it with `policy.call`")
 

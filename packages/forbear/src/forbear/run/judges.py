@@ -187,7 +187,7 @@ def ask(judge: "Callable[[Exception], Any]", error: Exception) -> Verdict:
         return Broken(broken)
 
 
-def why_stopped(answer: object) -> str | None:
+def read_stop(answer: object) -> str | None:
     """Return why the run stops, by the `answer` of a policy's `stop`: True or a reason; None if it goes on.
 
     Raises TypeError for any other answer than True, False, None and a string.
@@ -199,7 +199,7 @@ def why_stopped(answer: object) -> str | None:
     raise TypeError(f"`stop` must return True, False, None or the reason as a string, got {answer!r}")
 
 
-def delayed(verdict: Verdict, delay: object) -> Verdict:
+def set_delay(verdict: Verdict, delay: object) -> Verdict:
     """Return `verdict` with the exact `delay` that the policy's `delay` returned; TypeError for what is no time."""
     seconds = in_seconds(delay)
     if seconds is None:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     Listener = Callable[[Event], object]
 
 
-def _nobody() -> "tuple[Listener, ...]":
+def _provide_none() -> "tuple[Listener, ...]":
     return ()
 
 
 _muted: ContextVar[bool] = ContextVar("forbear_muted", default=False)
 
-_process: "list[Callable[[], tuple[Listener, ...]]]" = [_nobody]
+_process: "list[Callable[[], tuple[Listener, ...]]]" = [_provide_none]
 
 
 def set_process_listeners(provide: "Callable[[], tuple[Listener, ...]]") -> None:
@@ -53,7 +53,7 @@ class muted:  # noqa: N801 - used like a function
         _muted.reset(self._token)
 
 
-def of_run(own: "Listener | None") -> "tuple[Listener, ...]":
+def collect(own: "Listener | None") -> "tuple[Listener, ...]":
     """Return all listeners of a run: `own`, that of its policy (None without one), then those of the process.
 
     Within `muted`, those of the process are left out.

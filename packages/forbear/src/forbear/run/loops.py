@@ -6,8 +6,8 @@ unless the plan has a budget, `on_result`, `on_success` or an attempt timeout.
 
 from forbear.core.report import reports_made
 from forbear.run.budget import refuse_per_host
-from forbear.run.endings import RAISE, replacement, replaces, unsatisfied
-from forbear.run.functions import copy_metadata, no_awaitable, refuse_coroutine
+from forbear.run.endings import RAISE, make_unsatisfied, replacement, replaces
+from forbear.run.functions import awaitable_error, copy_metadata, refuse_coroutine
 from forbear.run.harm import HarmLog, is_watched, watch
 from forbear.run.runtime import current, current_runtime
 from forbear.run.spending import gate
@@ -73,7 +73,7 @@ async def acall(
                 if grant is None or not await grant.aask():
                     if not replaces(run, error):
                         raise
-                    return await _areplaced(run, error)
+                    return await _areplace(run, error)
             else:
                 grant = run.returned(value)
                 if grant is None or not await grant.aask():
@@ -83,7 +83,7 @@ async def acall(
         run.end()
         if log is not None:
             log.close()
-    raise no_awaitable(operation)
+    raise awaitable_error(operation)
 
 
 def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
@@ -96,10 +96,10 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
     if plan.budget is not None or plan.checks_values or plan.on_success is not None:
         refuse_per_host(plan.budget)
 
-        def counted(*args: "Any", **kwargs: "Any") -> "Any":
+        def call_in_run(*args: "Any", **kwargs: "Any") -> "Any":
             return call(plan, operation, function, args, kwargs)
 
-        return copy_metadata(counted, function)
+        return copy_metadata(call_in_run, function)
 
     harmless: type[object] = type(None)  # the type of the last value: known to be no coroutine
 
@@ -114,7 +114,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
             if grant is None or not grant.ask():
                 if not replaces(run, error):
                     raise
-                return _replaced(run, error)
+                return _replace(run, error)
         else:  # nearly every call ends here, without a `Run`
             if type(value) is not harmless:
                 refuse_coroutine(value, operation)
@@ -138,10 +138,10 @@ def awrap(
     if plan.budget is not None or plan.checks_values or plan.attempt_timeout is not None or plan.on_success is not None:
         refuse_per_host(plan.budget)
 
-        async def counted(*args: "Any", **kwargs: "Any") -> "Any":
+        async def call_in_run(*args: "Any", **kwargs: "Any") -> "Any":
             return await acall(plan, operation, function, args, kwargs)
 
-        return copy_metadata(counted, function)
+        return copy_metadata(call_in_run, function)
 
     async def retried(*args: "Any", **kwargs: "Any") -> "Any":
         started, reports = current.clock(), reports_made[0]
@@ -158,7 +158,7 @@ def awrap(
                     if grant is None:
                         if not replaces(run, error):
                             raise
-                        return await _areplaced(run, error)
+                        return await _areplace(run, error)
                 else:
                     if run is not None:
                         run.succeeded()
@@ -184,7 +184,7 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
             if grant is None or not grant.ask():
                 if not replaces(run, error):
                     raise
-                return _replaced(run, error)
+                return _replace(run, error)
         else:
             refuse_coroutine(value, run.operation)
             grant = run.returned(value)
@@ -193,14 +193,14 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
         grant.sleep()
 
 
-def _replaced(run: Run, error: Exception) -> "Any":
+def _replace(run: Run, error: Exception) -> "Any":
     """Return the value that `on_give_up` has for `error`; TypeError for a coroutine."""
     value = replacement(run.plan.on_give_up, error)
     refuse_coroutine(value, "`on_give_up`")
     return value
 
 
-async def _areplaced(run: Run, error: Exception) -> "Any":
+async def _areplace(run: Run, error: Exception) -> "Any":
     """Return the value that `on_give_up` has for `error`, awaited if it is awaitable."""
     value = replacement(run.plan.on_give_up, error)
     if callable(run.plan.on_give_up) and hasattr(type(value), "__await__"):  # pyright: ignore[reportUnknownArgumentType]
@@ -210,11 +210,11 @@ async def _areplaced(run: Run, error: Exception) -> "Any":
 
 def _last(run: Run, value: object) -> "Any":
     """Return the last value, which `on_result` refused, or what replaces it; raise Unsatisfied if the plan does."""
-    error = unsatisfied(run, value)
+    error = make_unsatisfied(run, value)
     if error is None:
         return value
     if run.plan.on_give_up is not RAISE:
-        return _replaced(run, error)
+        return _replace(run, error)
     try:
         raise error
     finally:
@@ -223,11 +223,11 @@ def _last(run: Run, value: object) -> "Any":
 
 async def _alast(run: Run, value: object) -> "Any":
     """Return the last value, which `on_result` refused, as `_last` does."""
-    error = unsatisfied(run, value)
+    error = make_unsatisfied(run, value)
     if error is None:
         return value
     if run.plan.on_give_up is not RAISE:
-        return await _areplaced(run, error)
+        return await _areplace(run, error)
     try:
         raise error
     finally:

@@ -8,16 +8,18 @@ An inner run that gave up because a repeat could do harm stops a function's run,
 `inherit` lets the error that the function raises carry the inner report.
 """
 
+import sys
 from contextvars import ContextVar
 
 from forbear.core.chain import cause_of, context_of, traceback_of
 from forbear.core.decide import Reason
 from forbear.core.report import (
+    PREFIX,
     Report,
     attach,
-    carried,
-    carried_by,
     carry,
+    find_carried,
+    report_on,
     reports_made,
 )
 from forbear.run.harm import harms, remember
@@ -25,7 +27,7 @@ from forbear.run.listeners import is_notified
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
+    from types import FrameType, TracebackType
 
     from forbear.run.protocols import RunState
 
@@ -40,6 +42,11 @@ _FINAL = (
 reason the inner run only left the failure to its caller."""
 
 _HARMFUL = (Reason.UNSAFE, Reason.BODY)
+_REMOTE_TRACEBACKS = ("_RemoteTraceback", "RemoteTraceback")
+"""The names of the classes whose `tb` is the text of a worker's traceback."""
+
+_HARMFUL_ENDS = tuple(f" [{reason.code}]" for reason in _HARMFUL)
+"""The ends of notes on what must not be repeated."""
 
 _newest: "ContextVar[tuple[Report | None, int]]" = ContextVar("forbear_newest_report", default=(None, 0))
 """The newest report of this thread or task, and the id of its outcome."""
@@ -66,7 +73,7 @@ def is_final(report: "Report") -> bool:
     return report.reason in _FINAL
 
 
-def gave_up(report: "Report", outcome: object) -> None:
+def record_report(report: "Report", outcome: object) -> None:
     """Record `report` as the newest of this thread or task, with the id of the `outcome` that it is about.
 
     The id is needed for a returned value that was refused, which cannot carry its report itself. A report on what must
@@ -108,19 +115,18 @@ def _harm_in(error: BaseException, run: "RunState", *, behind: bool = False) -> 
 
     With `behind`, the contexts of errors are searched, too.
     """
-    from forbear.run.remote import remote_report  # few errors get here
 
     def find(carrier: object) -> "Report | None":
-        report = carried_by(carrier)
-        return remote_report(carrier, error) if report is None else report
+        report = report_on(carrier)
+        return _remote_report(carrier, error) if report is None else report
 
-    for carrier, report in carried(error, behind=behind, find=find):
+    for carrier, report in find_carried(error, behind=behind, find=find):
         if report.reason in _HARMFUL and _is_within(carrier, report, run):
             return report
     return None
 
 
-def ended_within(outcome: object, run: "RunState") -> bool:
+def is_ended_within(outcome: object, run: "RunState") -> bool:
     """Return whether an inner run gave up on `outcome` for a final reason during the current attempt of `run`.
 
     Final are a limit that it reached, and a repeat that could do harm (`_FINAL`).
@@ -128,7 +134,9 @@ def ended_within(outcome: object, run: "RunState") -> bool:
     newest, identity = _newest.get()
     if identity == id(outcome) and newest is not None and not isinstance(outcome, BaseException):
         return newest.number > run.reports and newest.reason in _FINAL
-    return any(report.reason in _FINAL and _is_within(carrier, report, run) for carrier, report in carried(outcome))
+    return any(
+        report.reason in _FINAL and _is_within(carrier, report, run) for carrier, report in find_carried(outcome)
+    )
 
 
 def inner_report(outcome: object, run: "RunState") -> "Report | None":
@@ -136,7 +144,7 @@ def inner_report(outcome: object, run: "RunState") -> "Report | None":
 
     The report must be of the current attempt of `run`.
     """
-    return next((report for carrier, report in carried(outcome) if _is_within(carrier, report, run)), None)
+    return next((report for carrier, report in find_carried(outcome) if _is_within(carrier, report, run)), None)
 
 
 def _is_within(carrier: object, report: "Report", run: "RunState") -> bool:
@@ -154,10 +162,10 @@ def _is_within(carrier: object, report: "Report", run: "RunState") -> bool:
     if origin.clock == id(run.runtime) and origin.began < run.began:
         return False
     # Where a repeat could do harm, a doubt counts as a yes.
-    return report.reason in _HARMFUL or origin.entry is None or _passed(carrier, origin.entry)
+    return report.reason in _HARMFUL or origin.entry is None or _has_passed(carrier, origin.entry)
 
 
-def _passed(carrier: object, entry: "Entry") -> bool:
+def _has_passed(carrier: object, entry: "Entry") -> bool:
     """Return whether the traceback of the error `carrier`, of its cause or of its context contains `entry`.
 
     False if `carrier` is no exception.
@@ -176,3 +184,35 @@ def _passed(carrier: object, entry: "Entry") -> bool:
 def _entry(traceback: "TracebackType") -> "Entry":
     """Return a key of one traceback entry that does not keep its frame alive."""
     return id(traceback), id(traceback.tb_frame.f_code), traceback.tb_lasti
+
+
+def _remote_report(carrier: object, outcome: BaseException) -> Report | None:
+    """Return a report on what must not be repeated, as the text of a worker's traceback says; None without one.
+
+    Pickling drops the causes and contexts of an error, and some errors drop their attributes. But the executors of
+    concurrent.futures, multiprocessing and loky bring the worker's traceback as a text, which shows the notes.
+
+    `carrier` is the error that came from the worker, or any other object. None also if it is not `outcome`, and a
+    function still under way handles it: it is older than what that function has called since.
+    """
+    cause = cause_of(carrier) if isinstance(carrier, BaseException) else None
+    text: object = getattr(cause, "tb", None) if type(cause).__name__ in _REMOTE_TRACEBACKS else None
+    if not isinstance(text, str) or PREFIX not in text or (carrier is not outcome and _is_being_handled(carrier)):
+        return None
+    for line in text.splitlines():
+        note = line.strip(" |")
+        if note.startswith(f"{PREFIX}gave up after ") and note.endswith(_HARMFUL_ENDS):
+            reason = note.partition(" s: ")[2].rpartition(" [")[0]
+            return Report("a call in another process", (), 0.0, Reason.UNSAFE, reason)
+    return None
+
+
+def _is_being_handled(error: object) -> bool:
+    """Return whether a frame of the current stack has caught `error`, whose traceback begins with that frame."""
+    traceback: TracebackType | None = traceback_of(error)
+    frame: FrameType | None = None if traceback is None else sys._getframe()
+    while frame is not None and traceback is not None:
+        if frame is traceback.tb_frame:
+            return True
+        frame = frame.f_back
+    return False

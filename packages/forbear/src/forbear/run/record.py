@@ -13,7 +13,7 @@ from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Report, attach
 from forbear.run import listeners
 from forbear.run.grant import Grant
-from forbear.run.nesting import RunOrigin, gave_up
+from forbear.run.nesting import RunOrigin, record_report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class RunRecord(Grant):
             None if subject is None else subject.resource,
             vouched=self.vouched,
         )
-        gave_up(self.report, failure.outcome)
+        record_report(self.report, failure.outcome)
         if error is not None:
             attach(error, self.report)
         if self.listeners:

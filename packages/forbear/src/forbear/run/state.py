@@ -14,8 +14,8 @@ from forbear.run.endings import refusal_of
 from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import judged, slot
-from forbear.run.judges import Broken, delayed, why_stopped
-from forbear.run.nesting import ended_within, harm_within, inherit
+from forbear.run.judges import Broken, read_stop, set_delay
+from forbear.run.nesting import harm_within, inherit, is_ended_within
 from forbear.run.record import RunRecord
 from forbear.run.runtime import AttemptTimeout, Runtime
 from forbear.run.spending import REFUSED, Spending
@@ -174,7 +174,7 @@ class Run(RunRecord):
         if (ever_off[0] or reports_made[0] != self.reports) and self._passes_through(failure):
             return None
         if self.attempt == 1:
-            self.listeners = listeners.of_run(self.plan.on_event)
+            self.listeners = listeners.collect(self.plan.on_event)
 
         spending, counted = self.spending, failure.verdict
         if spending is not None:
@@ -204,9 +204,9 @@ class Run(RunRecord):
             raise failure.verdict.error
         plan, number, previous = self.plan, self.attempt, self.previous
         if plan.others:
-            plan, number, previous = self._joined(failure)
+            plan, number, previous = self._find_joined(failure)
         if plan.delay is not None and failure.verdict.delay is None:
-            failure.verdict = delayed(failure.verdict, plan.delay(failure.outcome))
+            failure.verdict = set_delay(failure.verdict, plan.delay(failure.outcome))
         step = decide(
             plan.limits,
             plan.backoff,
@@ -245,7 +245,7 @@ class Run(RunRecord):
 
     def refuse(self, error: Exception) -> None:
         """Give up with `error`, a Throttled: the budget refused the first attempt."""
-        self.listeners = listeners.of_run(self.plan.on_event)
+        self.listeners = listeners.collect(self.plan.on_event)
         failure = Failure(NOT_EXECUTED, error)
         failure.elapsed = self.runtime.monotonic() - self.started
         self.give_up(Stop(Reason.BUDGET, REFUSED), failure)
@@ -255,13 +255,13 @@ class Run(RunRecord):
         if ever_off[0] and is_off():
             self.end()
             return True
-        if reports_made[0] == self.reports or self.plan.retry_exhausted or not ended_within(failure.outcome, self):
+        if reports_made[0] == self.reports or self.plan.retry_exhausted or not is_ended_within(failure.outcome, self):
             return False
         if self.spending is not None:
             self.spending.failed(failure.verdict, failure.error)
         return True
 
-    def _joined(self, failure: Failure) -> "tuple[RetryPlan, int, float | None]":
+    def _find_joined(self, failure: Failure) -> "tuple[RetryPlan, int, float | None]":
         """Return the policy that counts for the error among joined ones, the number of its failures, its last delay.
 
         For an outcome without an error the left policy counts.
@@ -283,7 +283,7 @@ class Run(RunRecord):
         if plan.stop is None:
             return None
         shown = Attempt(self.attempt, failure.name, failure.text, failure.elapsed).text  # without secrets
-        why = why_stopped(plan.stop(self.event_of(failure, shown)))
+        why = read_stop(plan.stop(self.event_of(failure, shown)))
         return None if why is None else Stop(Reason.STOPPED, why)
 
     def schedule(self, failure: Failure, delay: float) -> Grant:

@@ -116,7 +116,7 @@ class SharedBudget(local.Budget):
             self._client = url_or_client
         self._forks = local._forks[0]
         self._share = self._new_share()
-        atexit.register(_at_exit, ref(self))
+        atexit.register(_pay_in_at_exit, ref(self))
 
     def check(self, timeout: float = 5) -> None:
         """Do nothing if the server can be used; else raise BudgetUnavailable, which says why, and what helps.
@@ -124,7 +124,7 @@ class SharedBudget(local.Budget):
         It waits at most `timeout` seconds, and needs no credit. Call it when a program starts.
         """
         check.positive_seconds("timeout", timeout)
-        share, link, until = self._of_process(), self._new_link(), time.monotonic() + timeout
+        share, link, until = self._find_share(), self._new_link(), time.monotonic() + timeout
         try:
             link.send(command(share.key, share.capacity, 0, 0), time.monotonic())
             while not (responses := link.receive()):
@@ -142,7 +142,7 @@ class SharedBudget(local.Budget):
 
     def ask(self) -> bool | PendingGrant:
         """Ask for a retry without waiting, for runs: return the answer, or the PendingGrant if it may come late."""
-        return self._of_process().ask()
+        return self._find_share().ask()
 
     def take(self) -> bool:
         """Return whether a retry is granted: by the own token, or by the server within 5 ms."""
@@ -161,7 +161,7 @@ class SharedBudget(local.Budget):
         if self._forks == local._forks[0]:
             self._share.put()
         else:
-            self._of_process().put()
+            self._find_share().put()
 
     def pay_in(self) -> None:
         """Pay in the credit of this process, and wait at most 5 ms for the server; without credit, send nothing.
@@ -173,7 +173,7 @@ class SharedBudget(local.Budget):
 
     def _pay_in(self, seconds: float, *, last: bool) -> None:
         """Wait for the answers that are still to come, since a late grant is credit, too; then pay in."""
-        share, until = self._of_process(), time.monotonic() + seconds
+        share, until = self._find_share(), time.monotonic() + seconds
         while share.collect() and (left := until - time.monotonic()) > 0:
             share.link.wait(min(left, SLICE))
         sent = share.pay_in(last=last)
@@ -185,7 +185,7 @@ class SharedBudget(local.Budget):
         """The server without user and password, for texts."""
         return type(self._client).__qualname__ if self._address is None else self._address.shown
 
-    def _of_process(self) -> ProcessShare:
+    def _find_share(self) -> ProcessShare:
         """Return the share of this process; a forked child gets a new one, which owns nothing."""
         if self._forks != local._forks[0]:
             with local._lock[0]:  # itself new in the child
@@ -204,17 +204,17 @@ class SharedBudget(local.Budget):
         return ProcessShare(self._new_link(), name, key_of(name), micro(capacity), micro(deposit), window, self._notify)
 
     def _notify(self, event: Event) -> None:
-        listeners.notify(listeners.of_run(self._on_event), event)
+        listeners.notify(listeners.collect(self._on_event), event)
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _again, self._arguments
+        return _restore, self._arguments
 
     def __repr__(self) -> str:
         _, name, capacity, deposit, *_ = self._arguments
         return f"SharedBudget({self._shown!r}, {name!r}, capacity={capacity!r}, deposit={deposit!r})"
 
 
-def _again(url: Any, name: str, capacity: float, deposit: float, window: float, on_event: Any) -> SharedBudget:
+def _restore(url: Any, name: str, capacity: float, deposit: float, window: float, on_event: Any) -> SharedBudget:
     """Make the budget that was pickled: the same bucket, with a share of its own."""
     return SharedBudget(url, name, capacity=capacity, deposit=deposit, window=window, on_event=on_event)
 
@@ -229,7 +229,7 @@ def _check_name(name: object) -> None:
         )
 
 
-def _at_exit(budget: "ref[SharedBudget]") -> None:
+def _pay_in_at_exit(budget: "ref[SharedBudget]") -> None:
     """Pay in at the normal end of the process."""
     alive = budget()
     if alive is not None:

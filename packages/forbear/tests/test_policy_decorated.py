@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from forbear.core.backoff import Constant
-from forbear.decorated import policy_of, with_policy
-from forbear.policy import Policy, retry
+from forbear.policy import Policy, policy_of, retry, with_policy
 from forbear.testing import virtual_time
 from forbear_testkit.run.cases import Busy
 
@@ -134,10 +133,13 @@ def logged() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: policy_of(plain), "test_decorated.plain is not decorated by a policy; decorate it: @forbear.retry(OS"),
-        (lambda: with_policy(plain, OTHER), "test_decorated.plain is not decorated by a policy"),
+        (
+            lambda: policy_of(plain),
+            "test_policy_decorated.plain is not decorated by a policy; decorate it: @forbear.retry(OS",
+        ),
+        (lambda: with_policy(plain, OTHER), "test_policy_decorated.plain is not decorated by a policy"),
         (lambda: with_policy(len, OTHER), "builtins.len is not decorated by a policy"),
-        (lambda: with_policy(logged, OTHER), "test_decorated.fail has another decorator around its policy"),
+        (lambda: with_policy(logged, OTHER), "test_policy_decorated.fail has another decorator around its policy"),
         (lambda: with_policy(fail), "`with_policy` needs a policy or changes, such as timeout=5"),
         (
             lambda: with_policy(fail, cast_any(5)),
