@@ -73,7 +73,7 @@ $(VENV)/.%: requirements/%.txt pyproject.toml $(wildcard packages/*/pyproject.to
 venv: $(DEV) ## set up .venv with everything `make check` needs
 
 .PHONY: demo
-demo: $(DEMO) ## one workload in a storm of faults: no retries, blind ones, forbear; an upload killed and resumed; a fleet and its budget
+demo: $(DEMO) ## one workload under random faults: no retries, blind ones, forbear; an upload killed and resumed; a fleet and its budget
 	@$(PY) -m examples.demo
 
 .PHONY: demo-audit

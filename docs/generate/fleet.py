@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from docs.generate.markdown import between, code, table, text
 from forbear.cli.app import app
 from forbear.core.backoff import Exponential
-from forbear_simulate.analysis.defaults import GOALS, PolicyFigures, figures_of_policy, shipped
+from forbear_simulate.analysis.defaults import GOALS, PolicyFigures, figures_of_policy, list_policies
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.gallery import STUDIES, Comparison, Study
 from forbear_simulate.gallery.own_jitter import herd
-from forbear_simulate.gallery.studies import allowed, published_text, shown
+from forbear_simulate.gallery.studies import show_figure, text_of_error, text_of_published
 
 _HERE = Path(__file__).parent
 DEFAULTS, GALLERY = _HERE / "fleet.csv", _HERE / "gallery.csv"
@@ -66,7 +66,7 @@ def rows_of(study: Study) -> list[tuple[str, ...]]:
 def measured_defaults() -> str:
     """Simulate all shipped policies and return the stored form of their figures."""
     head = ("policy", *(field.name for field in fields(PolicyFigures)))
-    return _csv([head, *(row_of(name, figures_of_policy(policy)) for name, policy in shipped().items())])
+    return _csv([head, *(row_of(name, figures_of_policy(policy)) for name, policy in list_policies().items())])
 
 
 def measured_gallery() -> str:
@@ -96,9 +96,9 @@ def gallery() -> Iterator[str]:
 def _row(each: Comparison) -> tuple[str, ...]:
     return (
         each.name,
-        published_text(each),
-        shown(each.ours, each.unit),
-        allowed(each),
+        text_of_published(each),
+        show_figure(each.ours, each.unit),
+        text_of_error(each),
         "yes" if each.holds else "**no**",
     )
 
@@ -109,7 +109,7 @@ def _defaults() -> Iterator[str]:
         "policy", "peak-to-mean", "drain at p99", "gave up in the outage", "brown-out: load", "with budget",
         "herd: all done", "gave up", "with budget", "misses",
     )  # fmt: skip
-    policies = shipped()
+    policies = list_policies()
     rows = (_defaults_row(name, figures) for name, figures in stored_figures().items() if name in policies)
     yield from table(headers, rows)
 

@@ -17,7 +17,7 @@ from docs.generate.fleet import (
     stored_comparisons,
     stored_figures,
 )
-from forbear_simulate.analysis.defaults import BEST_DRAIN, GOALS, PolicyFigures, shipped, waits_alone
+from forbear_simulate.analysis.defaults import BEST_DRAIN, GOALS, PolicyFigures, list_policies, waits_alone
 from forbear_simulate.gallery import STUDIES
 
 MISSES = {
@@ -31,10 +31,10 @@ MISSES = {
 
 def test_every_shipped_policy_has_figures() -> None:
     """No policy is missing in the stored figures, and none has left them behind."""
-    assert list(stored_figures()) == list(shipped())
+    assert list(stored_figures()) == list(list_policies())
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_policies())
 def test_goals(name: str) -> None:
     """A policy misses the goals that are known, and no other; with the budget, all are below 1.1 times the load."""
     figures = stored_figures()[name]
@@ -51,7 +51,7 @@ def test_the_stored_figures_are_those_of_today() -> None:
 
     The waits of `ci` are the best for a fleet: full jitter with a maximum of 32 s.
     """
-    peak, drain = waits_alone(shipped()["ci"].backoff)
+    peak, drain = waits_alone(list_policies()["ci"].backoff)
     stored = stored_figures()["ci"]
     assert peak == pytest.approx(stored.peak, rel=1e-3)
     assert drain == pytest.approx(stored.drain, rel=1e-3)

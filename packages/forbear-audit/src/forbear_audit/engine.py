@@ -122,7 +122,7 @@ def _files(paths: Iterable[str], settings: AuditSettings) -> Iterator[Path | Unr
     for name in paths:
         path = Path(name)
         try:
-            candidates: Iterable[Path | Unread] = _below(path, settings) if path.is_dir() else [path]
+            candidates: Iterable[Path | Unread] = _list_below(path, settings) if path.is_dir() else [path]
             if settings.excludes(path) and not path.is_dir():
                 candidates = []
             elif not os.path.lexists(path):
@@ -137,7 +137,7 @@ def _files(paths: Iterable[str], settings: AuditSettings) -> Iterator[Path | Unr
                 yield file
 
 
-def _below(folder: Path, settings: AuditSettings) -> Iterator[Path | Unread]:
+def _list_below(folder: Path, settings: AuditSettings) -> Iterator[Path | Unread]:
     errors: list[OSError] = []
     for place, folders, names in os.walk(folder, onerror=errors.append):
         here = Path(place)
@@ -190,12 +190,12 @@ def _parallel(batches: Iterator[list[Path]], settings: AuditSettings, jobs: int)
                 for more in islice(batches, 0 if lost else 1):
                     submit(more)
         if lost:
-            yield from _one_by_one(chain(lost, batches), settings)
+            yield from _read_one_by_one(chain(lost, batches), settings)
     finally:
         end(pool)
 
 
-def _one_by_one(batches: Iterable[list[Path]], settings: AuditSettings) -> Iterator[Reading]:
+def _read_one_by_one(batches: Iterable[list[Path]], settings: AuditSettings) -> Iterator[Reading]:
     """Yield the reading of each file, made in a process of its own if the one before died."""
     pool = worker_pool(1, "spawn")
     try:

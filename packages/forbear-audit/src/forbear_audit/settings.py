@@ -43,13 +43,13 @@ class AuditSettings:
     root: Path | None = None
 
     def __post_init__(self) -> None:
-        checked("select", self.select)
-        checked("ignore", self.ignore)
-        checked_patterns("exclude", self.exclude)
-        checked_patterns("per_file_ignores", self.per_file_ignores)
+        check_rules("select", self.select)
+        check_rules("ignore", self.ignore)
+        check_patterns("exclude", self.exclude)
+        check_patterns("per_file_ignores", self.per_file_ignores)
         for rules in self.per_file_ignores.values():
-            checked("per_file_ignores", rules)
-        _checked_fail_on("fail_on", self.fail_on)
+            check_rules("per_file_ignores", rules)
+        _check_fail_on("fail_on", self.fail_on)
 
     def counts(self, rule: str, path: Path) -> bool:
         """Return whether a rule counts in a file."""
@@ -100,7 +100,7 @@ def _match(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     return len(names) in matched
 
 
-def checked_patterns(name: str, patterns: Collection[str]) -> None:
+def check_patterns(name: str, patterns: Collection[str]) -> None:
     """Raise ValueError that names the parameter if a pattern names no file or folder."""
     for pattern in patterns:
         if all(part == "**" for part in _parts(pattern)):
@@ -108,12 +108,12 @@ def checked_patterns(name: str, patterns: Collection[str]) -> None:
             raise ValueError(f"`{name}` must have {rule}, got {shown_value(pattern)}")
 
 
-def _checked_fail_on(name: str, value: object) -> None:
+def _check_fail_on(name: str, value: object) -> None:
     if value not in ("note", "warning", "error", "never"):
         raise ValueError(f"`{name}` must be note, warning, error or never, got {shown_value(value)}")
 
 
-def checked(name: str, rules: Collection[str]) -> tuple[str, ...]:
+def check_rules(name: str, rules: Collection[str]) -> tuple[str, ...]:
     """Return ids of rules; raises ValueError that names the parameter if one is unknown."""
     for rule in rules:
         if rule not in RULES:
@@ -130,7 +130,7 @@ def read_settings(folder: Path) -> AuditSettings:
         file = place / "pyproject.toml"
         if file.is_file():
             try:
-                return _from_table(_table(_parsed(file)), place)
+                return _from_table(_table(_parse(file)), place)
             except OSError as error:
                 raise ValueError(f"{file}: {error.strerror}") from None
             except RecursionError:
@@ -141,7 +141,7 @@ def read_settings(folder: Path) -> AuditSettings:
     return AuditSettings()
 
 
-def _parsed(file: Path) -> dict[str, Any]:
+def _parse(file: Path) -> dict[str, Any]:
     """Return a pyproject.toml as a document; the audited code may have written it."""
     text = read_regular(file, _LARGEST_SETTINGS).decode("utf-8")
     if LONG_TOML_KEY.search(TOML_VALUES.sub("_", text)):
@@ -171,23 +171,23 @@ def _from_table(options: dict[str, Any], place: Path) -> AuditSettings:
         raise ValueError(f"the keys of `{_TABLE}` are {', '.join(_KEYS)}, got {shown_value(unknown[0])}")
     result = AuditSettings(root=place)
     if "fail-on" in options:
-        _checked_fail_on(f"{_TABLE}.fail-on", options["fail-on"])
+        _check_fail_on(f"{_TABLE}.fail-on", options["fail-on"])
         result = replace(result, fail_on=options["fail-on"])
     for key in ("select", "ignore"):
         if key in options:
             texts = _texts(key, options[key])
             every = key == "select" and texts == ("all",)
-            rules: dict[str, Any] = {key: tuple(RULES) if every else checked(f"{_TABLE}.{key}", texts)}
+            rules: dict[str, Any] = {key: tuple(RULES) if every else check_rules(f"{_TABLE}.{key}", texts)}
             result = replace(result, **rules)
     if "exclude" in options:
         patterns = _texts("exclude", options["exclude"])
-        checked_patterns(f"{_TABLE}.exclude", patterns)
+        check_patterns(f"{_TABLE}.exclude", patterns)
         result = replace(result, exclude=patterns)
     if "per-file-ignores" in options:
         name = f"{_TABLE}.per-file-ignores"
         pairs = _mapping(name, options["per-file-ignores"])
-        checked_patterns(name, pairs)
-        ignored = {pattern: checked(name, _texts("per-file-ignores", value)) for pattern, value in pairs.items()}
+        check_patterns(name, pairs)
+        ignored = {pattern: check_rules(name, _texts("per-file-ignores", value)) for pattern, value in pairs.items()}
         result = replace(result, per_file_ignores=ignored)
     if "baseline" in options:
         if not isinstance(options["baseline"], str) or not options["baseline"]:

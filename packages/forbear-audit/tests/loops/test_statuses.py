@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from forbear_audit.loops.loop_exits import repeated_statuses
+from forbear_audit.loops.loop_exits import find_repeated_statuses
 from forbear_audit.loops.paths import goes_on
 from forbear_audit.reading.modules import Loop, Module
 
@@ -83,4 +83,4 @@ def test_a_loop_repeats_only_if_a_success_ends_it(success: str, repeated: bool) 
     """Other statuses count only if the end after a success can be read."""
     module = Module(ast.parse(f"while True:\n    r = post()\n    if {success}:\n        break\n"))
     loop: Loop = module.loops[0]
-    assert repeated_statuses(module, loop, (503,)) == ((503,) if repeated else ())
+    assert find_repeated_statuses(module, loop, (503,)) == ((503,) if repeated else ())

@@ -13,7 +13,7 @@ from forbear_audit.storm.judge import StormFinding
 from forbear_audit.storm.kinds import KINDS, PROVABLE
 from forbear_audit.storm.observe import Observation
 from forbear_audit.storm.places import StormPlan
-from forbear_audit.storm.tape import SentCall
+from forbear_audit.storm.run_record import SentCall
 from forbear_audit.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 from forbear_testkit import ROOT
 

@@ -176,12 +176,12 @@ def test_runs_are_like_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("cache", "`--forbear-fault 'GET /order#1:lost'` hits no call of these tests; they sent GET /#1"),
-        ("no_calls", "hits no call of these tests; they sent none that a storm sees"),
+        ("cache", "`--forbear-fault 'GET /order#1:lost'` meets no call of these tests; they sent GET /#1"),
+        ("no_calls", "meets no call of these tests; they sent none that a storm sees"),
     ],
 )
 def test_a_fault_that_misses(name: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault that hits no call is an error of usage, not a green session, with the calls that there are."""
+    """A fault that meets no call is an error of usage, not a green session, with the calls that there are."""
     suite = f"{HEAD}{STATE}\ndef test_no_calls():\n    pass\n"
     code, output = run_here(tmp_path, monkeypatch, "--forbear-fault", "GET /order#1:lost", "-k", name, suite=suite)
     assert code == pytest.ExitCode.USAGE_ERROR
@@ -218,14 +218,14 @@ def test_many(server):
 def test_the_seed_chooses_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other seeds choose other runs, and the same seed the same ones; without one it is 0."""
     samples: list[str] = []
-    real = function.chosen
+    real = function.choose_faults
 
     def chosen(*arguments: Any) -> Any:
         planned = real(*arguments)
         samples.append(repr(planned))
         return planned
 
-    monkeypatch.setattr(plugin, "chosen", chosen)
+    monkeypatch.setattr(plugin, "choose_faults", chosen)
     for options in ((), *(("--forbear-storm-seed", seed) for seed in ("0", "1", "2", "3"))):
         run_here(tmp_path, monkeypatch, "--forbear-storm", "--forbear-storm-sample", "2", *options, suite=HEAD + MANY)
     assert samples[0] == samples[1]

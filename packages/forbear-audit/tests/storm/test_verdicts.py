@@ -16,7 +16,7 @@ from forbear_audit.storm.judge import judge
 from forbear_audit.storm.kinds import PROVABLE
 from forbear_audit.storm.observe import Observation, StormLimits, observing
 from forbear_audit.storm.places import StormPlan
-from forbear_audit.storm.tape import StormEnded
+from forbear_audit.storm.run_record import StormEnded
 from forbear_audit.storm.verdicts import ReachedPlaces, verdicts_of
 from forbear_testkit.testing.orders import OrdersServer, orders_server
 

@@ -10,7 +10,7 @@ from forbear_cloud.http.outgoing import Delivery, ResponseEnd
 from forbear_cloud.http.stream import pause
 from forbear_cloud.journal import LoggedRequest
 from forbear_cloud.operations import SENDS
-from forbear_cloud.routing import Route, guarded, resolve
+from forbear_cloud.routing import Route, resolve, respond_to_errors
 from forbear_cloud.storage.sessions import CHUNK
 
 _SECRET = frozenset({
@@ -36,7 +36,7 @@ class CloudApp:
         state = self._state
         if request.path.startswith(PREFIX):
             with state.store.lock:
-                return Delivery(guarded(lambda: administer(state, request), storage_error))
+                return Delivery(respond_to_errors(lambda: administer(state, request), storage_error))
         route = resolve(request)
         with state.store.lock:
             state.admitted += 1
@@ -52,7 +52,7 @@ class CloudApp:
 
     def _act(self, request: HttpRequest, route: Route, number: int, fault: Fault | None) -> Delivery:
         def handle(call: ApiCall) -> HttpResponse:
-            return guarded(lambda: route.handler(call), route.error_form)
+            return respond_to_errors(lambda: route.handler(call), route.error_form)
 
         call = self._call(request, route, number)
         return Delivery(handle(call)) if fault is None else inject(fault, call, handle)

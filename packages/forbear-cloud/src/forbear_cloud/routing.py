@@ -100,11 +100,11 @@ def resolve(request: HttpRequest) -> Route:
 
     It does not raise: a request that no operation serves gets a handler that responds with the error.
     """
-    if xml.in_host(request):
+    if xml.is_in_host(request):
         return _xml(request)
     if request.path.startswith(_VERSIONS):
         return _json(request, google_error)
-    return _xml(request) if xml.in_path(request) else _json(request, storage_error)
+    return _xml(request) if xml.is_in_path(request) else _json(request, storage_error)
 
 
 def _json(request: HttpRequest, error_form: ErrorForm) -> Route:
@@ -112,7 +112,7 @@ def _json(request: HttpRequest, error_form: ErrorForm) -> Route:
     try:
         operation, handler, names = (_STORAGE if storage else _GOOGLE).find(request.method, request.path)
     except ApiError as error:
-        return _refused(error_form(error), error_form)
+        return _refuse(error_form(error), error_form)
     if not storage:
         return Route(operation, names, handler, error_form)
     step = uploads.step(request) if operation == INSERT else operation
@@ -132,7 +132,7 @@ def _batch(call: ApiCall) -> HttpResponse:
             error = ApiError(400, "A part of a batch is one request of the JSON API, without bytes of objects.")
             return route.handler(call) if route.operation is None else storage_error(error)
         inner = replace(call, request=request, operation=route.operation, names=route.names)
-        return guarded(lambda: route.handler(inner), route.error_form)
+        return respond_to_errors(lambda: route.handler(inner), route.error_form)
 
     return perform_batch(call.request, perform)
 
@@ -160,11 +160,11 @@ def _xml(request: HttpRequest) -> Route:
     handler = xml.XML_HANDLERS.get(operation)
     if handler is None:
         error = ApiError(501, f"The embedded cloud does not serve {request.method} of this kind in the XML API.")
-        return _refused(xml_error(error), xml_error)
+        return _refuse(xml_error(error), xml_error)
     return Route(operation, names, handler, xml_error)
 
 
-def guarded(act: Callable[[], HttpResponse], error_form: ErrorForm) -> HttpResponse:
+def respond_to_errors(act: Callable[[], HttpResponse], error_form: ErrorForm) -> HttpResponse:
     """Return the response of `act`; write an ApiError that it raises as a response with `error_form`.
 
     Any other exception is logged with its traceback, and becomes a 500 that does not show it.
@@ -178,7 +178,7 @@ def guarded(act: Callable[[], HttpResponse], error_form: ErrorForm) -> HttpRespo
         return error_form(ApiError(500, "Backend Error"))
 
 
-def _refused(response: HttpResponse, error_form: ErrorForm) -> Route:
+def _refuse(response: HttpResponse, error_form: ErrorForm) -> Route:
     return Route(None, {}, lambda _: response, error_form)
 
 

@@ -6,7 +6,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear_cloud.http.content import Content, Growing, content_of, joined
+from forbear_cloud.http.content import Content, Growing, content_of, join_contents
 
 PIECES = st.lists(st.binary(max_size=5), max_size=6)
 
@@ -37,7 +37,7 @@ def test_a_cut_copies_nothing(pieces: list[bytes], start: int, end: int | None) 
 def test_joined_contents_are_their_bytes(contents: list[list[bytes]]) -> None:
     """Joined contents are their bytes one after the other."""
     whole = b"".join(b"".join(pieces) for pieces in contents)
-    content = joined(Content(pieces) for pieces in contents)
+    content = join_contents(Content(pieces) for pieces in contents)
     assert (bytes(content), len(content)) == (whole, len(whole))
     assert bytes(content_of(whole)) == bytes(content_of(content)) == whole
 

@@ -11,7 +11,7 @@ from forbear.core.budget import Ratio, TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.recovery import recovery_time
-from forbear_simulate.analysis.verdict import FleetVerdict, before_trigger, default_triggers, try_trigger, verdict
+from forbear_simulate.analysis.verdict import FleetVerdict, default_triggers, drop_triggers, try_trigger, verdict
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.fields import ScenarioError
@@ -142,7 +142,7 @@ def test_changes_and_closed_clients() -> None:
 def test_triggers_agree_with_the_exact_engine(attempts: int, stays: bool) -> None:
     """A trigger does in the mean what it does with chance: the goodput stays down, or is back within 20 s."""
     clients = Clients(rate=70, attempt_timeout=1, policy=Policy(OSError, Limits(attempts=attempts), Exponential()))
-    healthy = before_trigger(Scenario(30, 0.1, clients, Server(workers=20, time=0.2)))
+    healthy = drop_triggers(Scenario(30, 0.1, clients, Server(workers=20, time=0.2)))
     trial = try_trigger(healthy, HOLD, 30)
     tried = replace(healthy, windows=(trial.window,), duration=trial.window.end + 30)
     recovery = recovery_time(tried, simulate_exact(tried, seed=2))

@@ -9,7 +9,7 @@ from forbear.core.budget import TokenBucket
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear_simulate.analysis.recovery import recovery_time
-from forbear_simulate.analysis.verdict import before_trigger, try_trigger
+from forbear_simulate.analysis.verdict import drop_triggers, try_trigger
 from forbear_simulate.engines.cohort import simulate_cohort
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.engines.response_bins import ReplyTimes
@@ -70,7 +70,7 @@ def test_constant_work_as_long_as_the_step_keeps_no_fleet_down(work: float) -> N
         recovery_time(scenario, simulate_cohort(scenario)),
     )
     assert cohort == pytest.approx(exact, rel=0.05)
-    assert try_trigger(before_trigger(scenario), trigger, 60).recovery == pytest.approx(exact, rel=0.05)
+    assert try_trigger(drop_triggers(scenario), trigger, 60).recovery == pytest.approx(exact, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", sampled(["refuse", "drop", "hold", "slow"], 1))

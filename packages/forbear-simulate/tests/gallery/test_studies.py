@@ -14,11 +14,11 @@ from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.gallery import STUDIES, Comparison, study
 from forbear_simulate.gallery.aws_jitter import BACKOFFS, compare
 from forbear_simulate.gallery.brooker import failing
-from forbear_simulate.gallery.google_sre import attempts_at_the_bottom, simulated_attempts
+from forbear_simulate.gallery.google_sre import attempts_at_the_bottom, simulate_attempts
 from forbear_simulate.gallery.metastable import goodput_after, outage_at
 from forbear_simulate.gallery.own_jitter import herd
-from forbear_simulate.gallery.queues import blocked, fixed_point
-from forbear_simulate.gallery.studies import allowed, published_text, shown
+from forbear_simulate.gallery.queues import find_fixed_point, share_blocked
+from forbear_simulate.gallery.studies import show_figure, text_of_error, text_of_published
 
 if TYPE_CHECKING:
     from forbear.core.backoff import Jitter
@@ -92,12 +92,12 @@ def test_a_comparison_holds_within_its_error(
 def test_the_texts_of_a_figure() -> None:
     """A limit says what it is; the error is in percent, or in the unit if the published figure is 0."""
     limit, nothing = Comparison("load", 1.1, 2000, 0.125, "/s", "at most"), Comparison("goodput", 0, 5, 1, "QPS")
-    assert (published_text(limit), shown(limit.ours, limit.unit), allowed(limit)) == (
+    assert (text_of_published(limit), show_figure(limit.ours, limit.unit), text_of_error(limit)) == (
         "at most 1.1 /s",
         "2000 /s",
         "12.5%",
     )
-    assert (published_text(nothing), allowed(nothing)) == ("0 QPS", "1 QPS")
+    assert (text_of_published(nothing), text_of_error(nothing)) == ("0 QPS", "1 QPS")
 
 
 def test_an_unknown_study() -> None:
@@ -118,7 +118,7 @@ def test_the_bucket_in_closed_form() -> None:
 @pytest.mark.parametrize(("layers", "attempts"), [(1, 4), (2, 3), (3, 2)])
 def test_layers_multiply(layers: int, attempts: int) -> None:
     """Without the guard, attempts multiply over the layers; with it, one layer retries: really and simulated."""
-    for made in (attempts_at_the_bottom, simulated_attempts):
+    for made in (attempts_at_the_bottom, simulate_attempts):
         assert made(layers, attempts, guarded=False) == attempts**layers
         assert made(layers, attempts, guarded=True) == attempts
 
@@ -145,12 +145,12 @@ def test_the_fixed_point_is_the_only_one() -> None:
     """The load that refusals cause crosses the load itself once, so no trigger can move it to another point."""
 
     def excess(load: float) -> float:
-        refused = blocked(load / 100, 10)
+        refused = share_blocked(load / 100, 10)
         return 80 * (1 - refused**4) / (1 - refused) - load
 
     signs = [excess(float(load)) > 0 for load in range(80, 330)]
     assert sum(a != b for a, b in pairwise(signs)) == 1
-    assert excess(fixed_point()) == pytest.approx(0, abs=1e-6)
+    assert excess(find_fixed_point()) == pytest.approx(0, abs=1e-6)
 
 
 def test_the_peak_in_closed_form() -> None:

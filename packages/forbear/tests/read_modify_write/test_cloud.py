@@ -1,4 +1,4 @@
-"""Thirty writers of one resource over real sockets, in bad weather: every change is applied exactly once."""
+"""Thirty writers of one resource over real sockets, under random faults: every change is applied exactly once."""
 
 import asyncio
 import contextvars

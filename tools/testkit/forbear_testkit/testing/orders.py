@@ -1,4 +1,4 @@
-"""A server in a thread that counts orders, for storms to hit."""
+"""A server in a thread that counts orders, for storms to disturb."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

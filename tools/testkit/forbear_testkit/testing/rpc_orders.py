@@ -1,4 +1,4 @@
-"""A gRPC server in threads that counts orders, for storms to hit."""
+"""A gRPC server in threads that counts orders, for storms to disturb."""
 
 from collections.abc import Generator, Iterator
 from concurrent import futures

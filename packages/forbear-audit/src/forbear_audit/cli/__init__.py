@@ -163,7 +163,7 @@ def _settings(
 ) -> "AuditSettings":
     """Return the settings of pyproject.toml, changed by the options that were used."""
     from forbear.cli.kit.links import real
-    from forbear_audit.settings import checked_patterns, read_settings
+    from forbear_audit.settings import check_patterns, read_settings
 
     place = real(first)
     try:
@@ -177,7 +177,7 @@ def _settings(
         changes["ignore"] = (*settings.ignore, *_rules("ignore", ignore))
     if exclude:
         try:
-            checked_patterns("exclude", exclude)
+            check_patterns("exclude", exclude)
         except ValueError as error:
             raise BadInput(str(error), "name a file, a folder or a pattern: --exclude 'tests/*.py'") from None
         changes["exclude"] = (*settings.exclude, *exclude)

@@ -20,16 +20,16 @@ from pathlib import Path
 
 from forbear_audit.engine import Audit, result_of
 from forbear_audit.findings import Finding, Unread
-from forbear_audit.fixes.edits import Edit, settled
+from forbear_audit.fixes.edits import Edit, order_edits
 from forbear_audit.fixes.names import unbound
 from forbear_audit.fixes.plans import CAPPED, TIMED, FixFigures, plan
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.text_patterns import LINE_ENDS
 from forbear_audit.rules.baseline import Baseline
-from forbear_audit.rules.file_findings import Reading, characters, hits, parse, read_texts
+from forbear_audit.rules.file_findings import Reading, characters, find_hits, parse, read_texts
 from forbear_audit.settings import AuditSettings
 
-__all__ = ["CAPPED", "TIMED", "Fix", "FixFigures", "FixedFile", "fix", "fixed_file"]
+__all__ = ["CAPPED", "TIMED", "Fix", "FixFigures", "FixedFile", "fix", "fix_file"]
 
 
 @dataclass(frozen=True, order=True)
@@ -62,7 +62,7 @@ class FixedFile:
         """Return the changes as bytes that `git apply` and `patch -p1` apply: lines end at a line feed only."""
         name = os.fsencode(self.path.as_posix().removeprefix("./").lstrip("/"))
         old, new = ([*BytesIO(data)] for data in (self.before, self.after))
-        lines = difflib.diff_bytes(difflib.unified_diff, old, new, _quoted(b"a/" + name), _quoted(b"b/" + name))
+        lines = difflib.diff_bytes(difflib.unified_diff, old, new, _quote(b"a/" + name), _quote(b"b/" + name))
         return b"".join(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in lines)
 
     def write(self) -> None:
@@ -116,7 +116,7 @@ def fix(
     done: list[FixedFile] = []
     failed: list[Unread] = []
     for path, findings in files.items():
-        fixed = fixed_file(Path(path), findings, settings, figures) if not findings[0].cell else None
+        fixed = fix_file(Path(path), findings, settings, figures) if not findings[0].cell else None
         if fixed is None:
             continue
         try:
@@ -127,10 +127,10 @@ def fix(
             failed.append(Unread(path, f"not fixed: {error.strerror}"))
     if dry or not (done or failed):
         return result, done
-    return _after(result, done, failed, settings, baseline), done
+    return _update_result(result, done, failed, settings, baseline), done
 
 
-def _after(
+def _update_result(
     result: Audit, done: list[FixedFile], failed: list[Unread], settings: AuditSettings, baseline: Baseline | None
 ) -> Audit:
     """Return an audit in which the findings of the fixed files are those of their new text."""
@@ -143,20 +143,18 @@ def _after(
     )
     total.files, total.lines = result.files - len(done), result.lines
     for item in done:
-        total.lines -= len(LINE_ENDS.split(_decoded(item.before)))
+        total.lines -= len(LINE_ENDS.split(_decode(item.before)))
         total.add(_reading(item.path, item.after, settings))
     return result_of(total, baseline)
 
 
-def fixed_file(
-    path: Path, findings: Iterable[Finding], settings: AuditSettings, figures: FixFigures
-) -> FixedFile | None:
+def fix_file(path: Path, findings: Iterable[Finding], settings: AuditSettings, figures: FixFigures) -> FixedFile | None:
     """Return a file with these findings cured as far as that is certain, None if none of them is."""
     from forbear_audit.fixes.write import Span, rewritten
 
     try:
         before = path.read_bytes()
-        text = _decoded(before)
+        text = _decode(before)
     except (OSError, SyntaxError, UnicodeDecodeError, LookupError):
         return None
     tree = parse(text)
@@ -166,7 +164,7 @@ def fixed_file(
     wanted = {(finding.rule, finding.line, finding.column) for finding in findings}
     edits: list[Edit] = []
     fixes: list[Fix] = []
-    for rule, node, _, library in hits(module):
+    for rule, node, _, library in find_hits(module):
         span = _span(node, lines)
         if (rule, span[0], span[1] + 1) in wanted:
             made = plan(module, rule, node, library, figures)
@@ -174,7 +172,7 @@ def fixed_file(
                 edits += made.edits
                 fixes.append(Fix(str(path), span[0], rule, made.change))
     by_span: dict[Span, list[Edit]] = defaultdict(list)
-    for edit in settled(edits):
+    for edit in order_edits(edits):
         by_span[_span(edit.node, lines)].append(edit)
     after = rewritten(before, by_span) if fixes else None
     if after is None or not _runs(tree, after) or not _is_better(path, before, after, fixes, settings):
@@ -184,7 +182,7 @@ def fixed_file(
 
 def _runs(before: ast.Module, after: bytes) -> bool:
     """Return whether new text compiles, and all names that it reads for the first time are bound."""
-    text = _decoded(after)
+    text = _decode(after)
     tree = parse(text)
     if isinstance(tree, str):
         return False
@@ -207,10 +205,10 @@ def _is_better(path: Path, before: bytes, after: bytes, fixes: list[Fix], settin
 
 
 def _reading(path: Path, data: bytes, settings: AuditSettings) -> Reading:
-    return read_texts(path, [(0, _decoded(data))], settings.counts)
+    return read_texts(path, [(0, _decode(data))], settings.counts)
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode(_encoding(data))
 
 
@@ -219,7 +217,7 @@ def _encoding(data: bytes) -> str:
     return encoding
 
 
-def _quoted(name: bytes) -> bytes:
+def _quote(name: bytes) -> bytes:
     """Return the name of a file as the head of a diff has it: in quotes with escapes, or with a tab after a space."""
     if any(octet < 32 or octet in b'"\\\x7f' for octet in name):
         parts = (bytes([o]) if 32 <= o != 127 and o not in b'"\\' else b"\\%03o" % o for o in name)

@@ -4,7 +4,7 @@ import ast
 from dataclasses import dataclass
 from typing import Literal
 
-from forbear_audit.fixes.names import bound_names, imported_name, is_free
+from forbear_audit.fixes.names import bound_names, find_imported_name, is_free
 from forbear_audit.reading.modules import Module
 
 
@@ -109,7 +109,7 @@ def sibling(module: Module, used: ast.expr, name: str, *packages: str) -> tuple[
         return None
     names = bound_names(module)
     for package in packages:
-        known = imported_name(module, f"{package}.{name}", used)
+        known = find_imported_name(module, f"{package}.{name}", used)
         if known == name:
             return name, ()
     statement = _from_import(module, used)
@@ -120,7 +120,7 @@ def sibling(module: Module, used: ast.expr, name: str, *packages: str) -> tuple[
     return name, (ImportToo(statement, name),)
 
 
-def renamed(module: Module, call: ast.Call, name: str, *packages: str) -> tuple[Edit, ...] | None:
+def rename_call(module: Module, call: ast.Call, name: str, *packages: str) -> tuple[Edit, ...] | None:
     """Return the edits by which a call calls the function or class `name` of the same package instead.
 
     None if there is no certain way.
@@ -134,7 +134,7 @@ def renamed(module: Module, call: ast.Call, name: str, *packages: str) -> tuple[
     return (RenameTo(old, name), *beside[1])
 
 
-def settled(edits: list[Edit]) -> list[Edit]:
+def order_edits(edits: list[Edit]) -> list[Edit]:
     """Return the edits, each once, in the order in which they are made; a module is imported once."""
     result: list[Edit] = []
     imported: set[str] = set()
@@ -154,7 +154,7 @@ def import_of(module: Module, package: str, place: ast.AST) -> tuple[str, tuple[
     The import goes beside the other plain imports at the top of the file, each in a line of its own. None without any,
     or if the name is taken.
     """
-    name = imported_name(module, package, place)
+    name = find_imported_name(module, package, place)
     if name is not None:
         return name, ()
     plain = _plain_imports(module, getattr(place, "lineno", 0))

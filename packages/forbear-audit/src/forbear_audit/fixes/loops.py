@@ -3,7 +3,7 @@
 import ast
 
 from forbear_audit.fixes.edits import AwaitCall, CapAt, JoinBy, Plan, RaiseFrom, import_of, is_bound
-from forbear_audit.fixes.names import imported_name
+from forbear_audit.fixes.names import find_imported_name
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import RANDOM
 
@@ -33,7 +33,7 @@ def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | 
 
 def _async_sleep(module: Module, call: ast.Call) -> Plan | None:
     """Plan `await asyncio.sleep(...)` where the module imports asyncio, and no other library that has a loop."""
-    name = imported_name(module, "asyncio", call)
+    name = find_imported_name(module, "asyncio", call)
     others = any(dotted.partition(".")[0] in ("trio", "anyio", "curio") for dotted in module.imports.values())
     if name is None or others or not isinstance(module.parents.get(call), ast.Expr) or call.keywords:
         return None
@@ -44,13 +44,13 @@ def _cause(module: Module, node: ast.Raise) -> Plan | None:
     """Plan `from` the name in which every handler of the loop keeps its error, if it is set before the loop, too."""
     if node.cause is not None or node.exc is None:
         return None
-    before = _before(module, node)
+    before = _statements_before(module, node)
     loops = [statement for statement in before if isinstance(statement, (ast.For, ast.AsyncFor, ast.While))]
     if not loops:
         return None
     loop = loops[-1]
     handlers = [inner for inner in ast.walk(loop) if isinstance(inner, ast.ExceptHandler)]
-    kept = [_kept(handler) for handler in handlers]
+    kept = [_names_of_error(handler) for handler in handlers]
     names: set[str] = kept[0].intersection(*kept[1:]) if kept else set()
     early = before[: before.index(loop)]
     for name in sorted(names):
@@ -59,19 +59,19 @@ def _cause(module: Module, node: ast.Raise) -> Plan | None:
     return None
 
 
-def _before(module: Module, node: ast.stmt) -> list[ast.stmt]:
+def _statements_before(module: Module, node: ast.stmt) -> list[ast.stmt]:
     """Return the statements of the block before a statement; of a loop's `else`, those before the loop and the loop."""
     parent = module.parents[node]
     for name in ("body", "orelse", "finalbody"):
         block: list[ast.stmt] = getattr(parent, name, None) or []
         if node in block:
             if name == "orelse" and isinstance(parent, (ast.For, ast.AsyncFor, ast.While)):
-                return [*_before(module, parent), parent]
+                return [*_statements_before(module, parent), parent]
             return block[: block.index(node)]
     return []
 
 
-def _kept(handler: ast.ExceptHandler) -> set[str]:
+def _names_of_error(handler: ast.ExceptHandler) -> set[str]:
     """Return the names to which a handler assigns its error in every case."""
     return {
         target.id

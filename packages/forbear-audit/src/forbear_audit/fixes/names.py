@@ -9,7 +9,7 @@ from forbear_audit.reading.modules import Module
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def imported_name(module: Module, dotted: str, place: ast.AST) -> str | None:
+def find_imported_name(module: Module, dotted: str, place: ast.AST) -> str | None:
     """Return a name that surely stands for the imported thing `dotted` at a place, None if there is none.
 
     The import must run before the place, whatever the conditions are: at the top of the module, or in a function around
@@ -89,10 +89,10 @@ def _imports(statement: ast.stmt, name: str) -> bool:
 
 def _binds(scope: ast.AST, name: str) -> bool:
     """Return whether a scope binds a name itself, not in a function or class within."""
-    return any(bound == name for node in _inside(scope) for bound, _ in _bindings(node))
+    return any(bound == name for node in _walk_scope(scope) for bound, _ in _bindings(node))
 
 
-def _inside(scope: ast.AST) -> Iterator[ast.AST]:
+def _walk_scope(scope: ast.AST) -> Iterator[ast.AST]:
     """Yield the nodes of a scope; of a function or class within only itself, which binds its name."""
     stack = [*ast.iter_child_nodes(scope)]
     while stack:

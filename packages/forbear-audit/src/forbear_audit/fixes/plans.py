@@ -5,7 +5,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from forbear_audit.fixes import loops
-from forbear_audit.fixes.edits import CallWithKeyword, DropKeyword, Edit, JoinBy, PassKeyword, Plan, renamed, sibling
+from forbear_audit.fixes.edits import (
+    CallWithKeyword,
+    DropKeyword,
+    Edit,
+    JoinBy,
+    PassKeyword,
+    Plan,
+    rename_call,
+    sibling,
+)
 from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
 
 _WAITS = ("tenacity", "tenacity.wait")
@@ -54,7 +63,7 @@ def _call(module: Module, node: ast.expr, package: str, *names: str) -> ast.Call
     return None
 
 
-def _dropped(
+def _drop_option(
     package: str, names: tuple[str, ...], option: str, value: object
 ) -> "Callable[[Module, ast.expr], Plan | None]":
     """Return a function that plans to pass an option no longer that has this value, so that its default holds."""
@@ -69,7 +78,9 @@ def _dropped(
     return maker
 
 
-def _added(package: str, names: tuple[str, ...], option: str, text: str) -> "Callable[[Module, ast.expr], Plan | None]":
+def _add_option(
+    package: str, names: tuple[str, ...], option: str, text: str
+) -> "Callable[[Module, ast.expr], Plan | None]":
     def maker(module: Module, node: ast.expr) -> Plan | None:
         return _keyword(_call(module, node, package, *names), option, text)
 
@@ -87,7 +98,7 @@ def _keyword(call: ast.Call | None, option: str, text: str) -> Plan | None:
 def _tenacity_jitter(module: Module, node: ast.expr) -> Plan | None:
     edits: list[Edit] = []
     for call in _exponentials(module, node):
-        made = renamed(module, call, "wait_random_exponential", *_WAITS)
+        made = rename_call(module, call, "wait_random_exponential", *_WAITS)
         if made is None:
             return None
         edits += made
@@ -103,7 +114,7 @@ def _redis_jitter(module: Module, node: ast.expr) -> Plan | None:
     packages = ("redis.backoff", "valkey.backoff")
     if not isinstance(node, ast.Call) or module.dotted(node.func) not in [f"{p}.ExponentialBackoff" for p in packages]:
         return None
-    edits = renamed(module, node, "FullJitterBackoff", *packages)
+    edits = rename_call(module, node, "FullJitterBackoff", *packages)
     return Plan(edits, "`FullJitterBackoff` instead of `ExponentialBackoff`") if edits else None
 
 
@@ -151,7 +162,9 @@ def _retrying(option: str) -> "Callable[[Module, ast.expr, float], Plan | None]"
     return maker
 
 
-def _timed(package: str, names: tuple[str, ...], option: str) -> "Callable[[Module, ast.expr, float], Plan | None]":
+def _add_seconds(
+    package: str, names: tuple[str, ...], option: str
+) -> "Callable[[Module, ast.expr, float], Plan | None]":
     """Return a function that plans an option in seconds."""
 
     def maker(module: Module, node: ast.expr, seconds: float) -> Plan | None:
@@ -179,26 +192,26 @@ def _celery_jitter(module: Module, node: ast.expr) -> Plan | None:
 
 _JITTERS: dict[str, Callable[[Module, ast.expr], Plan | None]] = {
     "tenacity": _tenacity_jitter,
-    "backoff": _dropped("backoff", _BACKOFF, "jitter", None),
-    "stamina": _dropped("stamina", ("retry", "retry_context"), "wait_jitter", 0),
-    "retrying": _added("retrying", ("retry", "Retrying"), "wait_jitter_max", "1000"),
+    "backoff": _drop_option("backoff", _BACKOFF, "jitter", None),
+    "stamina": _drop_option("stamina", ("retry", "retry_context"), "wait_jitter", 0),
+    "retrying": _add_option("retrying", ("retry", "Retrying"), "wait_jitter_max", "1000"),
     "urllib3": _urllib3_jitter,
-    "httpx-retries": _dropped("httpx_retries", ("Retry",), "backoff_jitter", 0),
+    "httpx-retries": _drop_option("httpx_retries", ("Retry",), "backoff_jitter", 0),
     "redis": _redis_jitter,
     "celery": _celery_jitter,
-    "forbear": _dropped("forbear", ("Exponential",), "jitter", "none"),
+    "forbear": _drop_option("forbear", ("Exponential",), "jitter", "none"),
 }
 _DEADLINES: dict[str, Callable[[Module, ast.expr, float], Plan | None]] = {
     "tenacity": _tenacity_deadline,
-    "backoff": _timed("backoff", _BACKOFF, "max_time"),
-    "stamina": _timed("stamina", ("retry", "retry_context"), "timeout"),
+    "backoff": _add_seconds("backoff", _BACKOFF, "max_time"),
+    "stamina": _add_seconds("stamina", ("retry", "retry_context"), "timeout"),
     "retrying": _retrying("stop_max_delay"),
     "google-api-core": _google_deadline,
-    "forbear": _timed("forbear", ("retry",), "timeout"),
+    "forbear": _add_seconds("forbear", ("retry",), "timeout"),
 }
 _CAPS: dict[str, Callable[[Module, ast.expr, float], Plan | None]] = {
     "tenacity": _tenacity_cap,
-    "backoff": _timed("backoff", _BACKOFF, "max_value"),
+    "backoff": _add_seconds("backoff", _BACKOFF, "max_value"),
     "retrying": _retrying("wait_exponential_max"),
 }
 

@@ -67,7 +67,7 @@ class _EditWriter(cst.CSTTransformer):
         result: Any = updated_node
         for edit in self._edits.get(original_node, ()):
             if not isinstance(edit, ImportModule):
-                result = _edited(result, edit)
+                result = _apply_edit(result, edit)
         if isinstance(original_node, cst.SimpleStatementLine) and len(original_node.body) == 1:
             edits = self._edits.get(original_node.body[0], ())
             for edit in [edit for edit in edits if isinstance(edit, ImportModule)]:
@@ -86,13 +86,13 @@ def _with_import(line: cst.SimpleStatementLine, edit: ImportModule, commented: b
     return [new.with_changes(leading_lines=above[:start]), line.with_changes(leading_lines=above[start:])]
 
 
-def _edited(node: Any, edit: Edit) -> Any:
+def _apply_edit(node: Any, edit: Edit) -> Any:
     """Return a node after an edit."""
     match edit:
         case PassKeyword():
             return _with_keyword(node, edit.name, edit.value)
         case DropKeyword():
-            return _without(node, edit.name)
+            return _remove_keyword(node, edit.name)
         case RenameTo():
             name = cst.Name(edit.name)
             return (
@@ -146,10 +146,10 @@ def _with_keyword(call: cst.Call, name: str, text: str) -> cst.Call:
     last = call.args[-1]
     added = _keyword(name, text).with_changes(whitespace_after_arg=last.whitespace_after_arg)
     args = [*call.args[:-1], last.with_changes(whitespace_after_arg=cst.SimpleWhitespace(""))]
-    return call.with_changes(args=_inserted(args, added, len(args), call.whitespace_before_args))
+    return call.with_changes(args=_insert_item(args, added, len(args), call.whitespace_before_args))
 
 
-def _without(call: cst.Call, name: str) -> cst.Call:
+def _remove_keyword(call: cst.Call, name: str) -> cst.Call:
     """Return a call without a keyword; the argument before it takes over how the list ends."""
     args = [arg for arg in call.args if arg.keyword is None or arg.keyword.value != name]
     if args and len(args) < len(call.args) and call.args[-1] not in args:
@@ -171,7 +171,7 @@ def _with_import_of(statement: cst.ImportFrom, edit: ImportToo) -> cst.ImportFro
     if listed == sorted(listed, key=_order):
         index = next((at for at, name in enumerate(listed) if _order(name) > _order(edit.name)), index)
     opening = statement.lpar.whitespace_after if isinstance(statement.lpar, cst.LeftParen) else cst.SimpleWhitespace("")
-    return statement.with_changes(names=_inserted(names, new, index, opening))
+    return statement.with_changes(names=_insert_item(names, new, index, opening))
 
 
 def _order(name: str) -> tuple[int, str]:
@@ -179,7 +179,7 @@ def _order(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[:1].isupper() else 2), name.casefold()
 
 
-def _inserted(items: Sequence[Any], new: Any, index: int, opening: cst.BaseParenthesizableWhitespace) -> list[Any]:
+def _insert_item(items: Sequence[Any], new: Any, index: int, opening: cst.BaseParenthesizableWhitespace) -> list[Any]:
     """Return items with a new one, separated as they are; `opening` is the white space before the first of them."""
     between = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
     if isinstance(opening, cst.ParenthesizedWhitespace):

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 
 from forbear_audit.libraries.errors import error_names
-from forbear_audit.reading.modules import Function, Module, from_package, inside, keyword
+from forbear_audit.reading.modules import Function, Module, from_package, keyword, walk_inside
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 
 Task = tuple[RetryPolicy, ast.Call, RepeatedCode]
@@ -25,7 +25,7 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
         policy = _read_options(module, call)
         if policy is not None:
             yield policy, call, RepeatedCode(function.body, function)
-    for node in inside(function.body):
+    for node in walk_inside(function.body):
         if isinstance(node, ast.ExceptHandler):
             for task in _read_handler(module, function, node, call):
                 if task[0].limits.attempts != 1:
@@ -60,7 +60,7 @@ def _read_handler(
     module: Module, function: Function, handler: ast.ExceptHandler, options: ast.Call | None
 ) -> Iterator[Task]:
     """Yield the retry that an error handler of a task makes by `self.retry(...)`."""
-    for call in (node for node in inside(handler.body) if isinstance(node, ast.Call)):
+    for call in (node for node in walk_inside(handler.body) if isinstance(node, ast.Call)):
         if not (
             isinstance(call.func, ast.Attribute)
             and call.func.attr == "retry"

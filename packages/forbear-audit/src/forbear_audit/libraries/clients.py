@@ -44,11 +44,13 @@ _STEPS = 6  # from a part to the object: client.db["x"].table
 _REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
 
 
-def why_client_call_is_unsafe(module: Module, call: ast.Call) -> tuple[str, str] | None:
+def find_unsafe_call(module: Module, call: ast.Call) -> tuple[str, str] | None:
     """Return the operation of a call and why it may not be executed twice, None if it may or if it is unknown."""
     if not isinstance(call.func, ast.Attribute):
         return None
-    return _storage(module, call) or redis_command(module, call) or _boto(module, call) or _others(module, call)
+    return (
+        _storage(module, call) or redis_command(module, call) or _boto(module, call) or _find_unsafe_other(module, call)
+    )
 
 
 def uses_storage(module: Module) -> bool:
@@ -134,7 +136,7 @@ def boto_client(module: Module, owner: ast.expr, kinds: tuple[str, ...] = ("clie
     return value if "boto" in module.dotted(value.func) or "session" in ast.unparse(value.func).lower() else None
 
 
-def _others(module: Module, call: ast.Call) -> tuple[str, str] | None:
+def _find_unsafe_other(module: Module, call: ast.Call) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     owner = module.value(call.func.value)
     if call.func.attr in ("send_message", "sendmail") and isinstance(owner, ast.Call):
@@ -180,7 +182,7 @@ def _keys(module: Module, expr: ast.expr) -> set[object]:
     return {module.constant(key) for key in value.keys if key is not None} if isinstance(value, ast.Dict) else set()
 
 
-def repeated_by_client(module: Module, call: ast.Call) -> tuple[str, str] | None:
+def find_client_repeat(module: Module, call: ast.Call) -> tuple[str, str] | None:
     """Return the message and the library for an unsafe call whose client retries; None for others."""
     if not isinstance(call.func, ast.Attribute):
         return None

@@ -4,7 +4,7 @@ import ast
 import math
 from collections.abc import Callable
 
-from forbear_audit.libraries.errors import error_names, joined_names
+from forbear_audit.libraries.errors import error_names, join_names
 from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
 from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, grows_to, seconds
 
@@ -53,7 +53,7 @@ def _tenacity_errors(module: Module, call: ast.Call) -> RetriedErrors:
     if names and set(names) <= {"retry_if_exception_type", "retry_if_result", "retry_if_not_result"}:
         types = _calls_of(module, condition, "retry_if_exception_type")
         parts = [error_names(module, c.args[0]) if c.args else ALL for c in types]
-        return RetriedErrors(joined_names(parts), condition)
+        return RetriedErrors(join_names(parts), condition)
     return RetriedErrors(None, condition)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from forbear_audit.libraries import clients, http, sql
-from forbear_audit.reading.modules import Module, inside, keyword
-from forbear_audit.reading.packages import called
+from forbear_audit.reading.modules import Module, keyword, walk_inside
+from forbear_audit.reading.packages import find_called
 from forbear_audit.reading.syntax import calls_in, calls_method
 
 
@@ -48,7 +48,7 @@ def effects(
         if effect is not None:
             yield effect
         elif deep:
-            home, function = called(module, node)
+            home, function = find_called(module, node)
             if function is not None:
                 for inner in effects(home, function.body, deep=False):
                     yield UnsafeCall(node, f"{inner.text} in {function.name}()", inner.why, inner.kind, inner.is_seen)
@@ -58,15 +58,15 @@ def effects(
 def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]) -> UnsafeCall | None:
     request = http.request_of(module, call)
     if request is not None:
-        why = http.why_request_is_unsafe(module, request, region)
+        why = http.find_unsafe_request(module, request, region)
         url = request.url or ""
         url = url[1:] if url.startswith("x/") else url  # a base that cannot be read is left out
         seen = http.shows_purpose(module, request)
         return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen) if why else None
-    known = clients.why_client_call_is_unsafe(module, call)
+    known = clients.find_unsafe_call(module, call)
     if known is not None:
         return UnsafeCall(call, *known, "network")
-    statement = sql.why_statement_is_unsafe(module, call, region, handlers)
+    statement = sql.find_unsafe_statement(module, call, region, handlers)
     if statement is not None:
         return UnsafeCall(call, *statement, "sql")
     if _appends(module, call, region):
@@ -78,7 +78,7 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
     if not (isinstance(call.func, ast.Name) and call.func.id == "open"):
         return False
     mode = module.constant(call.args[1] if len(call.args) > 1 else keyword(call, "mode"))
-    continues = any(isinstance(node, ast.Constant) and node.value == "Range" for node in inside(region))
+    continues = any(isinstance(node, ast.Constant) and node.value == "Range" for node in walk_inside(region))
     return isinstance(mode, str) and "a" in mode and calls_method(region, "write", "writelines") and not continues
 
 

@@ -72,7 +72,7 @@ def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None
     return (name,) if name else None
 
 
-def joined_names(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+def join_names(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
     """Return the names of all parts, None if one part cannot be read."""
     return None if None in parts else tuple(name for part in parts for name in part or ())
 

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from forbear import Safety, services
 from forbear.adapters import Request
-from forbear_audit.reading.modules import Module, inside, keyword
+from forbear_audit.reading.modules import Module, keyword, walk_inside
 from forbear_audit.reading.name_patterns import (
     ACTING_FUNCTIONS,
     FRESH_VALUES,
@@ -142,7 +142,7 @@ def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
     return None
 
 
-def why_request_is_unsafe(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str | None:
+def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.stmt]) -> str | None:
     """Return why a request may not be executed twice, None if it may be or if that cannot be known.
 
     `region` is the code that is repeated: an idempotency key that is made there is another one on every attempt.
@@ -208,14 +208,14 @@ def _is_part(module: Module, call: ast.Call) -> bool:
     return any(PART_PARAMETERS.search(name) or name.lower() == "content-range" for name in names)
 
 
-def sent_by(module: Module, session: ast.expr) -> list[CodeRequest]:
+def requests_of_session(module: Module, session: ast.expr) -> list[CodeRequest]:
     """Return the requests that a module sends by a session with this name."""
     name = ast.unparse(session)
     calls = [c for c in module.calls if isinstance(c.func, ast.Attribute) and ast.unparse(c.func.value) == name]
     return [request for request in (request_of(module, call) for call in calls) if request is not None]
 
 
-def only_harmless(module: Module, requests: list[CodeRequest]) -> bool:
+def are_harmless(module: Module, requests: list[CodeRequest]) -> bool:
     """Return whether there are POST or PATCH requests, and all of them only read, compute or log in."""
     sent = [request for request in requests if request.method in ("POST", "PATCH")]
     return bool(sent) and all(_is_harmless(module, request) for request in sent)
@@ -242,7 +242,7 @@ def _set_later(module: Module, name: ast.expr | None) -> dict[str, ast.expr]:
     """Return the items that the function around a name sets in it by `headers["name"] = value`."""
     function = module.function_of(name) if isinstance(name, ast.Name) else None
     result: dict[str, ast.expr] = {}
-    for node in inside(function.body if function is not None else []):
+    for node in walk_inside(function.body if function is not None else []):
         match node:
             case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str() as key))]):
                 if isinstance(name, ast.Name) and owner == name.id:
@@ -254,7 +254,7 @@ def _set_later(module: Module, name: ast.expr | None) -> dict[str, ast.expr]:
 
 def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: int = 0) -> bool:
     """Return whether an expression has a new value on every execution of `region`."""
-    nodes = {id(node) for node in inside(region)}
+    nodes = {id(node) for node in walk_inside(region)}
     for part in ast.walk(expr):
         if isinstance(part, ast.Call) and id(part) in nodes and FRESH_VALUES.search(module.dotted(part.func)):
             return True

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from forbear_audit.libraries.errors import error_names, joined_names
-from forbear_audit.libraries.http import CodeRequest, only_harmless, sent_by
+from forbear_audit.libraries.errors import error_names, join_names
+from forbear_audit.libraries.http import CodeRequest, are_harmless, requests_of_session
 from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
 from forbear_audit.reading.retry_use import Flaw, Limits, RetriedErrors, RetryPolicy, Wait, Waits
 
@@ -30,7 +30,7 @@ def read(module: Module, call: ast.Call, dotted: str) -> RetryPolicy | None:
 def _read_urllib3(module: Module, call: ast.Call, library: str) -> RetryPolicy | None:
     total = keyword(call, "total") or (call.args[0] if call.args else None)
     value = module.constant(total) if total is not None else 10
-    if value in (0, False) or _only_redirects(module, call):
+    if value in (0, False) or _follows_redirects_only(module, call):
         return None
     limited = keyword(call, "connect", "read", "status", "other") is not None
     limits = Limits(math.inf if value is None and not limited else None, deadline=False)
@@ -45,7 +45,7 @@ def _read_urllib3(module: Module, call: ast.Call, library: str) -> RetryPolicy |
     return RetryPolicy(library, limits, waits, flaws=tuple(flaws))
 
 
-def _only_redirects(module: Module, call: ast.Call) -> bool:
+def _follows_redirects_only(module: Module, call: ast.Call) -> bool:
     """Return whether a policy of urllib3 repeats nothing after errors and statuses: it only follows redirects."""
     off = [option for option in ("connect", "read", "status") if _is_off(module, keyword(call, option))]
     return {"connect", "read"} <= set(off) and ("status" in off or keyword(call, "status_forcelist") is None)
@@ -64,7 +64,7 @@ def _find_unsafe_methods(module: Module, call: ast.Call) -> list[Flaw]:
         return []
     unsafe = [n for n in names if n in ("POST", "PATCH")] if names is not None else ["POST", "PATCH"]
     only_connects = _is_off(module, keyword(call, "read")) and keyword(call, "status_forcelist") is None
-    if not unsafe or only_connects or only_harmless(module, _sent(module, call)):
+    if not unsafe or only_connects or are_harmless(module, _sent(module, call)):
         return []
     return [("UNSAFE", node, f"{' and '.join(map(str, unsafe))} requests are repeated after a lost response")]
 
@@ -78,7 +78,7 @@ def _sent(module: Module, retry: ast.Call) -> list[CodeRequest]:
         adapter = module.value(mount.args[1])
         policy = module.value(keyword(adapter, "max_retries")) if isinstance(adapter, ast.Call) else None
         if isinstance(policy, ast.Call) and (policy.lineno, policy.col_offset) == place:
-            return sent_by(module, mount.func.value)
+            return requests_of_session(module, mount.func.value)
     return []
 
 
@@ -103,7 +103,7 @@ def _read_google(module: Module, call: ast.Call, library: str) -> RetryPolicy:
     errors = RetriedErrors()
     predicate = module.value(keyword(call, "predicate"))
     if isinstance(predicate, ast.Call) and module.dotted(predicate.func).endswith("if_exception_type"):
-        errors = RetriedErrors(joined_names([error_names(module, item) for item in predicate.args]), predicate)
+        errors = RetriedErrors(join_names([error_names(module, item) for item in predicate.args]), predicate)
     return RetryPolicy(library, limits, Waits("growing", jitter=True), errors)
 
 

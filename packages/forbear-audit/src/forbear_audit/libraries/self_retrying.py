@@ -56,7 +56,7 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         text = _boto_retries(module, client)
         return ("botocore", text) if text is not None else None
     if name in ("Session", "session", "Client", "AsyncClient"):
-        text = _mounted(module, owner, value)
+        text = _find_mounted(module, owner, value)
         return (package, text) if text is not None else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
@@ -82,7 +82,7 @@ def _boto_retries(module: Module, client: ast.Call) -> str | None:
     return None
 
 
-def _mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
+def _find_mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
     """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
     transport = module.value(keyword(made, "transport"))
     if isinstance(transport, ast.Call) and module.dotted(transport.func).rpartition(".")[2] in (

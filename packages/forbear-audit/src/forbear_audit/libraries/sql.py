@@ -13,7 +13,7 @@ _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
 _AUTOCOMMIT = ("autocommit", "isolation_level")
 
 
-def why_statement_is_unsafe(
+def find_unsafe_statement(
     module: Module, call: ast.Call, region: list[ast.stmt], handlers: Iterable[ast.AST]
 ) -> tuple[str, str] | None:
     """Return the text of a statement and why it may not be executed twice, None if it may or if that is unknown.
@@ -25,7 +25,7 @@ def why_statement_is_unsafe(
     text = _text(module, call.args[0])
     if text is None or HARMLESS_INSERTS.search(text) or not (INSERTS.search(text) or ADDING_UPDATES.search(text)):
         return None
-    if _in_transaction(module, call) or calls_method(handlers, "rollback"):
+    if _is_in_transaction(module, call) or calls_method(handlers, "rollback"):
         return None
     committed = calls_method(region, "commit")
     if not (committed or _is_autocommit(module, call)):
@@ -44,7 +44,7 @@ def _text(module: Module, expr: ast.expr) -> str | None:
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
 
 
-def _in_transaction(module: Module, call: ast.Call) -> bool:
+def _is_in_transaction(module: Module, call: ast.Call) -> bool:
     for parent in module.ancestors(call):
         if isinstance(parent, (ast.With, ast.AsyncWith)):
             for item in parent.items:

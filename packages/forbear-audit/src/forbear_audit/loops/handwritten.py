@@ -12,20 +12,20 @@ from forbear_audit.libraries.errors import error_names
 from forbear_audit.libraries.http import request_of
 from forbear_audit.loops.limits import read_limits
 from forbear_audit.loops.loop_exits import (
-    about_errors,
-    after,
     continues,
+    find_repeated_statuses,
     may_leave,
-    repeated_statuses,
+    names_of_errors,
+    statements_after,
     success_leaves,
 )
 from forbear_audit.loops.polling import differs, is_polling, is_service
 from forbear_audit.loops.statuses import FAILED
 from forbear_audit.loops.waits import read_waits, sleeps
-from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.modules import Loop, Module, walk_inside
 from forbear_audit.reading.name_patterns import CURES, METHODS_OF_RETRIES, NETWORK_ERRORS, RETRIES, TELLS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
-from forbear_audit.reading.syntax import calls_in, functions_in, handled_in, has, names_in, plain_names_in
+from forbear_audit.reading.syntax import calls_in, functions_in, has, names_in, plain_names_in, statements_of_handlers
 
 _MOST_TRIES = 50  # each is followed through the whole loop; no retry has more
 _STATES = (404, 409, 423, 425)  # a loop that repeats only these waits for a state
@@ -48,15 +48,15 @@ def read_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | 
         if any(continues(module, loop, handler) for handler in node.handlers) and success_leaves(module, loop, node)
     ]
     if not attempts:
-        return _by_status(module, loop)
+        return _read_status_loop(module, loop)
     for attempt in attempts:
-        policy = _by_error(module, loop, attempt)
+        policy = _read_error_loop(module, loop, attempt)
         if policy is not None:
             return policy, RepeatedCode(loop.body, module.function_of(loop), loop, (attempt,))
     return None
 
 
-def _by_error(module: Module, loop: Loop, attempt: ast.Try) -> RetryPolicy | None:
+def _read_error_loop(module: Module, loop: Loop, attempt: ast.Try) -> RetryPolicy | None:
     """Return the policy of a loop that repeats the body of a `try` after errors."""
     errors = _read_errors(module, loop, attempt)
     if not _is_same(module, loop, attempt, attempt.body, errors.names or ()):
@@ -69,9 +69,9 @@ def _by_error(module: Module, loop: Loop, attempt: ast.Try) -> RetryPolicy | Non
     return RetryPolicy("loop", limits, read_waits(module, loop, (attempt,), limits.attempts), errors)
 
 
-def _by_status(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:
+def _read_status_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:
     """Return the retry of a loop that repeats a request after failed statuses."""
-    statuses = repeated_statuses(module, loop) if sleeps(module, loop.body) else ()
+    statuses = find_repeated_statuses(module, loop) if sleeps(module, loop.body) else ()
     if set(statuses) <= set(_STATES) or not _is_same(module, loop, None, loop.body, ()):
         return None
     limits = read_limits(module, loop)
@@ -149,9 +149,9 @@ def _read_errors(module: Module, loop: Loop, attempt: ast.Try) -> RetriedErrors:
 
 def _decides(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
     """Return whether a test of the error decides if the loop goes on: in the handler, or after it."""
-    path = [*handler.body, *after(module, loop, attempt)]
-    names = about_errors([handler], path)
-    tests = [node for node in inside(path) if isinstance(node, ast.If)]
+    path = [*handler.body, *statements_after(module, loop, attempt)]
+    names = names_of_errors([handler], path)
+    tests = [node for node in walk_inside(path) if isinstance(node, ast.If)]
     deciding = [t for t in tests if may_leave([t]) or has(t, ast.Continue)]
     if any(names_in(t.test) & names or "isinstance(" in ast.unparse(t.test) for t in deciding):
         return True
@@ -168,7 +168,7 @@ def _gets(call: ast.Call, error: str | None) -> bool:
 def _changes_the_cause(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
     """Return whether a handler changes something that the attempt reads, or makes or removes something."""
     read = set[str]().union(*(names_in(statement) for statement in attempt.body))
-    for node in inside(handler.body):
+    for node in walk_inside(handler.body):
         if isinstance(node, ast.Delete):
             return True
         if isinstance(node, ast.Assign) and any(ast.unparse(target) in read for target in node.targets):
@@ -186,7 +186,7 @@ def _delegates(handler: ast.ExceptHandler) -> bool:
         return True  # an object that counts the retries
     if handler.name is None:
         return False
-    for node in inside(handler.body):
+    for node in walk_inside(handler.body):
         if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)) and node.value is not None:
             for call in calls_in([node.value]):
                 values = [*call.args, *(item.value for item in call.keywords)]
@@ -199,7 +199,7 @@ def _delegates(handler: ast.ExceptHandler) -> bool:
 def _evidence(module: Module, loop: Loop, checked: list[ast.stmt], errors: tuple[str, ...]) -> bool:
     """Return whether anything but the shape says "retry": a sleep, a name, or a call that leaves the process."""
     head = ast.unparse(loop.test if isinstance(loop, ast.While) else loop.target)
-    names = {n.id for n in inside(handled_in(loop.body)) if isinstance(n, ast.Name)}
+    names = {n.id for n in walk_inside(statements_of_handlers(loop.body)) if isinstance(n, ast.Name)}
     if any(name in ("input", "next") for name in functions_in(checked)):
         return False
     if any(NETWORK_ERRORS.search(name.rpartition(".")[2]) for name in errors):

@@ -6,10 +6,10 @@ import math
 from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
-from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.modules import Loop, Module, walk_inside
 from forbear_audit.reading.name_patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME, TIME_SCOPES
 from forbear_audit.reading.retry_use import Limits
-from forbear_audit.reading.syntax import behind, handled_in, has, names_in, operands, stored_in
+from forbear_audit.reading.syntax import has, names_in, names_stored, operands, statements_of_handlers, walk_assigned
 
 
 def read_limits(module: Module, loop: Loop) -> Limits:
@@ -18,13 +18,13 @@ def read_limits(module: Module, loop: Loop) -> Limits:
     Both are None if the loop ends by something that may be no limit, such as a flag that another thread sets.
     """
     counting = counters(loop)
-    timed = _waited(module, loop)
+    timed = _names_of_waits(module, loop)
     tests = _tests(loop)
     deadline: bool | None = has_scope(module, loop) or any(_is_time(loop, test, timed) for test in tests)
     if isinstance(loop, ast.While):
-        attempts = _while_attempts(module, loop, counting)
+        attempts = _count_while_attempts(module, loop, counting)
     else:
-        attempts = _for_attempts(module, loop, counting)
+        attempts = _count_for_attempts(module, loop, counting)
     counted = not isinstance(loop, ast.While) or any(names_in(leaf) & counting for t in tests for leaf in operands(t))
     if attempts is None and not deadline and not counted:
         deadline = None
@@ -34,8 +34,8 @@ def read_limits(module: Module, loop: Loop) -> Limits:
 def counters(loop: Loop) -> set[str]:
     """Return the names that differ from attempt to attempt: counted ones, and those computed from them or the clock."""
     result = names_in(loop.target) if isinstance(loop, (ast.For, ast.AsyncFor)) else set[str]()
-    assigns = [node for node in inside(loop.body) if isinstance(node, ast.Assign)]
-    for node in inside([*loop.body, loop.test] if isinstance(loop, ast.While) else loop.body):
+    assigns = [node for node in walk_inside(loop.body) if isinstance(node, ast.Assign)]
+    for node in walk_inside([*loop.body, loop.test] if isinstance(loop, ast.While) else loop.body):
         if isinstance(node, ast.AugAssign) and isinstance(node.op, (ast.Add, ast.Sub)):
             result.add(ast.unparse(node.target))
     for _ in range(2):  # a name of a name
@@ -61,7 +61,7 @@ def is_limit(loop: Loop, test: ast.expr, counting: set[str]) -> bool:
 
 def has_scope(module: Module, loop: Loop) -> bool:
     """Return whether a loop, or what it does, is within a limit of time such as `asyncio.timeout`."""
-    for node in (*module.ancestors(loop), *inside(loop.body)):
+    for node in (*module.ancestors(loop), *walk_inside(loop.body)):
         if (
             isinstance(node, (ast.With, ast.AsyncWith))
             and node not in loop.body
@@ -79,7 +79,7 @@ def has_scope(module: Module, loop: Loop) -> bool:
 def _tests(loop: Loop) -> list[ast.expr]:
     """Return the conditions that may end a loop: its own, and those before something that leaves it."""
     tests = [loop.test] if isinstance(loop, ast.While) else []
-    nodes = [node for node in inside(loop.body) if isinstance(node, (ast.If, ast.Assert))]
+    nodes = [node for node in walk_inside(loop.body) if isinstance(node, (ast.If, ast.Assert))]
     return tests + [n.test for n in nodes if isinstance(n, ast.Assert) or may_leave([n]) or has(n, ast.Continue)]
 
 
@@ -89,7 +89,7 @@ def _is_condition(leaf: ast.expr) -> bool:
 
 def _texts(loop: Loop, test: ast.expr) -> list[str]:
     """Return the text of a test, and of what the loop assigns to the names in it."""
-    return [ast.unparse(test), *map(ast.unparse, behind(loop.body, test))]
+    return [ast.unparse(test), *map(ast.unparse, walk_assigned(loop.body, test))]
 
 
 def _is_time(loop: Loop, test: ast.expr, timed: set[str]) -> bool:
@@ -106,24 +106,24 @@ def _is_time(loop: Loop, test: ast.expr, timed: set[str]) -> bool:
     return False
 
 
-def _waited(module: Module, loop: Loop) -> set[str]:
+def _names_of_waits(module: Module, loop: Loop) -> set[str]:
     """Return the names that sum up the waits (`waited += delay`, then `sleep(delay)`), and those computed from them."""
     waits = {ast.unparse(call.args[0]) for call in sleeps(module, loop.body) if call.args}
     sums = {
         ast.unparse(node.target)
-        for node in inside(loop.body)
+        for node in walk_inside(loop.body)
         if isinstance(node, ast.AugAssign)
         and isinstance(node.op, (ast.Add, ast.Sub))
         and ast.unparse(node.value) in waits
         and not isinstance(node.value, ast.Constant)
     }
-    for node in inside(loop.body):
+    for node in walk_inside(loop.body):
         if isinstance(node, ast.Assign) and names_in(node.value) & sums:
             sums |= {ast.unparse(target) for target in node.targets}
     return sums
 
 
-def _for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: set[str]) -> float | None:
+def _count_for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: set[str]) -> float | None:
     source = loop.iter
     values = module.items(source)
     if values is not None and isinstance(source, (ast.Tuple, ast.List)):
@@ -131,7 +131,7 @@ def _for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: set[st
     if isinstance(source, ast.Call):
         name = module.dotted(source.func).rpartition(".")[2]
         if name == "count" or (name == "repeat" and len(source.args) == 1):
-            return _compared(module, loop, counting)
+            return _count_compared_attempts(module, loop, counting)
         if name in ("reversed", "enumerate") and source.args and isinstance(source.args[0], ast.Call):
             source = source.args[0]
         numbers = [_number(module, item) for item in source.args]
@@ -149,7 +149,7 @@ def _number(module: Module, expr: ast.expr) -> int | None:
 def _is_few(module: Module, loop: Loop) -> bool:
     """Return whether a parameter limits the attempts, and its default allows at most two."""
     if isinstance(loop, ast.While):
-        bounds = [c for test in _tests(loop) for leaf in operands(test) for c in _compared_with(leaf)]
+        bounds = [c for test in _tests(loop) for leaf in operands(test) for c in _read_comparison(leaf)]
     else:
         bounds = [*loop.iter.args] if isinstance(loop.iter, ast.Call) else []
     for bound in bounds:
@@ -160,7 +160,7 @@ def _is_few(module: Module, loop: Loop) -> bool:
     return False
 
 
-def _compared_with(leaf: ast.expr) -> list[ast.expr]:
+def _read_comparison(leaf: ast.expr) -> list[ast.expr]:
     return leaf.comparators if isinstance(leaf, ast.Compare) else []
 
 
@@ -180,25 +180,25 @@ def _default(module: Module, expr: ast.expr) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _while_attempts(module: Module, loop: ast.While, counting: set[str]) -> float | None:
+def _count_while_attempts(module: Module, loop: ast.While, counting: set[str]) -> float | None:
     constant = isinstance(loop.test, ast.Constant) and bool(loop.test.value)
-    if not constant and not _only_success(loop):
+    if not constant and not _tests_only_success(loop):
         return None  # a condition: a counter, or something that another thread changes
-    return _compared(module, loop, counting)
+    return _count_compared_attempts(module, loop, counting)
 
 
-def _only_success(loop: ast.While) -> bool:
+def _tests_only_success(loop: ast.While) -> bool:
     """Return whether the test of a loop only reads flags that an attempt sets when it succeeds."""
     names = names_in(loop.test)
-    tried = [s for node in inside(loop.body) if isinstance(node, ast.Try) for s in (*node.body, *node.orelse)]
-    own = stored_in(tried) - stored_in(handled_in(loop.body))
+    tried = [s for node in walk_inside(loop.body) if isinstance(node, ast.Try) for s in (*node.body, *node.orelse)]
+    own = names_stored(tried) - names_stored(statements_of_handlers(loop.body))
     return isinstance(loop.test, (ast.Name, ast.UnaryOp)) and bool(names) and names <= own
 
 
-def _compared(module: Module, loop: Loop, counting: set[str]) -> float | None:
+def _count_compared_attempts(module: Module, loop: Loop, counting: set[str]) -> float | None:
     """Return the attempts of a loop without end: a number if a test compares one, None if a limit may exist."""
-    errors = {n.name for n in inside(loop.body) if isinstance(n, ast.ExceptHandler) and n.name}
-    results = stored_in([s for n in inside(loop.body) if isinstance(n, ast.Try) for s in n.body]) - counting
+    errors = {n.name for n in walk_inside(loop.body) if isinstance(n, ast.ExceptHandler) and n.name}
+    results = names_stored([s for n in walk_inside(loop.body) if isinstance(n, ast.Try) for s in n.body]) - counting
     for test in _tests(loop):
         if test is getattr(loop, "test", None):
             continue
@@ -213,13 +213,13 @@ def _compared(module: Module, loop: Loop, counting: set[str]) -> float | None:
                 return 2  # `if retried: raise`
             if "self." in ast.unparse(leaf) or STOPS.search(ast.unparse(leaf)) or isinstance(leaf, ast.Call):
                 return None
-    return None if any(map(_is_in_other_hands, inside(loop.body))) else math.inf
+    return None if any(map(_is_in_other_hands, walk_inside(loop.body))) else math.inf
 
 
 def _is_set_once(module: Module, loop: Loop, flag: ast.Name) -> bool:
     """Return whether a flag is False before a loop and True after a failure."""
     values = [value.value for value in module.values(flag) if isinstance(value, ast.Constant)]
-    return values == [False, True] and flag.id in stored_in(loop.body)
+    return values == [False, True] and flag.id in names_stored(loop.body)
 
 
 def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> float | None:
@@ -229,7 +229,7 @@ def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> fl
     if not isinstance(leaf, ast.Compare) or len(leaf.ops) != 1 or not isinstance(leaf.left, ast.Name):
         return None
     name, bound = leaf.left.id, _number(module, leaf.comparators[0])
-    steps = [n for n in inside(loop.body) if isinstance(n, ast.AugAssign) and ast.unparse(n.target) == name]
+    steps = [n for n in walk_inside(loop.body) if isinstance(n, ast.AugAssign) and ast.unparse(n.target) == name]
     first = [module.constant(value) for value in module.values(leaf.left)]
     if bound is None or len(steps) != 1 or not isinstance(steps[0].op, ast.Add) or first not in ([0], [1]):
         return None
@@ -241,7 +241,9 @@ def _limit(module: Module, loop: Loop, leaf: ast.expr, counting: set[str]) -> fl
 
 def _countdown(module: Module, loop: Loop, counter: ast.expr) -> float | None:
     """Return the number from which a counter goes down to 0, None if it cannot be read."""
-    steps = [n for n in inside(loop.body) if isinstance(n, ast.AugAssign) and names_in(n.target) & names_in(counter)]
+    steps = [
+        n for n in walk_inside(loop.body) if isinstance(n, ast.AugAssign) and names_in(n.target) & names_in(counter)
+    ]
     first = [module.constant(value) for value in module.values(counter)]
     if len(steps) != 1 or not isinstance(steps[0].op, ast.Sub) or len(first) != 1 or not isinstance(first[0], int):
         return None

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from forbear_audit.loops.paths import AGAIN, ON, Walk, is_exit, is_out
 from forbear_audit.loops.statuses import FAILED, GOOD, Status
-from forbear_audit.reading.modules import Loop, Module, following, inside
+from forbear_audit.reading.modules import Loop, Module, following, walk_inside
 from forbear_audit.reading.name_patterns import WAITS
 from forbear_audit.reading.syntax import calls_method, functions_in, names_in
 
@@ -15,7 +15,7 @@ _RAISING = ("raise_for_status", "fail_json", "fail", "abort")
 
 def may_leave(nodes: list[ast.stmt], *kinds: type[ast.stmt]) -> bool:
     """Return whether code has a statement that leaves the loop (one of `kinds`, if given), or a call that raises."""
-    for node in inside(nodes):
+    for node in walk_inside(nodes):
         if isinstance(node, kinds) if kinds else isinstance(node, ast.stmt) and is_exit(node):
             return True
     return calls_method(nodes, *_RAISING)
@@ -28,13 +28,13 @@ def continues(module: Module, loop: Loop, handler: ast.ExceptHandler) -> bool:
 
 def survives(module: Module, loop: Loop, attempt: ast.Try, handler: ast.ExceptHandler, status: Status) -> bool:
     """Return whether a loop may go on after an error with this status: past its handler, and past what follows it."""
-    return _may_repeat(module, loop, [*handler.body, *after(module, loop, attempt)], status)
+    return _may_repeat(module, loop, [*handler.body, *statements_after(module, loop, attempt)], status)
 
 
-def about_errors(handlers: list[ast.ExceptHandler], code: list[ast.stmt]) -> set[str]:
+def names_of_errors(handlers: list[ast.ExceptHandler], code: list[ast.stmt]) -> set[str]:
     """Return the names that hold an error of these handlers, or something that `code` computes from it."""
     names = {handler.name for handler in handlers if handler.name}
-    nodes = [*inside(code)]
+    nodes = [*walk_inside(code)]
     for _ in range(2):  # a name of a name
         for node in nodes:
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
@@ -46,7 +46,7 @@ def about_errors(handlers: list[ast.ExceptHandler], code: list[ast.stmt]) -> set
     return names
 
 
-def after(module: Module, loop: Loop, node: ast.AST) -> list[ast.stmt]:
+def statements_after(module: Module, loop: Loop, node: ast.AST) -> list[ast.stmt]:
     """Return the statements that follow `node` within an attempt, to the end of the loop."""
     rest: list[ast.stmt] = []
     while node is not loop:
@@ -55,20 +55,20 @@ def after(module: Module, loop: Loop, node: ast.AST) -> list[ast.stmt]:
     return rest
 
 
-def below(module: Module, loop: Loop) -> list[ast.stmt]:
+def statements_below(module: Module, loop: Loop) -> list[ast.stmt]:
     """Return the statements that run when the attempts are used up: the `else` of a loop, and what follows it."""
     return [*loop.orelse, *following(module, loop)]
 
 
 def failures(module: Module, loop: Loop, attempt: ast.Try) -> list[list[ast.stmt]]:
     """Return what runs after each error that does not leave the loop: the handler, and all that follows it."""
-    rest = after(module, loop, attempt)
+    rest = statements_after(module, loop, attempt)
     return [[*handler.body, *rest] for handler in attempt.handlers if continues(module, loop, handler)]
 
 
 def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     """Return whether an attempt without an error leaves the loop, while one with an error may not."""
-    success = [*attempt.body, *attempt.orelse, *after(module, loop, attempt)]
+    success = [*attempt.body, *attempt.orelse, *statements_after(module, loop, attempt)]
     ends = [Walk(module, status, _flags(loop)).ways(success) for status in GOOD]
     leaving = [ways for ways in ends if any(map(is_out, ways)) and ON not in ways]
     if not leaving:
@@ -78,7 +78,7 @@ def success_leaves(module: Module, loop: Loop, attempt: ast.Try) -> bool:
     return any(_may_repeat(module, loop, path, "any") for path in failures(module, loop, attempt))
 
 
-def repeated_statuses(module: Module, loop: Loop, statuses: Iterable[int] = FAILED) -> tuple[int, ...]:
+def find_repeated_statuses(module: Module, loop: Loop, statuses: Iterable[int] = FAILED) -> tuple[int, ...]:
     """Return those of some statuses that may repeat a loop, empty if no success surely ends it."""
     if all(_may_repeat(module, loop, loop.body, status) for status in GOOD):
         return ()

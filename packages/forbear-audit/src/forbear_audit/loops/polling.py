@@ -2,8 +2,8 @@
 
 import ast
 
-from forbear_audit.loops.loop_exits import after, below, failures
-from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.loops.loop_exits import failures, statements_after, statements_below
+from forbear_audit.reading.modules import Loop, Module, walk_inside
 from forbear_audit.reading.name_patterns import (
     LEAVES_PROCESS,
     LOCAL,
@@ -20,10 +20,10 @@ from forbear_audit.reading.name_patterns import (
 from forbear_audit.reading.syntax import (
     calls_in,
     functions_in,
-    handled_in,
     names_in,
+    names_stored,
     plain_names_in,
-    stored_in,
+    statements_of_handlers,
     texts_in,
 )
 from forbear_audit.reading.text_patterns import HEALTH_URLS, SAYS_IT_WAITS
@@ -55,7 +55,9 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
     if any(map(HEALTH_URLS.search, texts_in(attempt.body))):
         return True
     handlers = [statement for handler in attempt.handlers for statement in handler.body]
-    return _says(handlers) or _only_looks(attempt, [*after(module, loop, attempt), *below(module, loop)])
+    return _says(handlers) or _looks_only(
+        attempt, [*statements_after(module, loop, attempt), *statements_below(module, loop)]
+    )
 
 
 def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
@@ -65,16 +67,16 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     attempt changes what the next one passes or tests: pages, fallbacks, questions that are corrected.
     """
     body = attempt.body if attempt is not None else loop.body
-    failed = stored_in(attempt.handlers) if attempt is not None else set[str]()
+    failed = names_stored(attempt.handlers) if attempt is not None else set[str]()
     if any(map(PROMPTS.search, functions_in(loop.body))):
         return True
-    if attempt is not None and any(map(_goes_on_to_next, inside([s for h in attempt.handlers for s in h.body]))):
+    if attempt is not None and any(map(_goes_on_to_next, walk_inside([s for h in attempt.handlers for s in h.body]))):
         return True
-    counted = _counted(loop)
-    assigns = [node for node in inside(loop.body) if isinstance(node, ast.Assign)]
+    counted = _names_of_numbers(loop)
+    assigns = [node for node in walk_inside(loop.body) if isinstance(node, ast.Assign)]
     other = {t.id for node in assigns if _picks(node.value) for t in node.targets if isinstance(t, ast.Name)}
-    other = counted | {name for name in other | _carried(module, loop, attempt) if not _is_option(name)}
-    for node in inside(body):
+    other = counted | {name for name in other | _names_carried_on(module, loop, attempt) if not _is_option(name)}
+    for node in walk_inside(body):
         if isinstance(node, ast.Call) and not LOCAL.search(ast.unparse(node.func)):
             values = [*node.args, *(item.value for item in node.keywords if not _is_option(item.arg or ""))]
             if any(plain_names_in(value) & other for value in values):
@@ -86,12 +88,12 @@ def differs(module: Module, loop: Loop, attempt: ast.Try | None) -> bool:
     return False
 
 
-def _counted(loop: Loop) -> set[str]:
+def _names_of_numbers(loop: Loop) -> set[str]:
     """Return the names that a `for` sets to the number of the attempt, and those computed from them."""
     if isinstance(loop, ast.While):
         return set()
     result = plain_names_in(loop.target) - {"_"}
-    for node in inside(loop.body):
+    for node in walk_inside(loop.body):
         if isinstance(node, ast.Assign) and plain_names_in(node.value) & result:
             result |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return result
@@ -103,13 +105,15 @@ def _goes_on_to_next(node: ast.AST) -> bool:
     return bool(NEXT_ALTERNATIVE.search(name)) and not NEXT_WAIT.search(name)
 
 
-def _carried(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:
+def _names_carried_on(module: Module, loop: Loop, attempt: ast.Try | None) -> set[str]:
     """Return the names that a failure assigns, and that the next attempt reads before it assigns them anew."""
-    failed = [node for path in failures(module, loop, attempt) for node in inside(path)] if attempt is not None else []
+    failed = (
+        [node for path in failures(module, loop, attempt) for node in walk_inside(path)] if attempt is not None else []
+    )
     assigns = [node for node in failed if isinstance(node, ast.Assign) and not isinstance(node.value, ast.BinOp)]
     set_by = {t.id for n in assigns for t in n.targets if isinstance(t, ast.Name)}  # a sum only counts
     first: dict[str, bool] = {}
-    for node in inside(loop.body):
+    for node in walk_inside(loop.body):
         for part in ast.walk(node.value) if isinstance(node, ast.Assign) else (node,):
             if isinstance(part, ast.Name):
                 first.setdefault(part.id, isinstance(part.ctx, ast.Load))
@@ -121,7 +125,7 @@ def is_service(module: Module, loop: Loop) -> bool:
     function = module.function_of(loop)
     if function is not None and SERVICES.search(function.name):
         return True
-    return any("reconnect" in text.lower() for text in texts_in(handled_in(loop.body)))
+    return any("reconnect" in text.lower() for text in texts_in(statements_of_handlers(loop.body)))
 
 
 def _is_option(name: str) -> bool:
@@ -144,7 +148,7 @@ def _says(nodes: list[ast.stmt]) -> bool:
     return any(map(SAYS_IT_WAITS.search, texts)) and not any(map(RETRIES.search, texts))
 
 
-def _only_looks(attempt: ast.Try, later: list[ast.stmt]) -> bool:
+def _looks_only(attempt: ast.Try, later: list[ast.stmt]) -> bool:
     """Return whether an attempt begins with a call that only looks if something is there.
 
     Neither the attempt nor the code that runs later uses the result.

@@ -66,7 +66,7 @@ def _leaf(module: Module, test: ast.expr, status: int | None) -> bool | None:
 def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.expr, status: int | None) -> bool | None:
     """Return the value of one comparison; None if it is not about the status, or a side cannot be read."""
     if isinstance(operator, ast.In) and isinstance(left, ast.Constant) and isinstance(left.value, str):
-        return _in_text(left.value, status)  # `"429" in str(error)`
+        return _is_in_text(left.value, status)  # `"429" in str(error)`
     if isinstance(right, ast.Constant) and right.value is None and ast.unparse(left).endswith("response"):
         return (status is None) is isinstance(operator, (ast.Is, ast.Eq))
     if not (is_status(module, left) or is_status(module, right)) or _has_text(module, right):
@@ -104,7 +104,7 @@ def _order(operator: ast.cmpop, first: int | None, second: int | None) -> bool |
             return first >= second
 
 
-def _in_text(text: str, status: int | None) -> bool | None:
+def _is_in_text(text: str, status: int | None) -> bool | None:
     if STATUS_NUMBER.search(text):
         return status == int(text)
     return status == HTTPStatus.TOO_MANY_REQUESTS if TOO_MANY_REQUESTS.search(text.replace(" ", "_")) else None
@@ -130,7 +130,7 @@ def is_status(module: Module, expr: ast.expr) -> bool:
 
 def numbers(module: Module, expr: ast.expr, status: int | None = None) -> tuple[int | None, ...] | None:
     """Return the statuses that an expression stands for: those of a constant, or `status`. None if unknown."""
-    named = _named(expr)
+    named = _number_of_name(expr)
     if named is not None:
         return (named,)
     if is_status(module, expr):
@@ -153,7 +153,7 @@ def numbers(module: Module, expr: ast.expr, status: int | None = None) -> tuple[
     return None
 
 
-def _named(expr: ast.expr) -> int | None:
+def _number_of_name(expr: ast.expr) -> int | None:
     """Return the number of a named status: HTTPStatus.NOT_FOUND, requests.codes.ok, status.HTTP_404_NOT_FOUND."""
     if isinstance(expr, ast.Attribute) and expr.attr == "value":
         expr = expr.value

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forbear_audit.loops.loop_exits import failures
-from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.modules import Loop, Module, walk_inside
 from forbear_audit.reading.name_patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
-from forbear_audit.reading.packages import called
+from forbear_audit.reading.packages import find_called
 from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
-from forbear_audit.reading.syntax import behind, calls_in, functions_in, names_in
+from forbear_audit.reading.syntax import calls_in, functions_in, names_in, walk_assigned
 
 _SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
 """The calls of sleep, by their full names."""
@@ -46,7 +46,7 @@ def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: f
     argument = calls[0].args[0] if calls[0].args else None
     if argument is None or len(calls) > 1 or mentions_header([argument]) or _is_within(module, loop, calls[0]):
         return waits
-    closure = [argument, *behind(loop.body, argument)]
+    closure = [argument, *walk_assigned(loop.body, argument)]
     if any(HEADER.search(ast.unparse(node)) for node in closure):
         return waits
     return _classify(module, loop, argument, closure, waits, attempts)
@@ -64,7 +64,7 @@ def _classify(
 ) -> Waits:
     """Return waits that are fixed or grow, by what the loop changes in the argument of sleep."""
     texts = [ast.unparse(node) for node in closure]
-    stored = [node for node in inside([loop]) if isinstance(node, (ast.Name, ast.Attribute))]
+    stored = [node for node in walk_inside([loop]) if isinstance(node, (ast.Name, ast.Attribute))]
     changed = names_in(argument) & {ast.unparse(node) for node in stored if isinstance(node.ctx, ast.Store)}
     jitter = any(RANDOM.search(text) for text in texts)
     calls = [node for part in closure for node in ast.walk(part) if isinstance(node, ast.Call)]
@@ -94,10 +94,12 @@ def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) 
     """Return whether a function that is called after a failure may wait: it sleeps, is awaited, or is called so."""
     if any(map(WAITS.search, functions_in(loop.body))):
         return True
-    awaited = [n.value for n in inside(after_failure) if isinstance(n, ast.Await) and isinstance(n.value, ast.Call)]
+    awaited = [
+        n.value for n in walk_inside(after_failure) if isinstance(n, ast.Await) and isinstance(n.value, ast.Call)
+    ]
     if any(not TELLS.search(ast.unparse(call.func)) for call in awaited):
         return True
-    homes = [called(module, call) for call in calls_in(after_failure)]
+    homes = [find_called(module, call) for call in calls_in(after_failure)]
     return any(function is not None and bool(sleeps(home, function.body)) for home, function in homes)
 
 
@@ -114,7 +116,7 @@ def _longest(module: Module, loop: Loop, argument: ast.expr, attempts: float | N
     if not isinstance(argument, ast.Name):
         return None
     longest = None
-    for node in inside(loop.body):
+    for node in walk_inside(loop.body):
         match node:
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Mult()) if name == argument.id:
                 factor = module.constant(node.value)

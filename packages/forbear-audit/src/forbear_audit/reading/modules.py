@@ -247,7 +247,7 @@ def has_unknown(call: ast.Call) -> bool:
     return any(item.arg is None for item in call.keywords)
 
 
-def inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+def walk_inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Yield the nodes and all below them, in the order of the text, without the bodies of functions within."""
     stack = [*nodes][::-1]
     while stack:

@@ -1,4 +1,4 @@
-"""`called`: the function that a call calls, in its module or in another of its package. Nothing is imported."""
+"""`find_called`: the function that a call calls, in its module or in another of its package. Nothing is imported."""
 
 import ast
 import warnings
@@ -13,7 +13,7 @@ _MOST = 8_000_000
 _MOST_KEPT = 1024  # files
 
 
-def imported(module: Module, dotted: str) -> tuple[Module, Function | None]:
+def find_imported(module: Module, dotted: str) -> tuple[Module, Function | None]:
     """Return the module-level function with this dotted name, with its module; None if it is of no file nearby."""
     owner, _, name = dotted.rpartition(".")
     if not module.follows or module.path is None or not name or not owner.strip("."):
@@ -26,17 +26,17 @@ def imported(module: Module, dotted: str) -> tuple[Module, Function | None]:
         folder, parts = _root(module.path.parent), owner.split(".")
         if not (folder / parts[0]).exists() and not (folder / f"{parts[0]}.py").exists():
             return module, None
-    home = _followed(module, folder.joinpath(*parts).with_suffix(".py"))
+    home = _follow(module, folder.joinpath(*parts).with_suffix(".py"))
     target = home.top.get(name) if home is not None else None
     if home is None or not isinstance(target, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return module, None
     return home, target
 
 
-def called(module: Module, call: ast.Call) -> tuple[Module, Function | None]:
+def find_called(module: Module, call: ast.Call) -> tuple[Module, Function | None]:
     """Return the function that a call calls, in this module or another of its package, with its module."""
     function = module.method(call)
-    return (module, function) if function is not None else imported(module, module.dotted(call.func))
+    return (module, function) if function is not None else find_imported(module, module.dotted(call.func))
 
 
 @lru_cache(1024)
@@ -47,7 +47,7 @@ def _root(folder: Path) -> Path:
     return folder
 
 
-def _followed(module: Module, path: Path) -> Module | None:
+def _follow(module: Module, path: Path) -> Module | None:
     """Return the module in a file that another one calls, None if it cannot be read or is too much to read."""
     if path not in module.followed:
         try:

@@ -56,7 +56,7 @@ def read(path: Path) -> list[tuple[int, str]] | Unread:
     if b"\0" in data:
         return Unread(str(path), "it is binary")
     try:
-        return _cells(data) if is_notebook else [(0, _decoded(data))]
+        return _cells(data) if is_notebook else [(0, _decode(data))]
     except (ValueError, RecursionError) as error:
         return Unread(str(path), str(error) if type(error) is ValueError else "it is no JSON that can be read")
 
@@ -70,7 +70,7 @@ def _reason(path: Path, error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     """Return the text of a Python file; raises ValueError that says why it cannot be decoded."""
     try:
         encoding, _ = tokenize.detect_encoding(BytesIO(data).readline)
@@ -95,9 +95,9 @@ def _cells(data: bytes) -> list[tuple[int, str]]:
         raise ValueError("it is no JSON: it is not in UTF-8") from None
     except ValueError:
         raise ValueError("it is no JSON: a number has too many digits") from None
-    cells = _listed(notebook, "cells")
-    for sheet in _listed(notebook, "worksheets") or ():
-        cells = [*(cells or ()), *(_listed(sheet, "cells") or ())]
+    cells = _read_list(notebook, "cells")
+    for sheet in _read_list(notebook, "worksheets") or ():
+        cells = [*(cells or ()), *(_read_list(sheet, "cells") or ())]
     if cells is None:
         raise ValueError("it is not a notebook: it has no list of cells")
     sources = [_source(cast("dict[str, Any]", cell)) if isinstance(cell, dict) else "" for cell in cells]
@@ -125,7 +125,7 @@ def _is_python(source: str) -> bool:
     return True
 
 
-def _listed(document: Any, key: str) -> list[Any] | None:
+def _read_list(document: Any, key: str) -> list[Any] | None:
     value: object = cast("dict[str, object]", document).get(key) if isinstance(document, dict) else None
     return [*cast("Iterable[Any]", value)] if isinstance(value, list) else None
 

@@ -3,12 +3,12 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from forbear_audit.reading.modules import inside
+from forbear_audit.reading.modules import walk_inside
 
 
 def calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
     """Yield the calls in a piece of code, in the order of the text."""
-    return (node for node in inside(nodes) if isinstance(node, ast.Call))
+    return (node for node in walk_inside(nodes) if isinstance(node, ast.Call))
 
 
 def functions_in(nodes: Iterable[ast.AST]) -> list[str]:
@@ -25,7 +25,7 @@ def texts_in(nodes: Iterable[ast.AST]) -> list[str]:
     """Return the texts that stand in code, such as messages; "{}" stands for each value in an f-string."""
     result: list[str] = []
     parts: set[int] = set()
-    for node in inside(nodes):
+    for node in walk_inside(nodes):
         if isinstance(node, ast.JoinedStr):
             parts |= {id(part) for part in node.values}
             result.append("".join(str(p.value) if isinstance(p, ast.Constant) else "{}" for p in node.values))
@@ -34,9 +34,9 @@ def texts_in(nodes: Iterable[ast.AST]) -> list[str]:
     return result
 
 
-def stored_in(nodes: Iterable[ast.AST]) -> set[str]:
+def names_stored(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that code assigns."""
-    return {node.id for node in inside(nodes) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return {node.id for node in walk_inside(nodes) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def plain_names_in(node: ast.AST) -> set[str]:
@@ -49,24 +49,24 @@ def names_in(node: ast.AST) -> set[str]:
     return plain_names_in(node) | {ast.unparse(part) for part in ast.walk(node) if isinstance(part, ast.Attribute)}
 
 
-def behind(nodes: Iterable[ast.AST], expr: ast.expr) -> Iterator[ast.expr]:
+def walk_assigned(nodes: Iterable[ast.AST], expr: ast.expr) -> Iterator[ast.expr]:
     """Yield the expressions that code assigns to the names in `expr`, or adds to them."""
     names = plain_names_in(expr)
-    for node in inside(nodes):
+    for node in walk_inside(nodes):
         if isinstance(node, (ast.Assign, ast.AugAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(plain_names_in(target) & names for target in targets if not isinstance(target, ast.Subscript)):
                 yield node.value
 
 
-def handled_in(nodes: Iterable[ast.AST]) -> list[ast.stmt]:
+def statements_of_handlers(nodes: Iterable[ast.AST]) -> list[ast.stmt]:
     """Return the statements in the error handlers of a piece of code."""
-    return [s for node in inside(nodes) if isinstance(node, ast.ExceptHandler) for s in node.body]
+    return [s for node in walk_inside(nodes) if isinstance(node, ast.ExceptHandler) for s in node.body]
 
 
 def has(node: ast.AST, kind: type[ast.AST]) -> bool:
     """Return whether code has a node of this kind."""
-    return any(isinstance(part, kind) for part in inside([node]))
+    return any(isinstance(part, kind) for part in walk_inside([node]))
 
 
 def operands(test: ast.expr) -> Iterator[ast.expr]:

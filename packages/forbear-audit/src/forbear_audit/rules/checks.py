@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from forbear_audit.libraries.errors import INTERRUPTS, error_names, is_conflict, is_hopeless, is_status_error
 from forbear_audit.loops.waits import is_momentary
-from forbear_audit.reading.modules import Module, inside
+from forbear_audit.reading.modules import Module, walk_inside
 from forbear_audit.reading.name_patterns import RENAMES, STATUS_READS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.syntax import calls_method, functions_in, texts_in
@@ -14,7 +14,7 @@ from forbear_audit.reading.text_patterns import CONFLICT_MESSAGES
 from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.last_attempt import last_attempt
 from forbear_audit.rules.leftover_state import leaves_behind
-from forbear_audit.rules.nesting import nested
+from forbear_audit.rules.nesting import find_nested
 from forbear_audit.rules.unsafe_repeats import (
     find_blocking_waits,
     find_ignored_retry_after,
@@ -32,14 +32,14 @@ def check(module: Module) -> Iterator[Hit]:
     """Yield what the rules say of a module."""
     uses = RetryUses(find_retries(module))
     for use in uses:
-        for rule, node, message in _of_use(module, use, uses):
+        for rule, node, message in _check_use(module, use, uses):
             yield rule, node, message, use.library
     yield from find_unsafe_client_calls(module)
     yield from find_blocking_waits(module, uses)
-    yield from _hidden_ends(module)
+    yield from _find_hidden_ends(module)
 
 
-def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
+def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
     yield from use.flaws
     if use.limits.attempts == 1:
         return  # the policy is off
@@ -52,7 +52,7 @@ def _of_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[st
         yield from _wrong_statuses(use)
     if use.code.region:
         yield from find_unsafe_calls(module, use)
-        yield from nested(module, use, uses)
+        yield from find_nested(module, use, uses)
         yield from find_ignored_retry_after(module, use)
         for node, message in leaves_behind(module, use):
             yield "STATE", node, message
@@ -64,7 +64,7 @@ def _limits(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, s
     limits = use.limits
     if limits.unbounded:
         yield "UNBOUNDED", use.node, "no limit of attempts and no deadline: it may never end"
-    elif limits.deadline is False and not (momentary or limits.at_most_two_attempts or _only_files(use)):
+    elif limits.deadline is False and not (momentary or limits.at_most_two_attempts or _moves_only_files(use)):
         if limits.attempts == 2 and use.waits.kind == "none":
             return
         yield "NO-DEADLINE", use.node, "no limit of time: slow attempts and long waits add up"
@@ -82,14 +82,14 @@ def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[
         yield "FIXED", place, "it does not wait between attempts"
     elif waits.kind == "fixed":
         yield "FIXED", place, "every wait has the same length"
-    elif waits.kind == "growing" and waits.jitter is False and not _only_files(use):
+    elif waits.kind == "growing" and waits.jitter is False and not _moves_only_files(use):
         yield "NO-JITTER", place, "the waits have no jitter: clients that fail together retry together"
     longest = waits.longest if waits.kind == "growing" and limits.deadline is not True else None
     if longest is not None and longest > _LONGEST:
         yield "NO-CAP", place, f"the waits grow {'without a limit' if longest == math.inf else f'to {longest:.0f} s'}"
 
 
-def _only_files(use: RetryUse) -> bool:
+def _moves_only_files(use: RetryUse) -> bool:
     """Return whether an attempt of a loop only moves or removes files of this machine."""
     names = functions_in([statement for attempt in use.code.tries for statement in attempt.body])
     if use.errors.names == ("PermissionError",):
@@ -102,7 +102,7 @@ def _is_conflict(module: Module, use: RetryUse) -> bool:
     if not use.code.tries:
         return bool(use.errors.names) and all(map(is_conflict, use.errors.names or ()))
     handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
-    tests = [node.test for node in inside([s for h in handlers for s in h.body]) if isinstance(node, ast.If)]
+    tests = [node.test for node in walk_inside([s for h in handlers for s in h.body]) if isinstance(node, ast.If)]
     types = [value for h in handlers if (value := module.value(h.type)) is not None]
     names = [ast.unparse(n) for e in [*tests, *types] for n in ast.walk(e) if isinstance(n, (ast.Name, ast.Attribute))]
     texts = texts_in([s for h in handlers for s in h.body])
@@ -144,13 +144,13 @@ def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _hidden_ends(module: Module) -> Iterator[Hit]:
+def _find_hidden_ends(module: Module) -> Iterator[Hit]:
     """Yield where tenacity's RetryError, which holds the last error, is replaced by another error `from None`."""
     if not any(name.partition(".")[0] == "tenacity" for name in module.imports.values()):
         return
     for handler in (node for node in module.parents if isinstance(node, ast.ExceptHandler)):
         if "tenacity.RetryError" not in (error_names(module, handler.type) or ()):
             continue
-        for node in inside(handler.body):
+        for node in walk_inside(handler.body):
             if isinstance(node, ast.Raise) and isinstance(node.cause, ast.Constant):
                 yield "LOST-CAUSE", node, "`from None` hides the last error", "tenacity"

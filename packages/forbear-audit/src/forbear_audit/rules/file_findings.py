@@ -94,7 +94,7 @@ def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Read
             return
         tree = joined
     comments = read_comments(whole)
-    for rule, node, message, library in hits(Module(tree, path)):
+    for rule, node, message, library in find_hits(Module(tree, path)):
         if counts(rule, path):
             if _is_long(lines, node):
                 result.findings, result.suppressed, result.files = [], [], 0
@@ -122,17 +122,17 @@ def parse(text: str) -> ast.Module | str:
         return "its code is nested too deeply"
 
 
-def hits(module: Module) -> Iterator[tuple[str, Any, str, str]]:
+def find_hits(module: Module) -> Iterator[tuple[str, Any, str, str]]:
     """Yield what the rules say of a module, each once: two retries around the same call say the same of it."""
     seen: set[tuple[str, int, int]] = set()
-    for rule, node, message, library in _placed(check(module)):
+    for rule, node, message, library in _keep_placed(check(module)):
         key = (rule, node.lineno, node.col_offset)
         if key not in seen:
             seen.add(key)
             yield rule, node, message, library
 
 
-def _placed(all_hits: Iterable[tuple[str, ast.AST, str, str]]) -> Iterator[tuple[str, Any, str, str]]:
+def _keep_placed(all_hits: Iterable[tuple[str, ast.AST, str, str]]) -> Iterator[tuple[str, Any, str, str]]:
     """Yield hits with a node that has a place: one that the audit made itself may have none."""
     return (hit for hit in all_hits if hasattr(hit[1], "lineno"))
 

@@ -23,7 +23,7 @@ _CALLS = ("call", "acall", "__call__", "retry_call")
 def find_retries(module: Module) -> list[RetryUse]:
     """Return the retries of a module in the order of the text; a shared policy and each use of it are separate."""
     seen: set[int] = set()
-    uses = [*_decorated(module, seen), *_looped(module, seen), *_called(module, seen)]
+    uses = [*_find_decorated(module, seen), *_find_looped(module, seen), *_find_called(module, seen)]
     for call in module.calls:
         if id(call) not in seen:
             policy = read_policy(module, call)
@@ -97,7 +97,7 @@ def _options(module: Module, expr: ast.expr) -> list[ast.keyword] | None:
     return options + later if len(options) + len(later) <= _MOST_OPTIONS else None
 
 
-def _resolved(module: Module, expr: ast.expr, seen: set[int]) -> tuple[RetryPolicy, bool] | None:
+def _resolve(module: Module, expr: ast.expr, seen: set[int]) -> tuple[RetryPolicy, bool] | None:
     """Return the policy of a decorator or an iterable that repeats code, and whether it is defined elsewhere."""
     policy = read_policy(module, expr)
     value = module.value(expr)
@@ -109,10 +109,10 @@ def _resolved(module: Module, expr: ast.expr, seen: set[int]) -> tuple[RetryPoli
     return (policy, is_elsewhere) if policy is not None and policy.library in _DECORATORS else None
 
 
-def _decorated(module: Module, seen: set[int]) -> Iterator[RetryUse]:
+def _find_decorated(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     for function in module.functions:
         for decorator in function.decorator_list:
-            known = _resolved(module, decorator, seen)
+            known = _resolve(module, decorator, seen)
             if known is not None:
                 code = RepeatedCode(function.body, function)
                 yield _put_together(known[0], decorator, code, defined_elsewhere=known[1])
@@ -125,10 +125,10 @@ def _decorated(module: Module, seen: set[int]) -> Iterator[RetryUse]:
 _DECORATORS = ("tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "google-api-core")
 
 
-def _looped(module: Module, seen: set[int]) -> Iterator[RetryUse]:
+def _find_looped(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     """Yield the retries of the form `for attempt in policy: with attempt: ...`."""
     for loop in module.loops:
-        known = _resolved(module, loop.iter, seen) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
+        known = _resolve(module, loop.iter, seen) if isinstance(loop, (ast.For, ast.AsyncFor)) else None
         if known is None or isinstance(loop, ast.While):
             continue
         policy, is_elsewhere = known
@@ -138,7 +138,7 @@ def _looped(module: Module, seen: set[int]) -> Iterator[RetryUse]:
         yield _put_together(policy, loop.iter, code, defined_elsewhere=is_elsewhere)
 
 
-def _called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
+def _find_called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     """Yield the retries of the form `Retrying(...)(function)` and `policy.call(function)`."""
     for call in module.calls:
         if not call.args:
@@ -147,7 +147,7 @@ def _called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
         if not isinstance(made, (ast.Call, ast.Name, ast.Attribute)):
             continue
         target = _function(module, call.args[0])
-        known = _resolved(module, made, seen) if target is not None else None
+        known = _resolve(module, made, seen) if target is not None else None
         if target is None or known is None or id(call) in seen:
             continue
         policy, is_elsewhere = known

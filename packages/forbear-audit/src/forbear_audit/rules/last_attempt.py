@@ -5,11 +5,11 @@ import math
 from collections.abc import Iterator
 
 from forbear_audit.loops.limits import counters, is_limit
-from forbear_audit.loops.loop_exits import about_errors, below, continues, failures, may_leave
+from forbear_audit.loops.loop_exits import continues, failures, may_leave, names_of_errors, statements_below
 from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, is_exit
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import is_momentary, sleeps
-from forbear_audit.reading.modules import Loop, Module, inside
+from forbear_audit.reading.modules import Loop, Module, walk_inside
 from forbear_audit.reading.name_patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.syntax import calls_in, has, names_in
@@ -22,7 +22,7 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
     counting = counters(loop)
     paths = [path for attempt in use.code.tries for path in failures(module, loop, attempt)]
     if not paths and use.code.statuses:
-        paths = [_taken(module, loop.body, use.code.statuses[-1])]
+        paths = [_statements_taken(module, loop.body, use.code.statuses[-1])]
     if _repeats_after(module, use, loop):
         return  # the loop makes all attempts but the last one
     is_limited = not use.limits.deadline and use.limits.attempts != math.inf
@@ -31,11 +31,11 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
         for call in dict.fromkeys(call for call in calls if call is not None):
             yield "LAST-SLEEP", call, "it also sleeps after the last attempt"
     handlers = [h for attempt in use.code.tries for h in attempt.handlers if continues(module, loop, h)]
-    shown = about_errors(handlers, [s for handler in handlers for s in handler.body])
-    for node in inside([s for handler in handlers for s in handler.body]):
+    shown = names_of_errors(handlers, [s for handler in handlers for s in handler.body])
+    for node in walk_inside([s for handler in handlers for s in handler.body]):
         if isinstance(node, ast.Raise) and _hides(node, shown) and _is_final(module, loop, node, counting):
             yield "LOST-CAUSE", node, "`from None` hides the last error"
-    raised = _raised_after(module, loop)
+    raised = _find_final_raise(module, loop)
     if (
         raised is None
         or not use.code.tries
@@ -87,7 +87,7 @@ def _sleep_of(module: Module, loop: Loop, path: list[ast.stmt], counting: set[st
 
 def _guards(module: Module, loop: Loop, test: ast.If, counting: set[str]) -> bool:
     """Return whether an `if`, or one within it, may end the last attempt before it sleeps, or without that sleep."""
-    for node in inside([test]):
+    for node in walk_inside([test]):
         acts = isinstance(node, ast.If) and (may_leave([node]) or sleeps(module, [node]) or has(node, ast.Continue))
         if isinstance(node, ast.If) and acts and is_limit(loop, node.test, counting):
             return True
@@ -101,15 +101,15 @@ def _tests_before(loop: Loop, call: ast.Call, counting: set[str]) -> bool:
     return any(is_limit(loop, test, counting) for test in tests)
 
 
-def _taken(module: Module, body: list[ast.stmt], status: int) -> list[ast.stmt]:
+def _statements_taken(module: Module, body: list[ast.stmt], status: int) -> list[ast.stmt]:
     """Return the statements that run when a response has this status: the blocks of decided tests are opened."""
     result: list[ast.stmt] = []
     for statement in body:
         way = truth(module, statement.test, status) if isinstance(statement, ast.If) else None
         if isinstance(statement, ast.If) and way is not None:
-            result += _taken(module, statement.body if way else statement.orelse, status)
+            result += _statements_taken(module, statement.body if way else statement.orelse, status)
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
-            result += _taken(module, statement.body, status)
+            result += _statements_taken(module, statement.body, status)
         else:
             result.append(statement)
     return result
@@ -123,12 +123,12 @@ def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
     """Return whether the call of the attempts stands below the loop, too: as the last attempt."""
     body = [s for attempt in use.code.tries for s in attempt.body]
     made = set(map(ast.unparse, calls_in(body)))
-    return any(ast.unparse(call) in made for call in calls_in(below(module, loop)))
+    return any(ast.unparse(call) in made for call in calls_in(statements_below(module, loop)))
 
 
-def _raised_after(module: Module, loop: Loop) -> ast.Raise | None:
+def _find_final_raise(module: Module, loop: Loop) -> ast.Raise | None:
     """Return the `raise` that follows when the attempts are used up."""
-    first = next((s for s in below(module, loop) if not isinstance(s, ast.Expr)), None)
+    first = next((s for s in statements_below(module, loop) if not isinstance(s, ast.Expr)), None)
     return first if isinstance(first, ast.Raise) else None
 
 

@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Callable, Iterator
 
-from forbear_audit.reading.modules import Module, inside
+from forbear_audit.reading.modules import Module, walk_inside
 from forbear_audit.reading.name_patterns import COUNTERS, PURE_FUNCTIONS, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
-from forbear_audit.reading.syntax import calls_in, functions_in, stored_in
+from forbear_audit.reading.syntax import calls_in, functions_in, names_stored
 from forbear_audit.reading.text_patterns import FILE_MODE
 
 _GROWS = ("append", "extend", "insert", "appendleft")
@@ -24,26 +24,28 @@ _SPENT = ("iter", "map", "filter", "zip", "reversed", "enumerate")
 def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
     """Yield the places where an attempt leaves something behind, and what it is."""
     region = use.code.region
-    own = stored_in(region)
+    own = names_stored(region)
     body = [statement for attempt in use.code.tries for statement in attempt.body] if use.code.tries else region
     yield from _mutations(body, own, use)
-    yield from _popped(module, body, own, use)
+    yield from _find_popped_keys(module, body, own, use)
     yield from _streams(use, own)
     if use.code.loop is not None:
-        yield from _spent(module, use, own)
+        yield from _find_spent(module, use, own)
 
 
 def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
     flat = list(_flat(body))
     for index, statement in enumerate(flat):
-        target = _mutated(statement, own, is_loop=use.code.loop is not None)
+        target = _find_mutated(statement, own, is_loop=use.code.loop is not None)
         if not target or COUNTERS.search(target.lower()) or _changes(use, target, _TAKES.__contains__):
             continue  # a stack is popped again
         if any(map(_may_fail, flat[index + 1 :])):
             yield statement, f"`{target}` is changed before the call, once for each attempt"
 
 
-def _popped(module: Module, body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
+def _find_popped_keys(
+    module: Module, body: list[ast.stmt], own: set[str], use: RetryUse
+) -> Iterator[tuple[ast.AST, str]]:
     """Yield the keys that an attempt takes out of a dictionary of the caller: the next attempt does not find them."""
     rest = use.code.function.args.kwarg if use.code.function is not None and use.code.loop is None else None
     for statement in _flat(body):
@@ -76,7 +78,7 @@ def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
 
 def _changes(use: RetryUse, target: str, is_method: Callable[[str], object]) -> bool:
     """Return whether the function of a retry calls such a method of `target`, or sets an item of it."""
-    for node in inside(use.code.function.body if use.code.function is not None else use.code.region):
+    for node in walk_inside(use.code.function.body if use.code.function is not None else use.code.region):
         match node:
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if is_method(name):
                 if ast.unparse(owner) == target:
@@ -97,7 +99,7 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield statement
 
 
-def _mutated(statement: ast.stmt, own: set[str], *, is_loop: bool) -> str | None:
+def _find_mutated(statement: ast.stmt, own: set[str], *, is_loop: bool) -> str | None:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name), args=args)) if name in _GROWS:
             if any(isinstance(node, (ast.Call, ast.Await)) for item in args for node in ast.walk(item)):
@@ -119,7 +121,7 @@ def _may_fail(statement: ast.stmt) -> bool:
     return not all(map(PURE_FUNCTIONS.search, functions_in([statement])))
 
 
-def _spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
+def _find_spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     """Yield the files and iterators that are made before the loop and read by an attempt."""
     rewound = {
         ast.unparse(call.func.value)

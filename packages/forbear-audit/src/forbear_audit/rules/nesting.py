@@ -7,9 +7,9 @@ from weakref import WeakKeyDictionary
 
 from forbear_audit.libraries.errors import error_names, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself
-from forbear_audit.reading.modules import Module, following, inside, keyword
+from forbear_audit.reading.modules import Module, following, keyword, walk_inside
 from forbear_audit.reading.name_patterns import ATTEMPT_LIMITS, OVERLOAD_CODES
-from forbear_audit.reading.packages import called
+from forbear_audit.reading.packages import find_called
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.rules.find import find_retries
 
@@ -22,18 +22,18 @@ _BASES = {
 """The errors that stand for others of the same package."""
 
 
-def nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
+def find_nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the first retry within an attempt of `use` whose last error `use` repeats.
 
     Calls in error handlers are no part of an attempt: cleaning up, or counting failures.
     """
     attempt = use.code.attempt
-    for call in [node for node in _before_handlers(attempt) if isinstance(node, ast.Call)]:
-        message = _around_client(module, use, call) or _around_function(module, use, call, uses)
+    for call in [node for node in _walk_outside_handlers(attempt) if isinstance(node, ast.Call)]:
+        message = _find_client_retry(module, use, call) or _find_function_retry(module, use, call, uses)
         if message is not None and _escapes(module, call, attempt):
             yield "NESTED", call, f"{message}: attempts multiply"
             return
-    for node in _before_handlers(attempt) if uses.by_loop else ():
+    for node in _walk_outside_handlers(attempt) if uses.by_loop else ():
         other = uses.by_loop.get(id(node))
         inner = other.code.loop if other is not None and node is not use.code.loop else None
         if other is not None and inner is not None and _multiply(module, use, other):
@@ -41,19 +41,19 @@ def nested(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str
             return
 
 
-def _before_handlers(body: list[ast.stmt]) -> Iterator[ast.AST]:
+def _walk_outside_handlers(body: list[ast.stmt]) -> Iterator[ast.AST]:
     """Yield the nodes of a body without those in error handlers and `finally`."""
     later: set[int] = set()
-    for node in inside(body):
+    for node in walk_inside(body):
         if id(node) in later:
             continue
         if isinstance(node, ast.Try):
             parts = [s for handler in node.handlers for s in handler.body] + node.finalbody
-            later |= {id(inner) for inner in inside(parts)}
+            later |= {id(inner) for inner in walk_inside(parts)}
         yield node
 
 
-def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
+def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | None:
     """Return what a client does by itself, None if it does not retry, or ends with an error that `use` lets pass."""
     own = retries_itself(module, call)
     if own is None:
@@ -75,8 +75,8 @@ def _around_client(module: Module, use: RetryUse, call: ast.Call) -> str | None:
     return None
 
 
-def _around_function(module: Module, use: RetryUse, call: ast.Call, uses: RetryUses) -> str | None:
-    home, function = called(module, call)
+def _find_function_retry(module: Module, use: RetryUse, call: ast.Call, uses: RetryUses) -> str | None:
+    home, function = find_called(module, call)
     if function is None or function is use.code.function or _turns_off(module, call):
         return None
     others = uses if home is module else _retried(home)
@@ -136,7 +136,7 @@ def _covers(outer: str, inner: str) -> bool:
 def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
     """Return the errors that a retry ends with, () if it ends without, None if that is unknown."""
     if other.code.loop is not None:
-        return _raised(home, other)
+        return _find_raised(home, other)
     call = other.node
     if not isinstance(call, ast.Call) or other.defined_elsewhere:
         return other.errors.names
@@ -152,14 +152,14 @@ def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
     return other.errors.names
 
 
-def _raised(home: Module, other: RetryUse) -> tuple[str, ...]:
+def _find_raised(home: Module, other: RetryUse) -> tuple[str, ...]:
     """Return the errors that a loop raises: in the handlers of its attempts, and in the code that follows it."""
     assert other.code.loop is not None  # noqa: S101 - for type checkers
     raised: list[str] = []
     for attempt in other.code.tries:
         for handler in attempt.handlers:
             caught = ("BaseException",) if handler.type is None else error_names(home, handler.type) or ()
-            for node in inside(handler.body):
+            for node in walk_inside(handler.body):
                 if isinstance(node, ast.Raise):
                     raised += _names(home, node, handler.name, caught)
     after = other.code.loop.orelse or following(home, other.code.loop)

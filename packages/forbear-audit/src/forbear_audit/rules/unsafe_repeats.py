@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from forbear_audit.libraries import clients
 from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names, is_doubtful
-from forbear_audit.loops.loop_exits import repeated_statuses, survives
+from forbear_audit.loops.loop_exits import find_repeated_statuses, survives
 from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers
 from forbear_audit.loops.waits import mentions_header
-from forbear_audit.reading.modules import Function, Module, inside, keyword
+from forbear_audit.reading.modules import Function, Module, keyword, walk_inside
 from forbear_audit.reading.name_patterns import RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse
-from forbear_audit.reading.syntax import calls_in, handled_in, plain_names_in
+from forbear_audit.reading.syntax import calls_in, plain_names_in, statements_of_handlers
 
 _BUSY = 429
 
@@ -26,7 +26,7 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
     by_status = _repeats_failures(module, use)
     if not errors and not by_status:
         return
-    handlers = handled_in(use.code.region)
+    handlers = statements_of_handlers(use.code.region)
     for effect in effects(module, use.code.attempt, handlers, repeated=use.code.region):
         if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in errors):
             rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
@@ -51,7 +51,7 @@ def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
 def _repeats_failures(module: Module, use: RetryUse) -> bool:
     """Return whether a status of 5xx leads to another attempt: by the conditions of a loop, or by a predicate."""
     if use.code.loop is not None:
-        return bool(repeated_statuses(module, use.code.loop, DOUBTFUL))
+        return bool(find_repeated_statuses(module, use.code.loop, DOUBTFUL))
     return any(returned(module, each, status) == {True} for each in _conditions(module, use) for status in DOUBTFUL)
 
 
@@ -81,7 +81,7 @@ def _predicate(module: Module, expr: ast.expr | None) -> Function | ast.Lambda |
 def find_unsafe_client_calls(module: Module) -> Iterator[tuple[str, ast.AST, str, str]]:
     """Yield the calls that a client with retries of its own repeats, though they are not safe."""
     for call in module.calls:
-        hit = clients.repeated_by_client(module, call)
+        hit = clients.find_client_repeat(module, call)
         if hit is not None:
             yield "UNSAFE", call, hit[0], hit[1]
 
@@ -115,7 +115,7 @@ def _is_retried(module: Module, use: RetryUse, conditions: list[ast.AST]) -> boo
     if use.code.loop is not None:
         bodies = [use.code.loop.body, *(handler.body for attempt in use.code.tries for handler in attempt.handlers)]
         return any(
-            any(_asks_for_429(module, node) for node in inside(body)) and goes_on(module, body, _BUSY)
+            any(_asks_for_429(module, node) for node in walk_inside(body)) and goes_on(module, body, _BUSY)
             for body in bodies
         )
     return True if not conditions else any(returned(module, each, _BUSY) != {False} for each in conditions)

@@ -33,7 +33,7 @@ def _shift_here() -> float:
 
 
 @contextmanager
-def shifted(clock: ShiftedTime) -> Generator[ShiftedTime]:
+def shift_time(clock: ShiftedTime) -> Generator[ShiftedTime]:
     """Let `clock` be the time of this process within the block, for the threads that see it.
 
     A function that a fixture has replaced before stays as it is.
@@ -103,7 +103,7 @@ _runtime_fakes = {"now": staticmethod(FAKES["time"]), "monotonic": staticmethod(
 
 def _shift_functions(undo: ExitStack) -> None:
     undo.callback(_restore_imported, dict(sys.modules))
-    for module, attribute, name in [*((time, name, name) for name in REAL), *_imported_names()]:
+    for module, attribute, name in [*((time, name, name) for name in REAL), *_find_imported_names()]:
         if vars(module).get(attribute) is REAL[name]:
             replace(undo, module, attribute, FAKES[name])
     for attribute, fake in _runtime_fakes.items():
@@ -126,7 +126,7 @@ _seen_modules: set[str] = set()
 _names: list[tuple[ModuleType, str, str]] = []
 
 
-def _imported_names() -> list[tuple[ModuleType, str, str]]:
+def _find_imported_names() -> list[tuple[ModuleType, str, str]]:
     """Return where modules hold functions of `time` under a name of their own: module, attribute and function.
 
     Each module is searched once in the process.

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, cast
 
 from forbear.adapters import is_mapping
-from forbear_audit.storm.tape import SentCall, Tape, unrecorded
+from forbear_audit.storm.run_record import RunRecord, SentCall, stop_recording
 
 Effects = Callable[[], int | Mapping[str, int] | Iterable[str]]
 """A function that returns what a server has executed so far: a number, numbers by name, or a list of names."""
@@ -43,10 +43,10 @@ class EffectCount:
     In a clean run `sample` marks the calls during which a count rises.
     """
 
-    def __init__(self, tape: Tape, extra: Iterable[Effects] = ()) -> None:
-        self._tape = tape
+    def __init__(self, record: RunRecord, extra: Iterable[Effects] = ()) -> None:
+        self._record = record
         self._sources: list[Effects] = [*_clouds(), *_registered, *extra]
-        self._before = [_counted(source) for source in self._sources]
+        self._before = [_read_count(source) for source in self._sources]
         self._open: list[tuple[SentCall, list[Counter[str]]]] = []
         self._lock = Lock()
 
@@ -56,8 +56,8 @@ class EffectCount:
         if not self._sources or not (self._open or begins):
             return
         try:
-            with unrecorded():
-                now = [_counted(source) for source in self._sources]
+            with stop_recording():
+                now = [_read_count(source) for source in self._sources]
         except Exception:  # such as of a database that other threads may not read
             now = []
         with self._lock:
@@ -76,10 +76,10 @@ class EffectCount:
         """
         added: dict[str, Counter[str]] = {}
         for source, before in zip(self._sources, self._before, strict=True):
-            added.setdefault(_name(source), Counter()).update(_counted(source) - before)
-        labels = {part for call in self._tape.calls if call.unsafe for part in call.label.split("+")}
+            added.setdefault(_name(source), Counter()).update(_read_count(source) - before)
+        labels = {part for call in self._record.calls if call.unsafe for part in call.label.split("+")}
         unsafe = {label.partition(" ")[0] for label in labels} - {"MULTI", "EXEC"}
-        for address, begun in self._tape.servers.items():
+        for address, begun in self._record.servers.items():
             now = _command_counts(address)
             names = now.keys() & {*unsafe, CHANGES}
             added.setdefault("Redis", Counter()).update({name: now[name] - begun.get(name, 0) for name in names})
@@ -92,7 +92,7 @@ def _name(source: Effects) -> str:
     return name if name.isidentifier() else "effects"
 
 
-def _counted(source: Effects) -> Counter[str]:
+def _read_count(source: Effects) -> Counter[str]:
     """Return what a source has counted; TypeError if it returns none of the forms that are allowed."""
     value: Any = source()
     if isinstance(value, int):
@@ -121,10 +121,10 @@ def _clouds() -> list[Effects]:
     return [source_of(running) for running in list(server.RUNNING)]
 
 
-def watch_redis(tape: Tape, address: str | tuple[str, int]) -> None:
+def watch_redis(record: RunRecord, address: str | tuple[str, int]) -> None:
     """Note how often each command ran on this server so far, unless that is known already."""
-    if address not in tape.servers:
-        tape.servers[address] = _command_counts(address)
+    if address not in record.servers:
+        record.servers[address] = _command_counts(address)
 
 
 def _command_counts(address: object) -> dict[str, int]:

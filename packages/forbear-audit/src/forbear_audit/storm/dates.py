@@ -31,7 +31,7 @@ class _Kind(type):
         return hash(_Real)
 
 
-def _now(name: str, *arguments: Any) -> Any:
+def _call_real(name: str, *arguments: Any) -> Any:
     """Return what the real class returns, or what one that freezegun has put in its place does."""
     kind: Any = vars(dt)["datetime"]
     if kind is not _Real:
@@ -49,17 +49,17 @@ class ShiftedDatetime(_Real, metaclass=_Kind):
     @classmethod
     def now(cls, tz: dt.tzinfo | None = None) -> Any:
         """Return the shifted date and time in a zone."""
-        return _now("now", tz)
+        return _call_real("now", tz)
 
     @classmethod
     def utcnow(cls) -> Any:
         """Return the shifted date and time in UTC, without a zone."""
-        return _now("utcnow")
+        return _call_real("utcnow")
 
     @classmethod
     def today(cls) -> Any:
         """Return the shifted date and time, without a zone."""
-        return _now("today")
+        return _call_real("today")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: Callable[[object], Any]) -> Any:

@@ -25,7 +25,7 @@ _TEXT = re.compile(r"(?P<label>\S.*)#(?P<number>[1-9][0-9]{0,8})(?P<lasting>\+?)
 class PlannedFault:
     """One fault for one call: `label` is its method and path (or its command), `number` counts such calls from 1.
 
-    A `lasting` fault also hits all later calls with this label.
+    A `lasting` fault also meets all later calls with this label.
     """
 
     label: str
@@ -36,7 +36,7 @@ class PlannedFault:
     def __str__(self) -> str:
         return f"{self.label}#{self.number}{'+' if self.lasting else ''}:{self.name}"
 
-    def hits(self, label: str, number: int) -> bool:
+    def applies_to(self, label: str, number: int) -> bool:
         """Return whether the call with this label and number gets the fault."""
         return label == self.label and (number == self.number or (self.lasting and number > self.number))
 

@@ -11,7 +11,7 @@ from forbear_audit.storm.counting import Effects
 from forbear_audit.storm.faults import FAULTS, PlannedFault, parse_fault
 from forbear_audit.storm.judge import StormFinding, judge, plan, unstable
 from forbear_audit.storm.observe import Observation, StormLimits, observing
-from forbear_audit.storm.tape import StormEnded
+from forbear_audit.storm.run_record import StormEnded
 from forbear_audit.storm.wire.over_grpc import watch_channels
 
 watch_channels()  # here, so that channels that are made before the first run are known
@@ -55,7 +55,7 @@ def storm(
     The error of a clean run is raised. ValueError for an unknown fault or a limit that is not positive.
     """
     limits = StormLimits(attempts, minutes)
-    allowed = known_faults(faults)
+    allowed = check_faults(faults)
     name = getattr(function, "__qualname__", repr(function))
     extra = () if effects is None else (effects,)
 
@@ -65,7 +65,7 @@ def storm(
             with observing(fault, limits, extra, clean) as seen:
                 result = function()
                 if inspect.isawaitable(result):
-                    asyncio.run(_awaited(result))
+                    asyncio.run(_await(result))
         except BaseException as error:
             ended = seen.ended is not None and isinstance(error, (StormEnded, BaseExceptionGroup))
             if fault is None or not (ended or isinstance(error, Exception)):
@@ -79,16 +79,16 @@ def storm(
     if clean.signature() != again.signature():
         return StormReport(name, (unstable(name, differs(clean, again)),), 0, labels)
     clean.waits.add(again.waits)
-    planned = [parse_fault(only)] if only else chosen(clean, allowed, sample, f"{seed}:{name}")
+    planned = [parse_fault(only)] if only else choose_faults(clean, allowed, sample, f"{seed}:{name}")
     findings = [finding for fault in planned for finding in judge(name, clean, run(fault, clean), limits)]
     return StormReport(name, tuple(findings), len(planned), labels)
 
 
-async def _awaited(result: Awaitable[object]) -> None:
+async def _await(result: Awaitable[object]) -> None:
     await result
 
 
-def known_faults(faults: Iterable[str]) -> frozenset[str]:
+def check_faults(faults: Iterable[str]) -> frozenset[str]:
     """Return the names of faults as a set; ValueError for an unknown one, TypeError for a str."""
     if isinstance(faults, str):
         raise TypeError(f"`faults` must be a list of names, such as ['lost', '503']; got {faults!r}")
@@ -98,7 +98,7 @@ def known_faults(faults: Iterable[str]) -> frozenset[str]:
     return names
 
 
-def chosen(
+def choose_faults(
     clean: Observation,
     allowed: frozenset[str],
     sample: int | None,

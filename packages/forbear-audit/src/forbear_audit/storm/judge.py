@@ -10,8 +10,8 @@ from forbear_audit.storm.counting import CHANGES
 from forbear_audit.storm.faults import INJECTED, MAYBE_DONE, RETRY_AFTER, PlannedFault
 from forbear_audit.storm.kinds import KINDS
 from forbear_audit.storm.observe import Observation, StormLimits
+from forbear_audit.storm.run_record import STUCK, SentCall, StormEnded
 from forbear_audit.storm.stack import is_of_client, is_part_of
-from forbear_audit.storm.tape import STUCK, SentCall, StormEnded
 
 NESTED_ATTEMPTS = 5
 """The most attempts that one retry makes, for a call that the audit suspects to be within two."""
@@ -75,14 +75,14 @@ def judge(
     `nested` says whether the audit suspects the call to be within two retries.
     """
     fault = run.fault
-    hit = next((call for call in run.calls if call.fault is not None), None)
+    target = next((call for call in run.calls if call.fault is not None), None)
     if fault is None:
         return []
-    if hit is None:
+    if target is None:
         return [unstable(test, f"{fault.label}#{fault.number} did not occur in the run with the fault")]
     return [
-        StormFinding(kind, _rule(kind, run), test, hit.site, f"{hit.label}#{hit.number}", str(fault), text)
-        for kind, text in _judged(clean, run, hit, limits, nested=nested)
+        StormFinding(kind, _rule(kind, run), test, target.site, f"{target.label}#{target.number}", str(fault), text)
+        for kind, text in _judge_all(clean, run, target, limits, nested=nested)
     ]
 
 
@@ -90,36 +90,36 @@ def _rule(kind: str, run: Observation) -> str:
     return "CATCH-ALL" if kind == "late" and run.swallowed else KINDS[kind].rule
 
 
-def _judged(
-    clean: Observation, run: Observation, hit: SentCall, limits: StormLimits, *, nested: bool
+def _judge_all(
+    clean: Observation, run: Observation, target: SentCall, limits: StormLimits, *, nested: bool
 ) -> Iterator[tuple[str, str]]:
-    place = (hit.label, hit.site)
+    place = (target.label, target.site)
     attempts = 1 + run.sent()[place] - clean.sent()[place]
     lasting = run.fault is not None and run.fault.lasting
-    duplicated = list(_duplicates(clean, run, hit))
+    duplicated = list(_duplicates(clean, run, target))
     yield from duplicated
     if lasting:
-        yield from _too_many(run, attempts, limits.attempts, nested=nested)
+        yield from _find_too_many(run, attempts, limits.attempts, nested=nested)
     if run.swallowed:
         yield "late", "no end: a bare `except:`, or one of BaseException, goes on after each error, interrupts included"
     elif run.ended == STUCK:
         yield "late", "no end: the test waits for something that does not come, and without a limit"
     elif run.judged and run.elapsed > limits.minutes * 60:
         yield "late", f"no end within {limits.minutes:g} virtual minutes"
-    if hit.fault == "429" and run.judged:
-        again = next((call for call in run.calls if call.number > hit.number and call.label == hit.label), None)
-        if again is not None and attempts > 1 and again.at - hit.at < RETRY_AFTER:
-            yield "early", f"sent again after {again.at - hit.at:.1f} s; Retry-After was {RETRY_AFTER} s"
+    if target.fault == "429" and run.judged:
+        again = next((call for call in run.calls if call.number > target.number and call.label == target.label), None)
+        if again is not None and attempts > 1 and again.at - target.at < RETRY_AFTER:
+            yield "early", f"sent again after {again.at - target.at:.1f} s; Retry-After was {RETRY_AFTER} s"
     if run.outcome != "failed" or run.error is None or isinstance(run.error, StormEnded) or run.ended:
         return
-    if not _is_injected(run.error, run, hit):
+    if not _is_injected(run.error, run, target):
         if not duplicated:
-            yield _failure(run.error, hit, run.test, more=attempts > 1)
-    elif not hit.by_test and not lasting and attempts <= 1 and (not hit.unsafe or hit.fault == "refused"):
+            yield _failure(run.error, target, run.test, more=attempts > 1)
+    elif not target.by_test and not lasting and attempts <= 1 and (not target.unsafe or target.fault == "refused"):
         yield "lost", "given up at the first fault, though it is safe to send again"
 
 
-def _too_many(run: Observation, attempts: int, limit: int, *, nested: bool) -> Iterator[tuple[str, str]]:
+def _find_too_many(run: Observation, attempts: int, limit: int, *, nested: bool) -> Iterator[tuple[str, str]]:
     """Yield the finding for more attempts than the limit while a fault lasts: without an end, nested, or many."""
     made = f"{attempts} attempts at one call while the fault lasts"
     if attempts > limit and run.ended not in (None, STUCK):
@@ -130,32 +130,35 @@ def _too_many(run: Observation, attempts: int, limit: int, *, nested: bool) -> I
         yield "many", f"{made}; the limit is {limit}"
 
 
-def _duplicates(clean: Observation, run: Observation, hit: SentCall) -> Iterator[tuple[str, str]]:
+def _duplicates(clean: Observation, run: Observation, target: SentCall) -> Iterator[tuple[str, str]]:
     """Yield the finding for an unsafe call that was sent again after it may have been executed, if it was."""
-    if not hit.unsafe or hit.fault not in MAYBE_DONE:
+    if not target.unsafe or target.fault not in MAYBE_DONE:
         return
-    sent = [call for call in run.calls if _is_again(call, hit)]
-    again = len(sent) > sum(_is_again(call, hit) for call in clean.calls)
+    sent = [call for call in run.calls if _is_again(call, target)]
+    again = len(sent) > sum(_is_again(call, target) for call in clean.calls)
     if not again and sum(call.unsafe for call in run.calls) <= sum(call.unsafe for call in clean.calls):
         return
-    rose = _rose(clean, run, new=again)
+    rose = _find_risen_count(clean, run, new=again)
     if rose is not None:
-        yield "duplicated", f"executed again after its response was {_HOW[hit.fault]}: {rose}"
-    elif again and not _is_counted(clean, hit):
-        keys = {call.key for call in sent[sent.index(hit) :] if call.site == hit.site}
+        yield "duplicated", f"executed again after its response was {_HOW[target.fault]}: {rose}"
+    elif again and not _is_counted(clean, target):
+        keys = {call.key for call in sent[sent.index(target) :] if call.site == target.site}
         if len(keys) > 1 or None in keys:
-            yield "suspected", f"sent again after its response was {_HOW[hit.fault]}: the server may execute it twice"
+            yield (
+                "suspected",
+                f"sent again after its response was {_HOW[target.fault]}: the server may execute it twice",
+            )
 
 
-def _is_again(call: SentCall, hit: SentCall) -> bool:
-    """Return whether a call is the one that was hit, or may be that again: by its label, or by lines and method."""
-    if call.label == hit.label:
+def _is_again(call: SentCall, target: SentCall) -> bool:
+    """Return whether a call is the one with the fault, or may be that again: by its label, or by lines and method."""
+    if call.label == target.label:
         return True
-    methods = {one.label.partition(" ")[0] for one in (call, hit)}
-    return call.unsafe and len(methods) == 1 and call.frames == hit.frames != ()
+    methods = {one.label.partition(" ")[0] for one in (call, target)}
+    return call.unsafe and len(methods) == 1 and call.frames == target.frames != ()
 
 
-def _rose(clean: Observation, run: Observation, *, new: bool) -> str | None:
+def _find_risen_count(clean: Observation, run: Observation, *, new: bool) -> str | None:
     """Return which count rose more than in a clean run, and by how much; None if none did.
 
     With `new`, more effects count too if their names are other ones, as with numbers that the server makes.
@@ -176,22 +179,22 @@ def _rose(clean: Observation, run: Observation, *, new: bool) -> str | None:
     return None
 
 
-def _is_counted(clean: Observation, hit: SentCall) -> bool:
+def _is_counted(clean: Observation, target: SentCall) -> bool:
     """Return whether a server counts the effect of this call: a count rose in a clean run while it was sent."""
-    return any(call.counted for call in clean.calls if (call.label, call.number) == (hit.label, hit.number))
+    return any(call.counted for call in clean.calls if (call.label, call.number) == (target.label, target.number))
 
 
 _MISTAKES = (AttributeError, LookupError, NameError, TypeError, ValueError)
 """The errors that Python raises where code takes a bad response for a good one."""
 
 
-def _failure(error: BaseException, hit: SentCall, test: CodeType | None, *, more: bool) -> tuple[str, str]:
+def _failure(error: BaseException, target: SentCall, test: CodeType | None, *, more: bool) -> tuple[str, str]:
     """Return the kind and the text for a test that fails with an error that does not come from the fault.
 
     `more` says whether the call was sent again.
     """
-    shown = _shown(error)
-    if hit.by_test:
+    shown = _show(error)
+    if target.by_test:
         return "unchecked", f"the test makes this call by itself, and does not expect the fault: {shown}"
     frame, is_raised = _origin(error)
     is_mistake = isinstance(error, _MISTAKES) and not is_raised
@@ -222,12 +225,12 @@ def _origin(error: BaseException) -> tuple[CodeType | None, bool]:
 _HOW = {"lost": "lost", "slow": "late", "cut": "cut off"}
 
 
-def _shown(error: BaseException) -> str:
+def _show(error: BaseException) -> str:
     text = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def _is_injected(error: BaseException, run: Observation, hit: SentCall) -> bool:
+def _is_injected(error: BaseException, run: Observation, target: SentCall) -> bool:
     """Return whether `error` is one that the storm injected, or comes from one, or names the injected status."""
     known = {id(injected) for injected in run.injected}
     seen: set[int] = set()
@@ -239,12 +242,12 @@ def _is_injected(error: BaseException, run: Observation, hit: SentCall) -> bool:
         seen.add(id(current))
         text = str(current)
         is_marked = INJECTED in text and not isinstance(current, AssertionError)
-        if id(current) in known or is_marked or (hit.fault in {"503", "429"} and hit.fault in text):
+        if id(current) in known or is_marked or (target.fault in {"503", "429"} and target.fault in text):
             return True
         response = getattr(current, "response", None)
-        if hit.fault in {"503", "429"} and str(getattr(response, "status_code", "")) == hit.fault:
+        if target.fault in {"503", "429"} and str(getattr(response, "status_code", "")) == target.fault:
             return True
-        if hit.fault == "slow" and isinstance(current, TimeoutError):
+        if target.fault == "slow" and isinstance(current, TimeoutError):
             return True
         waiting += [current.__cause__, current.__context__, getattr(current, "reason", None), *current.args]
         waiting += getattr(current, "exceptions", ())

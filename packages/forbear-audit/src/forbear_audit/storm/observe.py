@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from types import CodeType
 
 from forbear.adapters import check_at_least, check_positive_seconds
-from forbear_audit.storm.clocks import restore_lost, shifted
+from forbear_audit.storm.clocks import restore_lost, shift_time
 from forbear_audit.storm.counting import EffectCount, Effects
 from forbear_audit.storm.faults import PlannedFault
+from forbear_audit.storm.run_record import RunRecord, SentCall, record_calls
 from forbear_audit.storm.shifted_time import RealWaits, ShiftedTime
-from forbear_audit.storm.tape import SentCall, Tape, recording
 from forbear_audit.storm.wire import over_aiohttp, over_grpc, over_httpcore, over_redis, over_urllib3
 
 
@@ -79,27 +79,29 @@ def observing(
     waits = RealWaits() if clean is None else clean.waits
     clock = ShiftedTime(None if fault is None else waits)
     expected = 0 if clean is None else len(clean.calls)
-    tape = Tape(clock, fault, limit=expected + 100 + 10 * limits.attempts, seconds=limits.minutes * 60, test=test)
-    clock.on_sleep, clock.on_stuck = tape.check, tape.stuck
-    count = EffectCount(tape, extra)
+    record = RunRecord(
+        clock, fault, limit=expected + 100 + 10 * limits.attempts, seconds=limits.minutes * 60, test=test
+    )
+    clock.on_sleep, clock.on_stuck = record.check, record.end_stuck
+    count = EffectCount(record, extra)
     if fault is None:
-        tape.on_begin = count.sample
+        record.on_begin = count.sample
     try:
         with ExitStack() as undo:
             restore_lost()
             for library in (over_httpcore, over_urllib3, over_aiohttp, over_redis):
                 library.install(undo)
-            over_grpc.install(undo, tape)
-            undo.enter_context(shifted(clock))
-            undo.enter_context(recording(tape))
+            over_grpc.install(undo, record)
+            undo.enter_context(shift_time(clock))
+            undo.enter_context(record_calls(record))
             yield observation
-            tape.on_begin(None)
+            record.on_begin(None)
     except BaseException as error:
         observation.outcome, observation.error = "failed", error
         raise
     finally:
-        tape.ends.release()
-        observation.swallowed = tape.ends.found
-        observation.calls, observation.injected, observation.ended = tape.calls, tape.injected, tape.ended
+        record.ends.release()
+        observation.swallowed = record.ends.found
+        observation.calls, observation.injected, observation.ended = record.calls, record.injected, record.ended
         observation.elapsed, observation.judged, observation.waits = clock.elapsed, clock.judged, clock.waits
         observation.effects = count.after()

@@ -11,7 +11,7 @@ from forbear.adapters import check_at_least
 from forbear.cli.kit.links import leads_out
 from forbear_audit.storm.counting import Effects
 from forbear_audit.storm.faults import FAULTS
-from forbear_audit.storm.function import known_faults
+from forbear_audit.storm.function import check_faults
 from forbear_audit.storm.observe import StormLimits
 from forbear_audit.storm.places import StormPlan
 
@@ -49,7 +49,7 @@ class StormOptions:
             if size is not None:
                 check_at_least("sample", size, 1, what="a number of runs")
             return cls(
-                known_faults(cast("Collection[str]", faults)), limits, size, _sources(item, options.get("effects"))
+                check_faults(cast("Collection[str]", faults)), limits, size, _sources(item, options.get("effects"))
             )
         except (TypeError, ValueError) as error:
             raise type(error)(f"@pytest.mark.{MARKER}: {error}") from None

@@ -21,13 +21,13 @@ from _pytest.runner import runtestprotocol
 
 from forbear_audit.storm.clocks import restore_lost
 from forbear_audit.storm.faults import PlannedFault, parse_fault
-from forbear_audit.storm.function import chosen, differs
+from forbear_audit.storm.function import choose_faults, differs
 from forbear_audit.storm.judge import StormFinding, judge, unstable
 from forbear_audit.storm.observe import Observation, observing
 from forbear_audit.storm.options import StormOptions, read_plan, writable
 from forbear_audit.storm.sarif import storm_sarif
 from forbear_audit.storm.stack import add_roots
-from forbear_audit.storm.texts import finding_lines, finding_title, missed_text, number_of_each, without_repeats
+from forbear_audit.storm.texts import drop_repeats, finding_lines, finding_title, number_of_each, text_of_missed_fault
 from forbear_audit.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 
 _PROPERTY = "forbear_storm"
@@ -99,12 +99,12 @@ class StormPlugin:
         clean.waits.add(again.waits)
         self._calls |= {f"{call.label}#{call.number}" for call in clean.calls} if self._only else set()
         if self._only is not None:
-            if not any(self._only.hits(call.label, call.number) for call in clean.calls):
+            if not any(self._only.applies_to(call.label, call.number) for call in clean.calls):
                 return self._end(item, nextitem, reports)
             planned = [self._only]
         else:
             faults = None if self._plan is None else self._plan.faults(clean.calls)
-            planned = chosen(clean, options.faults, options.sample, f"{self._seed}:{item.nodeid}", faults)
+            planned = choose_faults(clean, options.faults, options.sample, f"{self._seed}:{item.nodeid}", faults)
         findings: list[StormFinding] = []
         for fault in planned:
             done, run = self._run(item, fault, options, clean)
@@ -112,7 +112,7 @@ class StormPlugin:
                 findings.append(unstable(item.nodeid, f"its fixtures failed in the run with {fault}"))
                 break
             nested = self._places is not None and self._places.has("NESTED", fault)
-            judged = judge(_named(item), clean, run, options.limits, nested=nested)
+            judged = judge(_name_test(item), clean, run, options.limits, nested=nested)
             if self._places is not None:
                 judged = [finding for finding in judged if finding.kind != "lost"]  # a plan is about harm
                 self._places.add(fault, judged)
@@ -155,7 +155,7 @@ class StormPlugin:
         except Exception as error:
             text = f"the fixtures of {item.nodeid} failed at their end: {type(error).__name__}: {error}"
             reports.append(_failed(item, "teardown", text))
-        listed = without_repeats(findings)
+        listed = drop_repeats(findings)
         main = next((report for report in reports if report.when == "call"), reports[0])
         result: dict[str, Any] = {"runs": runs, "findings": [one.as_dict() for one in listed]}
         if self._places is not None:
@@ -208,7 +208,7 @@ class StormPlugin:
                 self._results.append({"test": report.nodeid, **json.loads(str(value))})
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """End with a usage error if `--forbear-fault` hit nothing, which else would look like a repair."""
+        """End with a usage error if `--forbear-fault` met nothing, which else would look like a repair."""
         if (
             self._is_missed()
             and session.exitstatus == pytest.ExitCode.OK
@@ -217,7 +217,7 @@ class StormPlugin:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def _is_missed(self) -> bool:
-        """Return whether `--forbear-fault` hit no call, though tests were run."""
+        """Return whether `--forbear-fault` met no call, though tests were run."""
         return self._only is not None and bool(self._results) and not any(one["runs"] for one in self._results)
 
     def pytest_terminal_summary(self, terminalreporter: "pytest.TerminalReporter") -> None:
@@ -229,7 +229,7 @@ class StormPlugin:
         terminalreporter.line(f"{tests}, {runs} run{'s' * (runs != 1)} with a fault, {number_of_each(listed)}")
         if self._is_missed():
             sent = sorted({call for result in self._results for call in result.get("calls", ())})
-            terminalreporter.line(missed_text(str(self._only), sent), red=True)
+            terminalreporter.line(text_of_missed_fault(str(self._only), sent), red=True)
         for finding in listed:
             terminalreporter.line("")
             terminalreporter.line(finding_lines(finding))
@@ -246,7 +246,7 @@ class StormPlugin:
             self._sarif.write_text(json.dumps(log, indent=2) + "\n", encoding="utf-8")
 
 
-def _named(item: pytest.Item) -> str:
+def _name_test(item: pytest.Item) -> str:
     """Return the id of a test with its file relative to the current folder, as the command that runs it again needs."""
     file, mark, rest = item.nodeid.partition("::")
     path = os.path.relpath(item.config.rootpath / file, item.config.invocation_params.dir)
@@ -268,7 +268,7 @@ def _quiet(item: pytest.Item) -> Generator[None]:
     """Keep reports of subtests within the block from all plugins, and errors of threads out of the warnings."""
     caller: Any = item.config.hook.pytest_runtest_logreport
     execute = caller._hookexec
-    caller._hookexec = _no_result
+    caller._hookexec = _skip_result
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", pytest.PytestUnhandledThreadExceptionWarning)
@@ -276,15 +276,15 @@ def _quiet(item: pytest.Item) -> Generator[None]:
             yield
     finally:
         caller._hookexec = execute
-        for failed in _failed_subtests(item.config):
+        for failed in _find_failed_subtests(item.config):
             failed.pop(getattr(item, "id", item.nodeid), None)
 
 
-def _no_result(*_: object) -> list[object]:
+def _skip_result(*_: object) -> list[object]:
     return []
 
 
-def _failed_subtests(config: pytest.Config) -> Iterable[dict[str, int]]:
+def _find_failed_subtests(config: pytest.Config) -> Iterable[dict[str, int]]:
     """Yield the numbers of failed subtests that pytest 9 keeps, by test."""
     module: Any = sys.modules.get("_pytest.subtests")
     key = getattr(module, "failed_subtests_key", None)

@@ -55,7 +55,7 @@ def source_of(file: str) -> str | None:
     """
     if file.startswith((*_OURS, "<")):
         return None
-    inside = _inside_packages(file)
+    inside = _path_in_packages(file)
     if inside is None:
         return None if file.startswith(_LIBRARIES) else file
     package = inside.parts[0]
@@ -146,11 +146,11 @@ def is_of_client(file: str) -> bool:
 
 def _package(file: str) -> str:
     """Return the name of the installed package that a file belongs to, "" for forbear and the standard library."""
-    inside = None if file.startswith(_OURS) else _inside_packages(file)
+    inside = None if file.startswith(_OURS) else _path_in_packages(file)
     return "" if inside is None else inside.parts[0].removesuffix(".py")
 
 
-def _inside_packages(file: str) -> PurePath | None:
+def _path_in_packages(file: str) -> PurePath | None:
     """Return the path of an installed file from the folder of all packages, None for any other file."""
     folder = next((folder for folder in _PACKAGES if file.startswith(f"{folder}{os.sep}")), None)
     return None if folder is None else PurePath(file[len(folder) + 1 :])

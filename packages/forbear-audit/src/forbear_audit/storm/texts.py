@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from forbear_audit.storm.judge import StormFinding
 
 
-def without_repeats(findings: Iterable[StormFinding]) -> list[StormFinding]:
+def drop_repeats(findings: Iterable[StormFinding]) -> list[StormFinding]:
     """Return the first finding of each kind for each call and place, with all that are no notes first."""
     kept: dict[tuple[str, str, str], StormFinding] = {}
     for finding in findings:
@@ -34,7 +34,7 @@ def finding_lines(finding: dict[str, str]) -> str:
     return "\n".join(lines + ([f"  {finding['reproduction']}"] if finding["reproduction"] else []))
 
 
-def missed_text(fault: str, sent: list[str]) -> str:
-    """Return the error for a fault of `--forbear-fault` that hit none of the calls that were sent."""
+def text_of_missed_fault(fault: str, sent: list[str]) -> str:
+    """Return the error for a fault of `--forbear-fault` that met none of the calls that were sent."""
     calls = f"they sent {', '.join(sent)}" if sent else "they sent none that a storm sees"
-    return f"ERROR: `--forbear-fault '{fault}'` hits no call of these tests; {calls}"
+    return f"ERROR: `--forbear-fault '{fault}'` meets no call of these tests; {calls}"

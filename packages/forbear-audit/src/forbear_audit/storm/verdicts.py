@@ -29,11 +29,11 @@ class ReachedPlaces:
         self.numbers = sorted({number for numbers in self._places.values() for number in numbers})
 
     def has(self, rule: str, fault: PlannedFault) -> bool:
-        """Return whether the call that a fault hits belongs to a place of this rule."""
+        """Return whether the call that a fault meets belongs to a place of this rule."""
         return any(self._plan.places[number].rule == rule for number in self._of(fault))
 
     def add(self, fault: PlannedFault, findings: Iterable[StormFinding]) -> None:
-        """Add the findings of a run with a fault to the places of the call that it hit."""
+        """Add the findings of a run with a fault to the places of the call that it met."""
         for number in self._of(fault):
             self._tried.append((number, f"{fault.name}{'+' if fault.lasting else ''}"))
             self._findings += [(number, finding.as_dict()) for finding in findings]
@@ -69,7 +69,7 @@ def verdicts_of(plan: StormPlan, results: Iterable[Mapping[str, Any]]) -> list[P
         reached = any(number in part["reached"] for part in parts)
         tried = {name for part in parts for other, name in part["tried"] if other == number}
         findings = [finding for part in parts for other, finding in part["findings"] if other == number]
-        verdict, text = _verdict(place, findings, tried) if reached else _not_reached(plan, place)
+        verdict, text = _verdict(place, findings, tried) if reached else _verdict_without_calls(plan, place)
         verdicts.append(PlaceVerdict(place.path, place.line, place.rule, verdict, text))
     return verdicts
 
@@ -85,7 +85,7 @@ def _verdict(place: StormPlace, findings: list[dict[str, str]], tried: set[str])
     return "not shown", f"no harm by {', '.join(names)}" if names else "no fault was tried"
 
 
-def _not_reached(plan: StormPlan, place: StormPlace) -> tuple[str, str]:
+def _verdict_without_calls(plan: StormPlan, place: StormPlace) -> tuple[str, str]:
     """Return the verdict on a place that no test reached; the tests may have loaded its module from another file."""
     parts = PurePosixPath(place.path).with_suffix("").parts
     loaded = sys.modules.get(".".join(parts[parts[0] == "src" :]))

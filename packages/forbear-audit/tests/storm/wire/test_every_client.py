@@ -22,7 +22,7 @@ from redis.retry import Retry
 
 from forbear.testing.valkey import valkey_server
 from forbear_audit.storm import storm
-from forbear_audit.storm.tape import active
+from forbear_audit.storm.run_record import current_record
 from forbear_testkit.testing.orders import OrdersServer, orders_server
 
 Call = Callable[[str], object] | Callable[[str], Awaitable[object]]
@@ -111,7 +111,7 @@ def test_each_fault_raises_the_error_of_the_client(server: OrdersServer, row: tu
     assert {fault: type(seen[fault]).__name__ for fault in errors} == errors
     assert "503" in str(seen["503"])
     assert "429" in str(seen["429"])
-    assert active() is None
+    assert current_record() is None
 
 
 def wrapped(call: Any, url: str, fault: str, seen: dict[str, BaseException]) -> Any:

@@ -6,7 +6,7 @@ The cloud stores both but enforces neither: every client may do everything.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from forbear_cloud.api.folders import managed_folder
+from forbear_cloud.api.folders import find_managed_folder
 from forbear_cloud.call import ApiCall, Handlers
 from forbear_cloud.http.messages import (
     NO_CONTENT,
@@ -18,9 +18,9 @@ from forbear_cloud.http.messages import (
     not_found,
     required,
 )
-from forbear_cloud.storage.conditions import check_match, same_etag
+from forbear_cloud.storage.conditions import check_match, is_same_etag
 from forbear_cloud.storage.fields import optional_text, text
-from forbear_cloud.storage.model import Bucket, IamPolicy, StoredObject, nested
+from forbear_cloud.storage.model import Bucket, IamPolicy, StoredObject, get_object
 from forbear_cloud.storage.resources import acl_resource, acl_resources, listing
 from forbear_cloud.storage.writable import policy_fields
 
@@ -62,7 +62,7 @@ def _acl_bucket(call: ApiCall) -> Bucket:
     Raise 400 if it has uniform bucket-level access, which turns access control lists off.
     """
     bucket = call.bucket()
-    uniform = nested(nested(bucket.fields, "iamConfiguration"), "uniformBucketLevelAccess")
+    uniform = get_object(get_object(bucket.fields, "iamConfiguration"), "uniformBucketLevelAccess")
     if uniform.get("enabled") is True:
         raise ApiError(400, "Cannot use ACL API when uniform bucket-level access is enabled.", "invalid")
     return bucket
@@ -154,8 +154,8 @@ def _object_policy(call: ApiCall) -> _PolicyOwner:
     return _PolicyOwner(item.policy, resource_id, item.resource, item.generation)
 
 
-def _managed_folder_policy(call: ApiCall) -> _PolicyOwner:
-    folder = managed_folder(call)
+def _find_policy_of_managed_folder(call: ApiCall) -> _PolicyOwner:
+    folder = find_managed_folder(call)
     resource = f"{call.names['bucket']}/managedFolders/{folder.name}"
     return _PolicyOwner(folder.policy, f"projects/_/buckets/{resource}", resource, None)
 
@@ -173,7 +173,7 @@ def _policy_handlers(find: Callable[[ApiCall], _PolicyOwner]) -> Handlers:
     def set_(call: ApiCall) -> HttpResponse:
         owner, body = find(call), call.body()
         etag = optional_text(body, "etag")
-        if etag and not same_etag(etag, owner.policy.etag):
+        if etag and not is_same_etag(etag, owner.policy.etag):
             raise condition_not_met("etag")
         check_match(call.request.headers, owner.policy.etag)
         owner.policy.write(policy_fields(body))
@@ -195,4 +195,4 @@ DEFAULT_OBJECT_ACL = _acl_handlers(_default_acl)
 OBJECT_ACL = _acl_handlers(_object_acl)
 BUCKET_POLICY = _policy_handlers(_bucket_policy)
 OBJECT_POLICY = _policy_handlers(_object_policy)
-MANAGED_FOLDER_POLICY = _policy_handlers(_managed_folder_policy)
+MANAGED_FOLDER_POLICY = _policy_handlers(_find_policy_of_managed_folder)

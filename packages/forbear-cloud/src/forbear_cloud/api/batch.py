@@ -39,7 +39,7 @@ def perform_batch(batch: HttpRequest, perform: Callable[[HttpRequest], HttpRespo
     size = 0
     for content_id, request in requests:
         response = perform(request) if size <= _MAX_RESPONSES else storage_error(ApiError(413, _TOO_MUCH))
-        pieces.append(_written(content_id, response))
+        pieces.append(_write_part(content_id, response))
         size += len(pieces[-1])
     body = b"".join((*pieces, f"--{_BOUNDARY}--\r\n".encode()))
     return HttpResponse(200, (("Content-Type", f"multipart/mixed; boundary={_BOUNDARY}"),), body)
@@ -110,7 +110,7 @@ def _headers(text: bytes) -> dict[str, str]:
     }
 
 
-def _written(content_id: str | None, response: HttpResponse) -> bytes:
+def _write_part(content_id: str | None, response: HttpResponse) -> bytes:
     """Return the bytes of one part of the batch's response; a request with a Content-ID gets <response-ID>."""
     lines = [f"--{_BOUNDARY}", "Content-Type: application/http"]
     if content_id is not None:

@@ -11,16 +11,16 @@ from forbear_cloud.http.messages import (
     not_found,
     required,
 )
-from forbear_cloud.storage.fields import query_flag, query_integer, required_integer, text
-from forbear_cloud.storage.model import Bucket, etag_of, nested
+from forbear_cloud.storage.fields import query_flag, query_integer, require_integer, text
+from forbear_cloud.storage.model import Bucket, etag_of, get_object
 from forbear_cloud.storage.resources import bucket_resource, listing, moment, storage_page
 from forbear_cloud.storage.retention import check_policy, check_soft_delete
 from forbear_cloud.storage.writable import (
     acl_field,
     bucket_fields,
     check_bucket_name,
-    merged,
-    predefined_acl,
+    find_predefined_acl,
+    merge_patch,
 )
 
 _FIXED = ("hierarchicalNamespace", "objectRetention")
@@ -39,7 +39,7 @@ def insert(call: ApiCall) -> HttpResponse:
     name, project = text(body, "name"), text(call.query, "project")
     check_bucket_name(name)
     acl, default_acl = _acls(call, project, body)
-    fields = merged({}, bucket_fields(body))
+    fields = merge_patch({}, bucket_fields(body))
     check_policy({}, fields, call.store.now())
     check_soft_delete(fields)
     if query_flag(call.query, "enableObjectRetention"):
@@ -55,7 +55,7 @@ def get(call: ApiCall) -> HttpResponse:
 
     Respond 404 if it does not exist, 412 or 304 if it does not meet the preconditions.
     """
-    bucket = _deleted(call) if query_flag(call.query, "softDeleted") else call.bucket()
+    bucket = _find_deleted(call) if query_flag(call.query, "softDeleted") else call.bucket()
     call.check_read(bucket)
     return _response(call, bucket)
 
@@ -80,7 +80,7 @@ def patch(call: ApiCall) -> HttpResponse:
     """
     bucket, body = call.bucket(), call.body()
     call.check_write(bucket)
-    return _changed(call, bucket, merged(bucket.fields, bucket_fields(body)), body)
+    return _changed(call, bucket, merge_patch(bucket.fields, bucket_fields(body)), body)
 
 
 def update(call: ApiCall) -> HttpResponse:
@@ -92,7 +92,7 @@ def update(call: ApiCall) -> HttpResponse:
     bucket, body = call.bucket(), call.body()
     call.check_write(bucket)
     kept = {name: bucket.fields[name] for name in _FIXED if name in bucket.fields}
-    return _changed(call, bucket, {**merged({}, bucket_fields(body)), **kept}, body)
+    return _changed(call, bucket, {**merge_patch({}, bucket_fields(body)), **kept}, body)
 
 
 def delete(call: ApiCall) -> HttpResponse:
@@ -108,7 +108,7 @@ def restore(call: ApiCall) -> HttpResponse:
 
     Respond 404 if there is none, and 409 if a bucket has its name.
     """
-    bucket = _deleted(call)
+    bucket = _find_deleted(call)
     if bucket.name in call.store.buckets:
         raise conflict(f"A bucket named {bucket.name} exists: delete it before you restore another one.")
     call.store.deleted_buckets.remove(bucket)
@@ -128,7 +128,7 @@ def lock_retention_policy(call: ApiCall) -> HttpResponse:
     if query_integer(call.query, "ifMetagenerationMatch") is None:
         raise required("ifMetagenerationMatch")
     call.check_write(bucket)
-    policy = nested(bucket.fields, "retentionPolicy")
+    policy = get_object(bucket.fields, "retentionPolicy")
     if not policy:
         raise ApiError(400, f"Bucket {bucket.name} has no retention policy to lock.")
     locked: JsonObject = {"effectiveTime": moment(call.store.now()), **policy, "isLocked": True}
@@ -149,16 +149,16 @@ def get_storage_layout(call: ApiCall) -> HttpResponse:
         "locationType": "multi-region" if location in {"US", "EU", "ASIA"} else "region",
         "hierarchicalNamespace": {"enabled": bucket.hierarchical},
     }
-    placement = nested(bucket.fields, "customPlacementConfig")
+    placement = get_object(bucket.fields, "customPlacementConfig")
     return json_response({**layout, "customPlacementConfig": placement} if placement else layout)
 
 
-def _deleted(call: ApiCall) -> Bucket:
+def _find_deleted(call: ApiCall) -> Bucket:
     """Return the soft-deleted bucket of the path, in the generation of the query.
 
     Raise 400 if the query has no generation, and 404 if there is no such bucket.
     """
-    return call.store.deleted_bucket(call.names["bucket"], required_integer(call.query, "generation"))
+    return call.store.deleted_bucket(call.names["bucket"], require_integer(call.query, "generation"))
 
 
 def _acls(call: ApiCall, project: str, body: JsonObject) -> tuple[dict[str, str] | None, dict[str, str] | None]:
@@ -166,9 +166,9 @@ def _acls(call: ApiCall, project: str, body: JsonObject) -> tuple[dict[str, str]
 
     They come from the fields of the body, otherwise from the predefined ones that the query names.
     """
-    acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", project)
+    acl = acl_field(body, "acl") or find_predefined_acl(call.query, "predefinedAcl", project)
     default_acl = acl_field(body, "defaultObjectAcl")
-    return acl, default_acl or predefined_acl(call.query, "predefinedDefaultObjectAcl", project)
+    return acl, default_acl or find_predefined_acl(call.query, "predefinedDefaultObjectAcl", project)
 
 
 def _changed(call: ApiCall, bucket: Bucket, fields: JsonObject, body: JsonObject) -> HttpResponse:

@@ -1,6 +1,6 @@
 """Compose, copy, rewrite and move: create objects from stored ones, without sending their bytes."""
 
-from forbear_cloud.api.objects import resource_of, written
+from forbear_cloud.api.objects import commit_object, resource_of
 from forbear_cloud.call import ApiCall
 from forbear_cloud.http.messages import HttpResponse, JsonObject, invalid, json_response, required
 from forbear_cloud.storage.conditions import read_conditions
@@ -9,7 +9,7 @@ from forbear_cloud.storage.fields import integer, items, mapping, query_integer,
 from forbear_cloud.storage.model import ObjectKeys, StoredObject
 from forbear_cloud.storage.retention import check_unprotected
 from forbear_cloud.storage.sessions import Rewrite
-from forbear_cloud.storage.writable import check_object_name, merged, object_fields, predefined_acl
+from forbear_cloud.storage.writable import check_object_name, find_predefined_acl, merge_patch, object_fields
 
 _MAX_SOURCES = 32
 _MEBIBYTE = 1_048_576
@@ -40,15 +40,15 @@ def compose(call: ApiCall) -> HttpResponse:
         check_key(source, call.request.headers)
         sources.append(source)
     call.conditions().check_write(bucket.live(name))
-    fields = merged({}, object_fields(mapping(body, "destination")))
-    acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
+    fields = merge_patch({}, object_fields(mapping(body, "destination")))
+    acl = find_predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
     keys = keys_for(bucket, call.request.headers, call.query.get("kmsKeyName"))
-    return written(call, call.store.compose(sources, bucket.name, name, fields, acl, keys))
+    return commit_object(call, call.store.compose(sources, bucket.name, name, fields, acl, keys))
 
 
 def copy(call: ApiCall) -> HttpResponse:
     """Copy the source of the path to the destination of the path in one call; respond with the resource of the copy."""
-    return written(call, _copied(call, _source(call)))
+    return commit_object(call, _copy(call, _source(call)))
 
 
 def rewrite(call: ApiCall) -> HttpResponse:
@@ -85,7 +85,7 @@ def rewrite(call: ApiCall) -> HttpResponse:
         token = f"rewrite-{call.store.next_id()}"
         call.store.keep_rewrite(token, Rewrite(plan, copied))
         return json_response({**progress, "rewriteToken": token})
-    item = _copied(call, source)
+    item = _copy(call, source)
     call.committed(item.resource, item.generation)
     return json_response({**progress, "resource": resource_of(call, item)})
 
@@ -115,7 +115,7 @@ def move(call: ApiCall) -> HttpResponse:
         keys=source.keys,
     )
     call.store.delete_object(source, for_good=not bucket.versioned)
-    return written(call, item)
+    return commit_object(call, item)
 
 
 def _source(call: ApiCall) -> StoredObject:
@@ -136,7 +136,7 @@ def _check_destination(call: ApiCall) -> None:
     call.conditions().check_write(call.store.bucket(call.names["destinationBucket"]).live(name))
 
 
-def _copied(call: ApiCall, source: StoredObject) -> StoredObject:
+def _copy(call: ApiCall, source: StoredObject) -> StoredObject:
     """Copy the source to the destination of the path, after checking its key and the destination; return the copy.
 
     Metadata in the body replaces all metadata of the source. Without a body the copy gets the source's, except holds
@@ -147,10 +147,10 @@ def _copied(call: ApiCall, source: StoredObject) -> StoredObject:
     bucket = call.store.bucket(call.names["destinationBucket"])
     body = call.body()
     if body:
-        fields = merged({}, object_fields(body))
+        fields = merge_patch({}, object_fields(body))
     else:
         fields = {name: value for name, value in source.fields.items() if name not in _HOLDS}
-    acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
+    acl = find_predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
     return call.store.copy(source, bucket.name, call.names["destinationObject"], fields, acl, _keys(call))
 
 

@@ -5,7 +5,7 @@ import zlib
 
 from forbear_cloud.http.messages import ApiError, Headers, HttpRequest, HttpResponse
 from forbear_cloud.http.outgoing import http_date
-from forbear_cloud.storage.conditions import same_etag
+from forbear_cloud.storage.conditions import is_same_etag
 from forbear_cloud.storage.encryption import check_key, encryption_headers
 from forbear_cloud.storage.model import StoredObject
 
@@ -28,7 +28,7 @@ def media(item: StoredObject, request: HttpRequest, etag: str | None = None) -> 
     headers = _headers(item, etag)
     encoding = item.string("contentEncoding")
     if encoding == "gzip" and not _accepts_gzip(request) and "no-transform" not in (item.string("cacheControl") or ""):
-        unpacked = _unpacked(item.data)
+        unpacked = _unpack(item.data)
         if unpacked is not None:
             # Like the service, ignore a range, which would count bytes that are not stored, and send no length.
             return HttpResponse(200, (*headers, *_UNPACKED), unpacked, measured=False)
@@ -79,7 +79,7 @@ def _range(item: StoredObject, request: HttpRequest, etag: str) -> tuple[int, in
     """
     condition = request.headers.get("if-range")
     modified = http_date(int(item.updated))
-    if condition is not None and not same_etag(condition, etag) and condition.strip() != modified:
+    if condition is not None and not is_same_etag(condition, etag) and condition.strip() != modified:
         return None
     match = _RANGE.fullmatch(request.headers.get("range", "").strip())
     if match is None:
@@ -102,7 +102,7 @@ def _accepts_gzip(request: HttpRequest) -> bool:
     return False
 
 
-def _unpacked(data: bytes) -> bytes | None:
+def _unpack(data: bytes) -> bytes | None:
     """Decompress gzip data of one or more members.
 
     Return None if it is not valid, or has more than 128 MiB unpacked.

@@ -37,7 +37,7 @@ def insert(call: ApiCall) -> HttpResponse:
         raise not_found(f"The parent folder {missing[0]}")
     folder = _new_folder(call, bucket.folders)
     call.store.create_folders(bucket, folder.name)
-    return _written(call, _FOLDER, folder)
+    return _commit_folder(call, _FOLDER, folder)
 
 
 def get(call: ApiCall) -> HttpResponse:
@@ -90,12 +90,12 @@ def delete_recursive(call: ApiCall) -> HttpResponse:
     bucket = _hierarchical(call)
     folder = _folder(call, bucket)
     call.conditions().check_write(folder)
-    for item in _unprotected_contents(call, bucket, folder.name):
+    for item in _check_contents(call, bucket, folder.name):
         call.store.delete_object(item, for_good=True)
     for name in [name for name in bucket.folders if name.startswith(folder.name)]:
         del bucket.folders[name]
     _commit(call, _FOLDER, folder.name)
-    return _done(call, bucket, {})
+    return _finish_operation(call, bucket, {})
 
 
 def rename(call: ApiCall) -> HttpResponse:
@@ -106,14 +106,14 @@ def rename(call: ApiCall) -> HttpResponse:
     """
     bucket = _hierarchical(call)
     folder = _folder(call, bucket)
-    old, target = folder.name, _slashed(call.names["destinationFolder"])
+    old, target = folder.name, _add_slash(call.names["destinationFolder"])
     check_object_name(target)
     read_conditions(call.query, "ifSource").check_write(folder)
     if target in bucket.folders:
         raise conflict(f"The folder {target} already exists.")
     if target.startswith(old):
         raise invalid("A folder cannot be moved into itself.")
-    items = _unprotected_contents(call, bucket, old)
+    items = _check_contents(call, bucket, old)
     for item in items:
         check_object_name(target + item.name.removeprefix(old))
     for name in dict.fromkeys(item.name for item in items):
@@ -128,12 +128,12 @@ def rename(call: ApiCall) -> HttpResponse:
         call.store.touch(moved)
     call.store.create_folders(bucket, target)
     _commit(call, _FOLDER, target)
-    return _done(call, bucket, folder_resource(_FOLDER, bucket.name, folder, call.base))
+    return _finish_operation(call, bucket, folder_resource(_FOLDER, bucket.name, folder, call.base))
 
 
 def insert_managed(call: ApiCall) -> HttpResponse:
     """Create the managed folder that the body names, and respond with its resource; 409 if it exists."""
-    return _written(call, _MANAGED, _new_folder(call, call.bucket().managed_folders))
+    return _commit_folder(call, _MANAGED, _new_folder(call, call.bucket().managed_folders))
 
 
 def get_managed(call: ApiCall) -> HttpResponse:
@@ -141,7 +141,7 @@ def get_managed(call: ApiCall) -> HttpResponse:
 
     Respond 404 if it does not exist, 412 or 304 if it does not meet the preconditions.
     """
-    folder = managed_folder(call)
+    folder = find_managed_folder(call)
     call.conditions().check_read(folder)
     return _response(call, _MANAGED, folder)
 
@@ -154,11 +154,11 @@ def list_managed(call: ApiCall) -> HttpResponse:
 
 def update_managed(call: ApiCall) -> HttpResponse:
     """Raise the metageneration of a managed folder, and respond with its resource; no field of it can be changed."""
-    folder = managed_folder(call)
+    folder = find_managed_folder(call)
     call.body()
     call.conditions().check_write(folder)
     call.store.touch(folder)
-    return _written(call, _MANAGED, folder)
+    return _commit_folder(call, _MANAGED, folder)
 
 
 def delete_managed(call: ApiCall) -> HttpResponse:
@@ -166,7 +166,7 @@ def delete_managed(call: ApiCall) -> HttpResponse:
 
     Unless allowNonEmpty=true, respond 409 if it contains any version of an object.
     """
-    bucket, folder = call.bucket(), managed_folder(call)
+    bucket, folder = call.bucket(), find_managed_folder(call)
     call.conditions().check_write(folder)
     if next(_contents(bucket, folder.name), None) is not None and not query_flag(call.query, "allowNonEmpty"):
         raise conflict(f"The managed folder {folder.name} is not empty.")
@@ -175,7 +175,7 @@ def delete_managed(call: ApiCall) -> HttpResponse:
     return NO_CONTENT
 
 
-def managed_folder(call: ApiCall) -> Folder:
+def find_managed_folder(call: ApiCall) -> Folder:
     """Return the managed folder of the path, which may lack the last slash; raise 404 if it does not exist."""
     return _find(call.bucket().managed_folders, call.names[_MANAGED])
 
@@ -202,7 +202,7 @@ def _hierarchical(call: ApiCall) -> Bucket:
     return bucket
 
 
-def _slashed(name: str) -> str:
+def _add_slash(name: str) -> str:
     return name if name.endswith("/") else f"{name}/"
 
 
@@ -212,14 +212,14 @@ def _folder(call: ApiCall, bucket: Bucket) -> Folder:
 
 
 def _find(folders: Mapping[str, Folder], name: str) -> Folder:
-    name = _slashed(name)
+    name = _add_slash(name)
     if name not in folders:
         raise not_found(f"The folder {name}")
     return folders[name]
 
 
 def _new_name(call: ApiCall) -> str:
-    return _slashed(text(call.body(), "name"))
+    return _add_slash(text(call.body(), "name"))
 
 
 def _new_folder(call: ApiCall, folders: dict[str, Folder]) -> Folder:
@@ -239,7 +239,7 @@ def _contents(bucket: Bucket, folder: str) -> Iterator[StoredObject]:
     return (item for item in bucket.versions() if item.name.startswith(folder))
 
 
-def _unprotected_contents(call: ApiCall, bucket: Bucket, folder: str) -> list[StoredObject]:
+def _check_contents(call: ApiCall, bucket: Bucket, folder: str) -> list[StoredObject]:
     """Return all versions of all objects below a folder; raise 403 if a hold or a retention protects one of them."""
     items = list(_contents(bucket, folder))
     for item in items:
@@ -256,7 +256,7 @@ def _commit(call: ApiCall, kind: str, name: str) -> None:
     call.committed(f"{call.names['bucket']}/{kind}s/{name}")
 
 
-def _written(call: ApiCall, kind: str, folder: Folder) -> HttpResponse:
+def _commit_folder(call: ApiCall, kind: str, folder: Folder) -> HttpResponse:
     """Record in the journal that the call has written the folder, and respond with its resource."""
     _commit(call, kind, folder.name)
     return _response(call, kind, folder)
@@ -269,7 +269,7 @@ def _page(call: ApiCall, kind: str, folders: Mapping[str, Folder]) -> HttpRespon
     )
 
 
-def _done(call: ApiCall, bucket: Bucket, response: JsonObject) -> HttpResponse:
+def _finish_operation(call: ApiCall, bucket: Bucket, response: JsonObject) -> HttpResponse:
     """Store a long-running operation that is done, with `response` as its result, and respond with the operation."""
     number = str(call.store.next_id())
     operation: JsonObject = {

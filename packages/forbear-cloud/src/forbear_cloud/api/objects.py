@@ -11,7 +11,7 @@ from forbear_cloud.http.messages import (
     json_response,
 )
 from forbear_cloud.storage.encryption import check_key, has_listed_hashes, is_readable, read_key
-from forbear_cloud.storage.fields import query_flag, required_integer
+from forbear_cloud.storage.fields import query_flag, require_integer
 from forbear_cloud.storage.listing import list_objects
 from forbear_cloud.storage.model import StoredObject
 from forbear_cloud.storage.resources import listing, moment, object_resource
@@ -20,9 +20,9 @@ from forbear_cloud.storage.writable import (
     acl_field,
     check_custom_time,
     check_metadata,
-    merged,
+    find_predefined_acl,
+    merge_patch,
     object_fields,
-    predefined_acl,
 )
 
 
@@ -38,7 +38,7 @@ def get(call: ApiCall) -> HttpResponse:
     deleted, as_media = query_flag(call.query, "softDeleted"), wants_media(call.request)
     if deleted and as_media:
         raise invalid("The content of a soft-deleted object cannot be read: restore it first.")
-    item = _deleted(call) if deleted else call.item()
+    item = _find_deleted(call) if deleted else call.item()
     call.check_read(item)
     if as_media:
         return media(item, call.request)
@@ -74,7 +74,7 @@ def patch(call: ApiCall) -> HttpResponse:
     call.check_write(item)
     fields = object_fields(body)
     check_custom_time(item.fields, fields)
-    changed = merged(item.fields, {**fields, **({"retention": None} if fields.get("retention") == {} else {})})
+    changed = merge_patch(item.fields, {**fields, **({"retention": None} if fields.get("retention") == {} else {})})
     check_metadata(changed)
     return _changed(call, item, changed, body)
 
@@ -86,7 +86,7 @@ def update(call: ApiCall) -> HttpResponse:
     """
     item, body = call.item(), call.body()
     call.check_write(item)
-    return _changed(call, item, merged({}, object_fields(body)), body)
+    return _changed(call, item, merge_patch({}, object_fields(body)), body)
 
 
 def delete(call: ApiCall) -> HttpResponse:
@@ -105,11 +105,11 @@ def restore(call: ApiCall) -> HttpResponse:
 
     The soft-deleted one stays, so a repeated request makes another copy.
     """
-    old, bucket = _deleted(call), call.bucket()
+    old, bucket = _find_deleted(call), call.bucket()
     call.conditions().check_write(bucket.live(old.name))
     acl = old.acl if query_flag(call.query, "copySourceAcl") else None
     item = call.store.copy(old, bucket.name, old.name, old.fields, acl, old.keys)
-    return written(call, item)
+    return commit_object(call, item)
 
 
 def refuse_bulk_restore(_: ApiCall) -> HttpResponse:
@@ -117,7 +117,7 @@ def refuse_bulk_restore(_: ApiCall) -> HttpResponse:
     raise ApiError(501, "The embedded cloud does not serve bulkRestore: restore the objects one by one.")
 
 
-def written(call: ApiCall, item: StoredObject) -> HttpResponse:
+def commit_object(call: ApiCall, item: StoredObject) -> HttpResponse:
     """Record in the journal that the call has written the object, and respond with its resource."""
     call.committed(item.resource, item.generation)
     return object_response(call, item)
@@ -140,12 +140,12 @@ def resource_of(call: ApiCall, item: StoredObject, *, hashes: bool = True) -> Js
     return resource if end is None else {**resource, "retentionExpirationTime": moment(end)}
 
 
-def _deleted(call: ApiCall) -> StoredObject:
+def _find_deleted(call: ApiCall) -> StoredObject:
     """Return the soft-deleted object of the path, in the generation of the query.
 
     Raise 400 if the query has no generation, and 404 if there is no such object.
     """
-    generation = required_integer(call.query, "generation")
+    generation = require_integer(call.query, "generation")
     return call.store.deleted_object(call.bucket(), call.names["object"], generation)
 
 
@@ -154,7 +154,7 @@ def _changed(call: ApiCall, item: StoredObject, fields: JsonObject, body: JsonOb
 
     Raise its metageneration, record the change in the journal, and respond with its resource.
     """
-    acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", call.bucket().project)
+    acl = acl_field(body, "acl") or find_predefined_acl(call.query, "predefinedAcl", call.bucket().project)
     override = query_flag(call.query, "overrideUnlockedRetention")
     check_object_retention(call.bucket(), item.fields, fields, override=override)
     if acl is not None:
@@ -163,4 +163,4 @@ def _changed(call: ApiCall, item: StoredObject, fields: JsonObject, body: JsonOb
         item.released = call.store.now()
     item.fields = fields
     call.store.touch(item)
-    return written(call, item)
+    return commit_object(call, item)

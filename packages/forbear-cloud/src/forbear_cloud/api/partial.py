@@ -41,7 +41,7 @@ def select(response: HttpResponse, selection: Selection) -> HttpResponse:
     if response.status != 200 or isinstance(response.body, Content) or not kind.startswith("application/json"):
         return response
     value = cast("Json", json.loads(response.body))
-    return replace(response, body=json_response(_selected(value, selection)).body)
+    return replace(response, body=json_response(_select(value, selection)).body)
 
 
 def _selection(tokens: deque[str], text: str, depth: int) -> Selection:
@@ -77,7 +77,7 @@ def _name(tokens: deque[str], text: str) -> str:
     return name
 
 
-def _selected(value: Json, selection: Selection) -> Json:
+def _select(value: Json, selection: Selection) -> Json:
     """Return the selected parts of a value; an empty selection selects all of it.
 
     A selection applies to each entry of a list. A value that is neither a list nor an object stays as it is.
@@ -85,11 +85,11 @@ def _selected(value: Json, selection: Selection) -> Json:
     if not selection:
         return value
     if isinstance(value, list):
-        return [_selected(each, selection) for each in value]
+        return [_select(each, selection) for each in value]
     if not isinstance(value, Mapping):
         return value
     return {
-        name: _selected(each, selection.get(name, selection.get("*", {})))
+        name: _select(each, selection.get(name, selection.get("*", {})))
         for name, each in value.items()
         if name in selection or "*" in selection
     }

@@ -10,7 +10,7 @@ from forbear_cloud.http.messages import (
     json_response,
     not_found,
 )
-from forbear_cloud.storage.conditions import check_match, same_etag
+from forbear_cloud.storage.conditions import check_match, is_same_etag
 from forbear_cloud.storage.fields import optional_text, query_flag, text
 from forbear_cloud.storage.model import HmacKey
 from forbear_cloud.storage.resources import hmac_resource, storage_page
@@ -54,7 +54,7 @@ def update_key(call: ApiCall) -> HttpResponse:
     """
     key, body = _key(call), call.body()
     etag, state = optional_text(body, "etag"), text(body, "state")
-    if etag is not None and not same_etag(etag, key.etag):
+    if etag is not None and not is_same_etag(etag, key.etag):
         raise condition_not_met("etag")
     check_match(call.request.headers, key.etag)
     if state not in {"ACTIVE", "INACTIVE"} or key.state == "DELETED":

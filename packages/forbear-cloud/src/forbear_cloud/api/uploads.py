@@ -16,9 +16,9 @@ from forbear_cloud.storage.sessions import TargetObject
 from forbear_cloud.storage.writable import (
     acl_field,
     check_object_name,
-    merged,
+    find_predefined_acl,
+    merge_patch,
     object_fields,
-    predefined_acl,
 )
 
 
@@ -92,12 +92,12 @@ def _target(call: ApiCall, metadata: JsonObject, content_type: str | None) -> Ta
     """
     bucket, name = call.bucket(), call.query.get("name") or text(metadata, "name")
     check_object_name(name)
-    fields = merged({"contentType": content_type or "application/octet-stream"}, object_fields(metadata))
+    fields = merge_patch({"contentType": content_type or "application/octet-stream"}, object_fields(metadata))
     if "contentEncoding" in call.query:
         fields["contentEncoding"] = call.query["contentEncoding"]
     fields.update({key: metadata[key] for key in HASHES if metadata.get(key)})
     check_object_retention(bucket, {}, fields)
-    acl = acl_field(metadata, "acl") or predefined_acl(call.query, "predefinedAcl", bucket.project)
+    acl = acl_field(metadata, "acl") or find_predefined_acl(call.query, "predefinedAcl", bucket.project)
     keys = keys_for(bucket, call.request.headers, call.query.get("kmsKeyName") or metadata.get("kmsKeyName"))
     return TargetObject(bucket.name, name, fields, acl, call.conditions(), keys)
 

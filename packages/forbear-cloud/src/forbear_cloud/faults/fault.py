@@ -11,11 +11,11 @@ from forbear_cloud.faults.actions import When
 from forbear_cloud.faults.parameters import (
     FaultMatch,
     Matching,
-    checked_match,
+    check_match,
+    check_word,
     fitting_match,
     flag,
     number,
-    one_of,
     optional_text,
     whole,
 )
@@ -67,7 +67,7 @@ class Fault:
     match: FaultMatch
 
     def __post_init__(self) -> None:
-        one_of("when", self.when, ("before", "after"))
+        check_word("when", self.when, ("before", "after"))
 
     @property
     def name(self) -> str:
@@ -103,17 +103,17 @@ class Fault:
         text = (optional_text("reason", reason), optional_text("message", message))
         if body is not None and not isinstance(body, str):
             raise TypeError(f"`body` must be a string or None, got {body!r}")
-        return cls(actions.RespondWith(code, fields, *text, body), when, checked_match(match))
+        return cls(actions.RespondWith(code, fields, *text, body), when, check_match(match))
 
     @classmethod
     def reset(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Reset the connection (TCP RST) without a response, before or after the request takes effect (`when`)."""
-        return cls(actions.Reset(), when, checked_match(match))
+        return cls(actions.Reset(), when, check_match(match))
 
     @classmethod
     def close(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Close the connection (TCP FIN) without a response, before or after the request takes effect (`when`)."""
-        return cls(actions.Close(), when, checked_match(match))
+        return cls(actions.Close(), when, check_match(match))
 
     @classmethod
     def truncate(
@@ -130,7 +130,7 @@ class Fault:
             if keep:
                 raise ValueError(f"`share` and `keep` exclude each other, got share={share!r} and keep={keep!r}")
         return cls(
-            actions.Truncate(keep, share, flag("reset", reset)), "after", checked_match(_on_a_body(match, "truncate"))
+            actions.Truncate(keep, share, flag("reset", reset)), "after", check_match(_on_a_body(match, "truncate"))
         )
 
     @classmethod
@@ -140,7 +140,7 @@ class Fault:
         The request takes effect. ValueError for an operation whose response has no body.
         """
         action = actions.Stall(whole("keep", keep), number("limit", limit))
-        return cls(action, "after", checked_match(_on_a_body(match, "stall")))
+        return cls(action, "after", check_match(_on_a_body(match, "stall")))
 
     @classmethod
     def partial(cls, keep: int, *, status: int | None = None, **match: Unpack[Matching]) -> "Fault":
@@ -188,18 +188,18 @@ class Fault:
     @classmethod
     def ignore_range(cls, **match: Unpack[Matching]) -> "Fault":
         """Respond to a read with a Range header with 200 and the whole object."""
-        return cls(actions.IgnoreRange(), "before", _ranged(match, "ignore_range"))
+        return cls(actions.IgnoreRange(), "before", _match_ranges(match, "ignore_range"))
 
     @classmethod
     def other_range(cls, first: int, last: int | None = None, **match: Unpack[Matching]) -> "Fault":
         """Respond to a read with a Range header with 206 and other bytes: from `first` to `last` (None: to the end)."""
         action = actions.OtherRange(whole("first", first), None if last is None else whole("last", last, minimum=first))
-        return cls(action, "before", _ranged(match, "other_range"))
+        return cls(action, "before", _match_ranges(match, "other_range"))
 
     @classmethod
     def refuse_range(cls, **match: Unpack[Matching]) -> "Fault":
         """Respond to a read with a Range header with 416, as if the range began beyond the end."""
-        return cls(actions.RefuseRange(), "before", _ranged(match, "refuse_range"))
+        return cls(actions.RefuseRange(), "before", _match_ranges(match, "refuse_range"))
 
     @classmethod
     def replace_object(
@@ -231,12 +231,12 @@ class Fault:
 
         ValueError for an operation whose response has no body.
         """
-        return cls(actions.Corrupt(whole("at", at)), "after", checked_match(_on_a_body(match, "corrupt")))
+        return cls(actions.Corrupt(whole("at", at)), "after", check_match(_on_a_body(match, "corrupt")))
 
     @classmethod
     def delay(cls, seconds: float, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Wait so many seconds before the request takes effect, or with `when="after"` before the response is sent."""
-        return cls(actions.Delay(number("seconds", seconds)), when, checked_match(match))
+        return cls(actions.Delay(number("seconds", seconds)), when, check_match(match))
 
     @classmethod
     def long_running(cls, polls: int, *, error: int | None = None, **match: Unpack[Matching]) -> "Fault":
@@ -266,7 +266,7 @@ class Fault:
         The parameters of `Matching` are allowed, too. TypeError or ValueError for anything wrong.
         """
         fields = fields_of(value)
-        make: Callable[..., Fault] = getattr(cls, one_of("action", fields.get("action"), _ACTIONS))
+        make: Callable[..., Fault] = getattr(cls, check_word("action", fields.get("action"), _ACTIONS))
         return call_with_json(make, fields)
 
 
@@ -310,7 +310,7 @@ def _on_a_body(match: Matching, action: str) -> Matching:
     return match
 
 
-def _ranged(match: Matching, action: str) -> FaultMatch:
+def _match_ranges(match: Matching, action: str) -> FaultMatch:
     """Check the options and return the match for reads of objects that have a Range header; `action` is for errors."""
     checked = fitting_match(match, action, READS)
     return replace(checked, headers=(*checked.headers, ("range", "=")))

@@ -8,7 +8,7 @@ from forbear_cloud.api.uploads import media_start, object_name
 from forbear_cloud.call import ApiCall, Handler
 from forbear_cloud.faults import actions
 from forbear_cloud.faults.fault import Fault
-from forbear_cloud.http.content import Content, content_of, joined
+from forbear_cloud.http.content import Content, content_of, join_contents
 from forbear_cloud.http.messages import ApiError, HttpResponse
 from forbear_cloud.http.outgoing import Delivery, ResponseEnd
 
@@ -37,7 +37,7 @@ def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
         case actions.RespondWith() | actions.Reset() | actions.Close():
             if fault.when == "after":
                 handle(call)
-            return _instead(action, call)
+            return _replace_response(action, call)
         case actions.Truncate(keep, share, reset):
             response = handle(call)
             cut = keep if share is None else int(len(response.body) * share)
@@ -52,7 +52,7 @@ def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
         case actions.Rewind(to):
             return Delivery(resumable.rewind(call, to) or handle(call))
         case actions.CorruptUpload(at):
-            content = _flipped(call.request.content, media_start(call.request) + at)
+            content = _flip(call.request.content, media_start(call.request) + at)
             return Delivery(handle(replace(call, request=replace(call.request, content=content))))
         case actions.IgnoreRange():
             return Delivery(handle(_with_range(call, None)))
@@ -69,7 +69,7 @@ def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
             return Delivery(response)
         case actions.Corrupt(at):
             response = handle(call)
-            return Delivery(replace(response, body=_flipped(content_of(response.body), at)))
+            return Delivery(replace(response, body=_flip(content_of(response.body), at)))
         case actions.Lag(reads):
             return Delivery(_hide(call, handle, reads))
         case actions.LongRunning(polls, error):
@@ -78,7 +78,7 @@ def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
             return Delivery(handle(call), delay=seconds if fault.when == "after" else 0.0)
 
 
-def _instead(action: actions.RespondWith | actions.Reset | actions.Close, call: ApiCall) -> Delivery:
+def _replace_response(action: actions.RespondWith | actions.Reset | actions.Close, call: ApiCall) -> Delivery:
     match action:
         case actions.Reset():
             return Delivery(None, ResponseEnd.RESET)
@@ -106,12 +106,12 @@ def _keep_part(call: ApiCall, handle: Handler, keep: int, status: int | None) ->
     return Delivery(handle(call) if session is None else resumable.incomplete(call, session))
 
 
-def _flipped(content: Content, at: int) -> Content:
+def _flip(content: Content, at: int) -> Content:
     """Return the content with every bit of byte `at` (from 0) flipped; the same content if it has no such byte."""
     if at >= len(content):
         return content
     flipped = bytes(content.cut(at, at + 1)).translate(_FLIPPED)
-    return joined((content.cut(0, at), content_of(flipped), content.cut(at + 1)))
+    return join_contents((content.cut(0, at), content_of(flipped), content.cut(at + 1)))
 
 
 def _with_range(call: ApiCall, value: str | None) -> ApiCall:

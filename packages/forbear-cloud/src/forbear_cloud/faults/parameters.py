@@ -60,7 +60,7 @@ def optional_text(name: str, value: object) -> str | None:
     return value
 
 
-def one_of(name: str, value: object, allowed: Collection[str]) -> str:
+def check_word(name: str, value: object, allowed: Collection[str]) -> str:
     """Return `value` if it is one of the `allowed` words; `name` is the parameter in errors.
 
     TypeError for anything but a string, ValueError for another word.
@@ -124,7 +124,7 @@ class FaultMatch:
         )
 
 
-def checked_match(options: Matching) -> FaultMatch:
+def check_match(options: Matching) -> FaultMatch:
     """Check the options and return them as a FaultMatch; TypeError or ValueError names the first wrong one.
 
     An operation with steps, that is an insert, also matches its steps. `nth` excludes `skip` and `times`.
@@ -159,12 +159,12 @@ def checked_match(options: Matching) -> FaultMatch:
 def fitting_match(
     options: Matching, action: str, operations: tuple[str, ...], default: tuple[str, ...] = ()
 ) -> FaultMatch:
-    """Check the options as `checked_match` does, for an `action` that exists for some `operations` only.
+    """Check the options as `check_match` does, for an `action` that exists for some `operations` only.
 
     ValueError for another operation in the options. Of an operation with steps, only those among `operations` are
     matched. Without an operation the `default` ones are matched, or all of `operations`.
     """
-    match, operation = checked_match(options), options.get("operation")
+    match, operation = check_match(options), options.get("operation")
     if operation is None:
         return replace(match, operations=default or operations)
     fitting = tuple(each for each in match.operations if each in operations)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from forbear_cloud.faults.fault import Fault, call_with_json, fields_of
-from forbear_cloud.faults.parameters import FaultMatch, Matching, checked_match, number, whole
+from forbear_cloud.faults.parameters import FaultMatch, Matching, check_match, number, whole
 from forbear_cloud.http.messages import HttpRequest
 
 """The former name of the action "random_faults" in JSON."""
@@ -97,7 +97,7 @@ def random_faults(
         if name in match:
             raise TypeError(f"`{name}` does not fit random faults: they have rates and `limit` instead")
     checked = whole("seed", seed, minimum=-(2**63)), tuple(rates.values()), whole("limit", limit)
-    return RandomFaults(*checked, checked_match(match))
+    return RandomFaults(*checked, check_match(match))
 
 
 def fault_from_json(value: object) -> Fault | RandomFaults:
@@ -113,26 +113,26 @@ def fault_from_json(value: object) -> Fault | RandomFaults:
 
 @dataclass(slots=True)
 class _Planned:
-    """A fault, with the number of matching requests it has `seen` until it was spent, and of those that it hit."""
+    """A fault, with the number of matching requests it has `seen` until it was spent, and of those that it met."""
 
     fault: Fault
     seen: int = 0
-    hits: int = 0
+    met: int = 0
 
-    def hit(self, request: HttpRequest, operation: str | None, chance: Callable[[], float]) -> bool:
+    def meets(self, request: HttpRequest, operation: str | None, chance: Callable[[], float]) -> bool:
         match = self.fault.match
         if self.spent or not match.matches(request, operation):
             return False
         self.seen += 1
         if self.seen <= match.skip or (match.probability < 1 and chance() >= match.probability):
             return False
-        self.hits += 1
+        self.met += 1
         return True
 
     @property
     def spent(self) -> bool:
         times = self.fault.match.times
-        return times is not None and self.hits >= times
+        return times is not None and self.met >= times
 
 
 class FaultPlan:
@@ -170,7 +170,7 @@ class FaultPlan:
         Call it once per request, because it counts the requests that match. `operation` is the request's operation id.
         """
         for planned in self._planned:
-            if planned.hit(request, operation, self._dice.random):
+            if planned.meets(request, operation, self._dice.random):
                 return planned.fault
         drawn = (faults.draw(request, operation) for faults in self._random)
         return next((fault for fault in drawn if fault is not None), None)

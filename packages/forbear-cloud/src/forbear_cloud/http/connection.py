@@ -10,7 +10,7 @@ from forbear_cloud.http.hosts import Hosts
 from forbear_cloud.http.incoming import Incoming
 from forbear_cloud.http.memory import MemoryLimit
 from forbear_cloud.http.messages import ApiError, HttpRequest, HttpResponse, storage_error
-from forbear_cloud.http.outgoing import Delivery, ResponseEnd, framed
+from forbear_cloud.http.outgoing import Delivery, ResponseEnd, frame
 from forbear_cloud.http.stream import SocketStream, pause
 
 _log = logging.getLogger(__name__)
@@ -106,7 +106,7 @@ class ServerConnection:
             await self._send(delivery.response, delivery)
         match delivery.ending:
             case ResponseEnd.STALL:
-                await self._gone(delivery.limit)
+                await self._drain(delivery.limit)
             case ResponseEnd.RESET:
                 await self.stream.reset()
             case ResponseEnd.CLOSE:
@@ -125,7 +125,7 @@ class ServerConnection:
         whole = delivery.ending is ResponseEnd.KEEP
         lasting, chunked = self._incoming.lasting or not whole, not response.measured and self._incoming.takes_chunks
         head_only = self._incoming.head_only
-        before, body, after = framed(response, time.time(), lasting=lasting, chunked=chunked, head_only=head_only)
+        before, body, after = frame(response, time.time(), lasting=lasting, chunked=chunked, head_only=head_only)
         body = body.cut(0, delivery.cut)
         if len(body) <= _SMALL:
             await self.stream.write(before + bytes(body) + (after if whole else b""))
@@ -146,9 +146,9 @@ class ServerConnection:
         await self._send(response, Delivery(response))
         # Closing with unread data would reset the connection, and the client would lose the error.
         self.stream.write_end()
-        await self._gone(_SECONDS_TO_READ_A_REFUSAL)
+        await self._drain(_SECONDS_TO_READ_A_REFUSAL)
 
-    async def _gone(self, limit: float) -> None:
+    async def _drain(self, limit: float) -> None:
         """Discard what the client sends until it leaves, for at most `limit` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit):

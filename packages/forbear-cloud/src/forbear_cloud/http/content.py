@@ -92,7 +92,7 @@ def content_of(data: bytes | Content) -> Content:
     return Content((data,)) if data else NOTHING
 
 
-def joined(contents: Iterable[Content]) -> Content:
+def join_contents(contents: Iterable[Content]) -> Content:
     """Return the contents one after the other as one content, without copying."""
     return Content(piece for content in contents for piece in content.pieces)
 

@@ -38,7 +38,7 @@ _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = (204, 304)
 
 
-def framed(
+def frame(
     response: HttpResponse, now: float, *, lasting: bool, chunked: bool, head_only: bool
 ) -> tuple[bytes, Content, bytes]:
     """Return the bytes before the body, the body, and the bytes after it.

@@ -108,11 +108,11 @@ class SocketStream(asyncio.BufferedProtocol):
 
     async def read(self) -> bytes:
         """Return the next piece, b"" at the end; OSError if the connection broke, TimeoutError at a limit."""
-        await self._until(1)
+        await self._wait_for_bytes(1)
         if not self._pieces:
             return b""
         piece = self._pieces.popleft()
-        self._took(len(piece))
+        self._count_taken(len(piece))
         return piece
 
     async def read_into(self, pieces: list[bytes], size: int) -> None:
@@ -122,12 +122,12 @@ class SocketStream(asyncio.BufferedProtocol):
         """
         error: OSError | None = None
         try:
-            await self._until(size)
+            await self._wait_for_bytes(size)
         except OSError as broken:
             error = broken
         while size and self._pieces:
             piece = self._pieces.popleft()
-            self._took(len(piece))
+            self._count_taken(len(piece))
             if len(piece) > size:
                 self.put_back(piece[size:])
                 piece = piece[:size]
@@ -153,7 +153,7 @@ class SocketStream(asyncio.BufferedProtocol):
         if self._transport.is_closing():  # the write failed; asyncio reports that only later
             raise ConnectionResetError("the connection is closed")
         if self._writer is not None:
-            await self._before(self._loop.time() + _SECONDS_TO_TAKE_A_PIECE, self._writer)
+            await self._wait_before(self._loop.time() + _SECONDS_TO_TAKE_A_PIECE, self._writer)
             if self._error is not None:
                 raise self._error
 
@@ -170,7 +170,7 @@ class SocketStream(asyncio.BufferedProtocol):
         """
         sock: socket.socket = self._transport.get_extra_info("socket")
         for _ in range(_MILLISECONDS_TO_ARRIVE):
-            if not _unacknowledged(sock):
+            if not _count_unacknowledged(sock):
                 break
             await pause(0.001)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
@@ -190,7 +190,7 @@ class SocketStream(asyncio.BufferedProtocol):
         self._transport.close()
         await asyncio.shield(self._lost)
 
-    async def _until(self, size: int) -> None:
+    async def _wait_for_bytes(self, size: int) -> None:
         """Wait until `size` bytes are held, or no more can come; raise the connection's error if it broke before."""
         while self._held < size and not self._ended:
             self._wanted = size
@@ -210,12 +210,12 @@ class SocketStream(asyncio.BufferedProtocol):
         if self._silence is not None:
             limits.append(self._loop.time() + self._silence)
         try:
-            await self._before(min(limits, default=None), reader)
+            await self._wait_before(min(limits, default=None), reader)
         except TimeoutError:
             if self._came == came or (self._deadline is not None and self._loop.time() >= self._deadline):
                 raise
 
-    async def _before(self, limit: float | None, waiting: "asyncio.Future[None]") -> None:
+    async def _wait_before(self, limit: float | None, waiting: "asyncio.Future[None]") -> None:
         """Wait until `waiting` is done; TimeoutError at `limit` on the loop's clock (None: no limit).
 
         It is cheaper than asyncio.timeout.
@@ -227,7 +227,7 @@ class SocketStream(asyncio.BufferedProtocol):
             if timer is not None:
                 timer.cancel()
 
-    def _took(self, size: int) -> None:
+    def _count_taken(self, size: int) -> None:
         self._held -= size
         if self._held < _MOST_HELD and not self._ended:
             self._transport.resume_reading()
@@ -259,7 +259,7 @@ def _expire(waiting: "asyncio.Future[None]") -> None:
 
 if sys.platform == "win32":
 
-    def _unacknowledged(sock: socket.socket) -> int:
+    def _count_unacknowledged(sock: socket.socket) -> int:
         """Return 0: Windows does not say how many bytes are unacknowledged."""
         return 0
 
@@ -267,7 +267,7 @@ else:
     import fcntl
     import termios
 
-    def _unacknowledged(sock: socket.socket) -> int:
+    def _count_unacknowledged(sock: socket.socket) -> int:
         """Return how many sent bytes the client has not acknowledged yet, 0 on systems that do not say so."""
         count = array("i", [0])
         with suppress(OSError, ValueError):  # the socket has no descriptor if the connection closed meanwhile

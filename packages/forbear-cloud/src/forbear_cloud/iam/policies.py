@@ -18,7 +18,7 @@ from forbear_cloud.http.messages import (
     json_response,
 )
 from forbear_cloud.iam.accounts import account_of
-from forbear_cloud.storage.conditions import same_etag
+from forbear_cloud.storage.conditions import is_same_etag
 from forbear_cloud.storage.fields import (
     enum_name,
     items,
@@ -45,12 +45,12 @@ def check_unchanged(etag: str | None, current: str) -> None:
 
     A request without an etag (None or "") passes.
     """
-    if etag and not same_etag(etag, current):
+    if etag and not is_same_etag(etag, current):
         advice = "Please retry the whole read-modify-write with exponential backoff."
         raise ApiError(409, f"There were concurrent policy changes. {advice}", "ABORTED")
 
 
-def _of_account(call: ApiCall) -> tuple[IamPolicy, str]:
+def _policy_of_account(call: ApiCall) -> tuple[IamPolicy, str]:
     account = account_of(call)
     return account.policy, account.name
 
@@ -106,7 +106,7 @@ def _response(policy: IamPolicy) -> HttpResponse:
     return json_response({**policy.body, "etag": policy.etag})
 
 
-ACCOUNT_POLICY = _handlers(_of_account)
+ACCOUNT_POLICY = _handlers(_policy_of_account)
 
 
 def create_role(call: ApiCall) -> HttpResponse:

@@ -21,7 +21,7 @@ from forbear_cloud.http.messages import (
 from forbear_cloud.memorystore.jobs import job_resource
 from forbear_cloud.storage.fields import enum_name, integer, text, update_mask, with_enum_names
 from forbear_cloud.storage.memorystore_state import Job, RedisResource
-from forbear_cloud.storage.model import nested
+from forbear_cloud.storage.model import get_object
 from forbear_cloud.storage.resources import google_page, moment
 
 _ID = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -73,7 +73,7 @@ class ResourceKind:
 
 def _instance(body: JsonObject) -> JsonObject:
     fields = with_enum_names(body, _INSTANCE_ENUMS)
-    if persistence := nested(body, "persistenceConfig"):
+    if persistence := get_object(body, "persistenceConfig"):
         fields["persistenceConfig"] = with_enum_names(persistence, _PERSISTENCE_ENUMS)
     fields["memorySizeGb"] = _positive(body, "memorySizeGb")
     fields["tier"] = enum_name(body, "tier", _TIERS)
@@ -121,7 +121,7 @@ def handlers(kind: ResourceKind) -> Handlers:
             )
         fields = kind.checked({name: value for name, value in call.body().items() if name not in {"name", "state"}})
         name = f"{_parent(call)}/{kind.collection}/{resource_id}"
-        return _once(call, kind, name, lambda: call.store.memorystore.create(name, kind.ready, fields))
+        return _start_once(call, kind, name, lambda: call.store.memorystore.create(name, kind.ready, fields))
 
     def get(call: ApiCall) -> HttpResponse:
         resource = _find(call, kind)
@@ -155,7 +155,9 @@ def handlers(kind: ResourceKind) -> Handlers:
     def delete(call: ApiCall) -> HttpResponse:
         name = _name(call, kind)
         memorystore = call.store.memorystore
-        return _once(call, kind, name, lambda: memorystore.change(memorystore.find(name), "delete", "DELETING", None))
+        return _start_once(
+            call, kind, name, lambda: memorystore.change(memorystore.find(name), "delete", "DELETING", None)
+        )
 
     return {"create": create, "get": get, "list": list_, "patch": patch, "delete": delete}
 
@@ -216,10 +218,10 @@ def _change(
     `verb` is its name, and `state` the state of the resource during the job. Raise 400 while another job is running.
     """
     memorystore = call.store.memorystore
-    return _once(call, kind, resource.name, lambda: memorystore.change(resource, verb, state, fields))
+    return _start_once(call, kind, resource.name, lambda: memorystore.change(resource, verb, state, fields))
 
 
-def _once(call: ApiCall, kind: ResourceKind, name: str, start: Callable[[], Job]) -> HttpResponse:
+def _start_once(call: ApiCall, kind: ResourceKind, name: str, start: Callable[[], Job]) -> HttpResponse:
     """Call `start`, which starts a job (a long-running operation), record a change of `name`, and respond with the job.
 
     If an earlier request of this operation for `name` had the same request id, start nothing and respond with its job.

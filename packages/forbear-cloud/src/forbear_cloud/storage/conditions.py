@@ -42,18 +42,18 @@ class Conditions:
         None means that there is no live object: it counts as generation 0 and metageneration 0, and fails every
         NotMatch.
         """
-        failed = self._failed_match(current) or self._failed_not_match(current)
+        failed = self._fails_match(current) or self._fails_not_match(current)
         if failed:
             raise condition_not_met(failed)
 
     def check_read(self, current: Versioned) -> None:
         """Raise 412 if a Match fails; otherwise raise 304 if a NotMatch fails, because the reader has this version."""
-        if failed := self._failed_match(current):
+        if failed := self._fails_match(current):
             raise condition_not_met(failed)
-        if self._failed_not_match(current):
+        if self._fails_not_match(current):
             raise ApiError(304, "Not Modified")
 
-    def _failed_match(self, current: Versioned | None) -> str | None:
+    def _fails_match(self, current: Versioned | None) -> str | None:
         generation, metageneration = _numbers(current)
         if self.generation_match is not None and self.generation_match != generation:
             return "ifGenerationMatch"
@@ -61,7 +61,7 @@ class Conditions:
             return "ifMetagenerationMatch"
         return None
 
-    def _failed_not_match(self, current: Versioned | None) -> str | None:
+    def _fails_not_match(self, current: Versioned | None) -> str | None:
         # As documented, a NotMatch fails without a live object, whose generation counts as 0.
         generation, metageneration = _numbers(current)
         if self.generation_not_match is not None and (current is None or self.generation_not_match == generation):
@@ -123,10 +123,10 @@ def check_match(headers: Mapping[str, str], etag: str) -> None:
         raise condition_not_met("If-Match")
 
 
-def same_etag(text: str, etag: str) -> bool:
+def is_same_etag(text: str, etag: str) -> bool:
     """Return whether `text` is the tag `etag`, with or without quotes and the weak mark `W/`."""
     return text.strip().removeprefix("W/").strip('"') == etag
 
 
 def _lists(header: str, etag: str) -> bool:
-    return any(part.strip() == "*" or same_etag(part, etag) for part in header.split(","))
+    return any(part.strip() == "*" or is_same_etag(part, etag) for part in header.split(","))

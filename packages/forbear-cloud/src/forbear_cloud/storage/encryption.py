@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from forbear_cloud.http.messages import ApiError, Headers, Json, invalid
-from forbear_cloud.storage.model import DEFAULT_KEYS, Bucket, ObjectKeys, StoredObject, nested
+from forbear_cloud.storage.model import DEFAULT_KEYS, Bucket, ObjectKeys, StoredObject, get_object
 
 _ALGORITHM = "AES256"
 _PREFIX, _SOURCE_PREFIX = "x-goog-encryption-", "x-goog-copy-source-encryption-"
@@ -28,7 +28,7 @@ def keys_for(bucket: Bucket, headers: Mapping[str, str], kms_key: Json = None) -
         raise invalid("A request must not have both a customer-supplied encryption key and a Cloud KMS key.")
     if sha256 is not None:
         return ObjectKeys(sha256)
-    name = kms_key or nested(bucket.fields, "encryption").get("defaultKmsKeyName")
+    name = kms_key or get_object(bucket.fields, "encryption").get("defaultKmsKeyName")
     if not name:
         return DEFAULT_KEYS
     if not isinstance(name, str) or not _KMS_KEY.fullmatch(name):

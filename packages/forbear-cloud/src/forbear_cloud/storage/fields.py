@@ -89,7 +89,7 @@ def query_integer(query: Mapping[str, str], name: str) -> int | None:
     return None if value is None else integer(value, name)
 
 
-def required_integer(query: Mapping[str, str], name: str) -> int:
+def require_integer(query: Mapping[str, str], name: str) -> int:
     """Return the query parameter `name` as an integer; raise 400 if it is absent, empty or not one."""
     return integer(text(query, name), name)
 

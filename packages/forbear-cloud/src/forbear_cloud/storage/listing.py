@@ -40,7 +40,7 @@ def list_objects(bucket: Bucket, query: Mapping[str, str], *, versions: bool) ->
     after, generation, folded = _position(query)
     trailing = query_flag(query, "includeTrailingDelimiter") and bool(delimiter)
     page, last = ObjectPage(), ""
-    for name, number, item in _in_range(bucket, query, versions=versions):
+    for name, number, item in _list_in_range(bucket, query, versions=versions):
         if (name, number) <= (after, generation) or (folded and name.startswith(folded)):
             continue
         cut = name.find(delimiter, len(prefix)) if delimiter else -1
@@ -59,7 +59,7 @@ def list_objects(bucket: Bucket, query: Mapping[str, str], *, versions: bool) ->
     return page
 
 
-def _in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Iterator[_Entry]:
+def _list_in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Iterator[_Entry]:
     """Yield the entries that match the prefix, the offsets and the glob pattern of the query, in order.
 
     An entry at endOffset is left out. Raise 400 for a wrong pattern, and for one with another delimiter than "/".
@@ -181,7 +181,7 @@ class _GlobReader:
         while self.position < len(self._glob):
             char = self._glob[self.position]
             if depth and char == "}":
-                return _any_of(ways)
+                return _match_any_of(ways)
             self.position += 1
             if depth and char == ",":
                 ways.append([])
@@ -189,16 +189,16 @@ class _GlobReader:
                 ways[-1].append(self._step(char, depth))
         if depth:
             raise self.unended()
-        return _any_of(ways)
+        return _match_any_of(ways)
 
     def _step(self, char: str, depth: int) -> _Step:
         match char:
             case "*":
                 deep = self._glob.startswith("*", self.position)
                 self.position += deep
-                return _anything if deep else _anything_inside
+                return _match_anything if deep else _match_anything_inside
             case "?":
-                return _one_inside
+                return _match_one_inside
             case "[":
                 return self._class()
             case "{":
@@ -209,9 +209,9 @@ class _GlobReader:
                 self.position += 1
                 if self.position > len(self._glob):
                     raise self.unended()
-                return _one(self._glob[self.position - 1])
+                return _match_one(self._glob[self.position - 1])
             case _:
-                return _one(char)
+                return _match_one(char)
 
     def _class(self) -> _Step:
         """Parse a class such as [a-z] or [^a-z] after its opening bracket, and return its step.
@@ -221,7 +221,7 @@ class _GlobReader:
         end = self._glob.find("]", self.position + 1)
         inside = self._glob[self.position : end] if end > 0 else ""
         negated = inside.startswith("^")
-        starts, ends = _joined_ranges(self._ranges(inside[negated:]))
+        starts, ends = _join_ranges(self._ranges(inside[negated:]))
         self.position = end + 1
 
         def step(name: _Name, positions: int) -> int:
@@ -255,7 +255,7 @@ class _GlobReader:
         return ranges
 
 
-def _joined_ranges(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
+def _join_ranges(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
     """Join overlapping ranges; return a list of their first characters and a list of their last ones, both in order."""
     starts: list[str] = []
     ends: list[str] = []
@@ -268,7 +268,7 @@ def _joined_ranges(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]
     return starts, ends
 
 
-def _any_of(ways: list[list[_Step]]) -> _Step:
+def _match_any_of(ways: list[list[_Step]]) -> _Step:
     """Return a step that matches any of the alternatives, each of which is a list of steps one after the other."""
 
     def step(name: _Name, positions: int) -> int:
@@ -283,21 +283,21 @@ def _any_of(ways: list[list[_Step]]) -> _Step:
     return step
 
 
-def _one(char: str) -> _Step:
+def _match_one(char: str) -> _Step:
     return lambda name, positions: (positions & name.before.get(char, 0)) << 1
 
 
-def _one_inside(name: _Name, positions: int) -> int:
+def _match_one_inside(name: _Name, positions: int) -> int:
     return (positions & name.inner) << 1
 
 
-def _anything(name: _Name, positions: int) -> int:
+def _match_anything(name: _Name, positions: int) -> int:
     """Match `**`: return the first of the positions and every one after it, also the end of the name; 0 for none."""
     first = positions & -positions
     return name.every & -first if first else 0
 
 
-def _anything_inside(name: _Name, positions: int) -> int:
+def _match_anything_inside(name: _Name, positions: int) -> int:
     """Match `*`: return every position from one of `positions` up to the next slash.
 
     The addition carries a bit to the end of its run of ones.

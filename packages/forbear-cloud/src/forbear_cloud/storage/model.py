@@ -177,17 +177,17 @@ class Bucket:
     @property
     def versioned(self) -> bool:
         """Return whether versioning is on, so that overwritten and deleted versions are kept as noncurrent."""
-        return nested(self.fields, "versioning").get("enabled") is True
+        return get_object(self.fields, "versioning").get("enabled") is True
 
     @property
     def hierarchical(self) -> bool:
         """Return whether the bucket has a hierarchical namespace, in which folders are resources."""
-        return nested(self.fields, "hierarchicalNamespace").get("enabled") is True
+        return get_object(self.fields, "hierarchicalNamespace").get("enabled") is True
 
     @property
     def soft_delete_seconds(self) -> int:
         """Return for how many seconds deleted objects can be restored; 0 if soft delete is off."""
-        seconds = nested(self.fields, "softDeletePolicy").get("retentionDurationSeconds", 0)
+        seconds = get_object(self.fields, "softDeletePolicy").get("retentionDurationSeconds", 0)
         return int(seconds) if isinstance(seconds, str | int) else 0
 
     def live(self, name: str) -> StoredObject | None:
@@ -226,7 +226,7 @@ class HmacKey(Revised):
     state: str = "ACTIVE"
 
 
-def nested(fields: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+def get_object(fields: Mapping[str, Json], name: str) -> Mapping[str, Json]:
     """Return the JSON object in the field `name`; empty if the field is absent or has another type."""
     value = fields.get(name)
     return value if isinstance(value, Mapping) else {}

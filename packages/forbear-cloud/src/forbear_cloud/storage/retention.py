@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from forbear_cloud.http.messages import ApiError, Json, JsonObject, invalid
 from forbear_cloud.storage.fields import instant, integer
-from forbear_cloud.storage.model import Bucket, StoredObject, nested
+from forbear_cloud.storage.model import Bucket, StoredObject, get_object
 from forbear_cloud.storage.resources import moment
 
 _DAY = 86_400
@@ -45,10 +45,10 @@ def expiration(bucket: Bucket, item: StoredObject) -> float | None:
     counts from the creation, or from the release of an event-based hold; while such a hold is on, it is left out.
     """
     ends: list[float] = []
-    period = nested(bucket.fields, "retentionPolicy").get("retentionPeriod")
+    period = get_object(bucket.fields, "retentionPolicy").get("retentionPeriod")
     if period is not None and item.fields.get("eventBasedHold") is not True:
         ends.append((item.released or item.created) + integer(period, "retentionPeriod"))
-    until = nested(item.fields, "retention").get("retainUntilTime")
+    until = get_object(item.fields, "retention").get("retainUntilTime")
     if isinstance(until, str):
         ends.append(_seconds(until))
     return max(ends, default=None)
@@ -60,7 +60,7 @@ def check_policy(old: Mapping[str, Json], new: JsonObject, now: float) -> None:
     Raise 400 unless the period is from 1 second to less than 100 years, and 403 if a locked policy is removed or its
     period reduced. A policy without an effectiveTime gets that of the `old` one, or `now`; a lock stays.
     """
-    before, after = nested(old, "retentionPolicy"), nested(new, "retentionPolicy")
+    before, after = get_object(old, "retentionPolicy"), get_object(new, "retentionPolicy")
     if after:
         period = integer(after.get("retentionPeriod"), "retentionPolicy.retentionPeriod")
         if not 0 < period < _MAX_PERIOD:
@@ -81,7 +81,7 @@ def check_soft_delete(fields: JsonObject) -> None:
 
     No duration is fine too. A valid one is stored back into `fields` as a string, as the service writes it.
     """
-    policy = nested(fields, "softDeletePolicy")
+    policy = get_object(fields, "softDeletePolicy")
     if "retentionDurationSeconds" not in policy:
         return
     seconds = integer(policy["retentionDurationSeconds"], "softDeletePolicy.retentionDurationSeconds")
@@ -101,11 +101,11 @@ def check_object_retention(
     Raise 400 if the new one is invalid or the bucket does not allow it, and 403 if it weakens the old one. A locked
     retention can only be extended. An unlocked one can be weakened with `override`.
     """
-    before, after = nested(old, "retention"), nested(new, "retention")
+    before, after = get_object(old, "retention"), get_object(new, "retention")
     if before == after:
         return
     if after:
-        if nested(bucket.fields, "objectRetention").get("mode") != "Enabled":
+        if get_object(bucket.fields, "objectRetention").get("mode") != "Enabled":
             raise invalid("Object retention is not enabled for this bucket: create it with enableObjectRetention=true.")
         until = after.get("retainUntilTime")
         if after.get("mode") not in _MODES or not isinstance(until, str):

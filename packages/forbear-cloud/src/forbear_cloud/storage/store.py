@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import TypeVar
 
-from forbear_cloud.http.content import Content, content_of, joined
+from forbear_cloud.http.content import Content, content_of, join_contents
 from forbear_cloud.http.memory import MemoryLimit, weigh
 from forbear_cloud.http.messages import ApiError, Json, JsonObject, conflict, not_found
 from forbear_cloud.storage.iam_state import IamState
@@ -178,7 +178,7 @@ class Store:
         contents = [source.content for source in sources]
         self.claim(contents)
         count = sum(source.components or 1 for source in sources)
-        return self.put(bucket, name, joined(contents), fields, acl=acl, components=count, keys=keys)
+        return self.put(bucket, name, join_contents(contents), fields, acl=acl, components=count, keys=keys)
 
     def delete_object(self, item: StoredObject, *, for_good: bool) -> None:
         """Delete the version `item` if `for_good`; otherwise retire the live version of the same object.

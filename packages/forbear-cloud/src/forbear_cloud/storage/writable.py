@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from forbear_cloud.http.messages import Json, JsonObject, invalid
 from forbear_cloud.storage.fields import instant, items, text, texts
-from forbear_cloud.storage.model import nested
+from forbear_cloud.storage.model import get_object
 
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _RESERVED_PREFIX = ".well-known/acme-challenge/"
@@ -82,7 +82,7 @@ def bucket_fields(body: Mapping[str, Json]) -> JsonObject:
 
     A field that is null stays, and means that it is to be removed. Raise 400 for a value of the wrong type.
     """
-    return _checked(body, _BUCKET_FIELDS)
+    return _check(body, _BUCKET_FIELDS)
 
 
 def object_fields(body: Mapping[str, Json]) -> JsonObject:
@@ -91,7 +91,7 @@ def object_fields(body: Mapping[str, Json]) -> JsonObject:
     A field that is null stays, and means that it is to be removed. Raise 400 for a wrong type, for a wrong
     `customTime`, and for custom metadata of more than 8 KiB.
     """
-    fields = _checked(body, _OBJECT_FIELDS)
+    fields = _check(body, _OBJECT_FIELDS)
     custom = fields.get("customTime")
     if isinstance(custom, str):
         instant(custom, "customTime")
@@ -99,14 +99,14 @@ def object_fields(body: Mapping[str, Json]) -> JsonObject:
     return fields
 
 
-def _checked(body: Mapping[str, Json], types: Mapping[str, type]) -> JsonObject:
+def _check(body: Mapping[str, Json], types: Mapping[str, type]) -> JsonObject:
     fields: JsonObject = {}
     for name in types.keys() & body.keys():
         value = body[name]
         if value is not None and not isinstance(value, types[name]):
             raise invalid(f"Invalid value for {name}: it must be {_TYPE_NAMES[types[name]]}.")
         if name in _STRING_MAPS:
-            for key, entry in nested(body, name).items():
+            for key, entry in get_object(body, name).items():
                 if entry is not None and not isinstance(entry, str):
                     raise invalid(f"Invalid value for {name}.{key}: it must be a string.")
         fields[name] = value
@@ -115,7 +115,7 @@ def _checked(body: Mapping[str, Json], types: Mapping[str, type]) -> JsonObject:
 
 def check_metadata(fields: Mapping[str, Json]) -> None:
     """Raise 400 if the names and values of an object's custom metadata have more than 8 KiB together."""
-    custom = nested(fields, "metadata")
+    custom = get_object(fields, "metadata")
     size = sum(len(f"{key}{value}".encode(errors="replace")) for key, value in custom.items())
     if size > _MAX_METADATA:
         raise invalid(f"The custom metadata of an object must have at most {_MAX_METADATA} bytes, got {size}.")
@@ -130,14 +130,14 @@ def check_custom_time(old: Mapping[str, Json], patch: Mapping[str, Json]) -> Non
         raise invalid(f"Invalid value for customTime: it is {before}, and can be neither removed nor made earlier.")
 
 
-def merged(old: Mapping[str, Json], patch: Mapping[str, Json]) -> JsonObject:
+def merge_patch(old: Mapping[str, Json], patch: Mapping[str, Json]) -> JsonObject:
     """Return a copy of `old` with a patch applied: null removes a field, objects are merged, others are replaced."""
     result = dict(old)
     for name, value in patch.items():
         if value is None:
             result.pop(name, None)
         elif isinstance(value, Mapping):
-            result[name] = merged(nested(result, name), value)
+            result[name] = merge_patch(get_object(result, name), value)
         else:
             result[name] = value
     return result
@@ -153,7 +153,7 @@ def acl_field(body: Mapping[str, Json], name: str) -> dict[str, str] | None:
     return {text(entry, "entity"): text(entry, "role") for entry in items(body, name)}
 
 
-def predefined_acl(query: Mapping[str, str], name: str, project: str) -> dict[str, str] | None:
+def find_predefined_acl(query: Mapping[str, str], name: str, project: str) -> dict[str, str] | None:
     """Return the access control list that a query parameter such as `predefinedAcl=publicRead` stands for.
 
     `name` is the parameter. Return None if it is absent, and raise 400 if its value is not a predefined list.

@@ -7,7 +7,7 @@ from forbear_cloud.call import Handlers
 from forbear_cloud.http.messages import HttpRequest
 from forbear_cloud.operations import XML_CANCEL, XML_GET, XML_PART, XML_PUT, XML_SESSION, XML_STATUS
 from forbear_cloud.xml import buckets, multipart, objects
-from forbear_cloud.xml.headers import copy_source, decoded, goog
+from forbear_cloud.xml.headers import copy_source, decode, goog
 
 XML_HANDLERS: Handlers = {
     "xml.service.get": buckets.list_buckets,
@@ -44,12 +44,12 @@ _SUBRESOURCES = (
 )  # fmt: skip
 
 
-def in_host(request: HttpRequest) -> bool:
+def is_in_host(request: HttpRequest) -> bool:
     """Return whether the host is BUCKET.storage.googleapis.com or BUCKET.localhost, as in the XML API only."""
     return _host_bucket(request) is not None
 
 
-def in_path(request: HttpRequest) -> bool:
+def is_in_path(request: HttpRequest) -> bool:
     """Return whether the path begins with "/", but with no prefix of the JSON API, such as /storage/v1/."""
     return request.path.startswith("/") and not f"{request.path}/".startswith(_JSON)
 
@@ -63,7 +63,7 @@ def operation_of(request: HttpRequest) -> tuple[str, dict[str, str]]:
     if bucket is None:
         bucket, _, path = path.partition("/")
     level = "object" if path else "bucket" if bucket else "service"
-    names = {"bucket": decoded(bucket), "object": decoded(path)}
+    names = {"bucket": decode(bucket), "object": decode(path)}
     kind = _kind(request, names)
     return f"xml.{level}.{request.method.lower()}{kind and '.' + kind}", names
 

@@ -9,7 +9,7 @@ from forbear_cloud.storage.resources import moment
 from forbear_cloud.storage.writable import check_bucket_name
 from forbear_cloud.xml import headers
 from forbear_cloud.xml.document import Element, leaf, no_such_bucket, node, read, xml_response
-from forbear_cloud.xml.headers import etag_of, quoted
+from forbear_cloud.xml.headers import etag_of, quote_etag
 
 _LAST_GENERATION = 2**63 - 1
 """A number greater than every generation."""
@@ -133,7 +133,7 @@ def _entries(page: ObjectPage) -> list[Element]:
             leaf("Generation", item.generation),
             leaf("MetaGeneration", item.metageneration),
             leaf("LastModified", moment(item.updated)),
-            leaf("ETag", quoted(etag_of(item))),
+            leaf("ETag", quote_etag(etag_of(item))),
             leaf("Size", len(item.content)),
         )
         for item in page.items

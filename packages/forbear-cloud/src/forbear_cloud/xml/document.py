@@ -56,7 +56,7 @@ def read(body: bytes, root: str) -> Element:
         nonlocal left
         left -= 1
         if len(stack) > _MAX_DEPTH or left < 0:
-            raise _malformed()
+            raise _make_malformed_error()
         element = Element(name.rpartition(":")[2])
         stack[-1].children.append(element)
         stack.append(element)
@@ -70,7 +70,7 @@ def read(body: bytes, root: str) -> Element:
         texts[-1].append(data)
 
     def refuse(*_: object) -> None:
-        raise _malformed()
+        raise _make_malformed_error()
 
     parser = expat.ParserCreate()
     parser.buffer_text = True
@@ -79,16 +79,16 @@ def read(body: bytes, root: str) -> Element:
     try:
         parser.Parse(body, True)
     except (expat.ExpatError, ValueError, LookupError):
-        raise _malformed() from None
+        raise _make_malformed_error() from None
     element = stack[0].children[0]
     if element.name != root:
-        raise _malformed()
+        raise _make_malformed_error()
     return element
 
 
-def _written(element: Element) -> str:
+def _write(element: Element) -> str:
     """Return an element as XML text; characters that XML does not allow become U+FFFD."""
-    content = escape(_UNWRITABLE.sub("\ufffd", element.text)) + "".join(map(_written, element.children))
+    content = escape(_UNWRITABLE.sub("\ufffd", element.text)) + "".join(map(_write, element.children))
     return f"<{element.name}>{content}</{element.name}>"
 
 
@@ -109,14 +109,14 @@ def xml_response(
 
     `headers` are added to the Content-Type. The root gets the namespace unless that is None.
     """
-    text = _written(root)
+    text = _write(root)
     if namespace is not None:
         text = text.replace(f"<{root.name}>", f"<{root.name} xmlns='{namespace}'>", 1)
     body = f"<?xml version='1.0' encoding='UTF-8'?>{text}".encode()
     return HttpResponse(status, (("Content-Type", "application/xml; charset=UTF-8"), *headers), body)
 
 
-def _malformed() -> ApiError:
+def _make_malformed_error() -> ApiError:
     return ApiError(400, "The XML you provided was not well-formed or did not validate.", "MalformedXML")
 
 

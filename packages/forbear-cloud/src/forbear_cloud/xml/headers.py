@@ -11,9 +11,9 @@ from forbear_cloud.http.content import Content
 from forbear_cloud.http.messages import ApiError, Headers, JsonObject, invalid
 from forbear_cloud.storage.conditions import Conditions, check_etag, read_conditions
 from forbear_cloud.storage.encryption import keys_for
-from forbear_cloud.storage.model import Bucket, StoredObject, nested
+from forbear_cloud.storage.model import Bucket, StoredObject, get_object
 from forbear_cloud.storage.sessions import TargetObject
-from forbear_cloud.storage.writable import check_object_name, predefined_acl
+from forbear_cloud.storage.writable import check_object_name, find_predefined_acl
 
 _FIELDS = {
     "cache-control": "cacheControl",
@@ -42,10 +42,10 @@ def copy_source(headers: Mapping[str, str]) -> tuple[str, str] | None:
     if value is None:
         return None
     bucket, _, name = value.removeprefix("/").partition("/")
-    return decoded(bucket), decoded(name)
+    return decode(bucket), decode(name)
 
 
-def decoded(text: str) -> str:
+def decode(text: str) -> str:
     """Decode the percent-encoded `text`, a name.
 
     Invalid UTF-8 becomes lone surrogates, which no stored name contains.
@@ -89,7 +89,7 @@ def check_read(headers: Mapping[str, str], item: StoredObject) -> None:
     if until is not None and "if-match" not in headers and updated > until:
         raise ApiError(412, "The object has been modified since the time of If-Unmodified-Since.")
     if since is not None and "if-none-match" not in headers and updated <= since:
-        raise ApiError(304, "Not Modified", headers=(("ETag", quoted(etag_of(item))),))
+        raise ApiError(304, "Not Modified", headers=(("ETag", quote_etag(etag_of(item))),))
 
 
 def fields(headers: Mapping[str, str]) -> JsonObject:
@@ -115,7 +115,7 @@ def acl(headers: Mapping[str, str], project: str) -> dict[str, str] | None:
         return None
     first, *rest = value.split("-")
     name = first + "".join(part.capitalize() for part in rest)
-    return predefined_acl({"x-goog-acl": name}, "x-goog-acl", project)
+    return find_predefined_acl({"x-goog-acl": name}, "x-goog-acl", project)
 
 
 def custom_metadata(item: StoredObject) -> Headers:
@@ -123,13 +123,13 @@ def custom_metadata(item: StoredObject) -> Headers:
 
     Keys that cannot be header names are left out.
     """
-    custom = nested(item.fields, "metadata").items()
+    custom = get_object(item.fields, "metadata").items()
     return tuple((f"x-goog-meta-{name}", str(value)) for name, value in custom if _NAME.fullmatch(name))
 
 
 def version(item: StoredObject) -> Headers:
     """Return the response headers that describe a version: its entity tag, and those of the function `generation`."""
-    return (("ETag", quoted(etag_of(item))), *generation(item))
+    return (("ETag", quote_etag(etag_of(item))), *generation(item))
 
 
 def generation(item: StoredObject) -> Headers:
@@ -159,7 +159,7 @@ def etag_of_part(data: Content) -> str:
     return _hexadecimal(data.md5)
 
 
-def quoted(etag: str) -> str:
+def quote_etag(etag: str) -> str:
     """Return an entity tag in double quotes."""
     return f'"{etag}"'
 

@@ -3,7 +3,7 @@
 import re
 
 from forbear_cloud.call import ApiCall
-from forbear_cloud.http.content import Content, joined
+from forbear_cloud.http.content import Content, join_contents
 from forbear_cloud.http.messages import ApiError, HttpResponse, invalid
 from forbear_cloud.storage.encryption import check_source_key, key_error, read_key
 from forbear_cloud.storage.fields import integer
@@ -11,7 +11,7 @@ from forbear_cloud.storage.sessions import MultipartUpload
 from forbear_cloud.xml import headers
 from forbear_cloud.xml.buckets import find_bucket
 from forbear_cloud.xml.document import MULTIPART, Element, leaf, no_such_upload, node, read, xml_response
-from forbear_cloud.xml.headers import etag_of, etag_of_part, quoted
+from forbear_cloud.xml.headers import etag_of, etag_of_part, quote_etag
 from forbear_cloud.xml.objects import source_of
 
 _MIN_SIZE = 5 * 1024 * 1024
@@ -36,7 +36,7 @@ def put_part(call: ApiCall) -> HttpResponse:
     """Store the body as a part of an upload, in place of any part with the same number; respond with its hashes."""
     body = call.request.content
     etag = _store(call, body)
-    return HttpResponse(200, (("ETag", quoted(etag)), ("x-goog-hash", f"crc32c={body.crc32c},md5={body.md5}")))
+    return HttpResponse(200, (("ETag", quote_etag(etag)), ("x-goog-hash", f"crc32c={body.crc32c},md5={body.md5}")))
 
 
 def copy_part(call: ApiCall) -> HttpResponse:
@@ -53,14 +53,14 @@ def copy_part(call: ApiCall) -> HttpResponse:
             raise ApiError(416, "The range of the source is not satisfiable.")
         data = data.cut(int(match[1]), int(match[2]) + 1)
     call.store.claim([data])
-    return xml_response(node("CopyPartResult", leaf("ETag", quoted(_store(call, data)))), namespace=MULTIPART)
+    return xml_response(node("CopyPartResult", leaf("ETag", quote_etag(_store(call, data)))), namespace=MULTIPART)
 
 
 def list_parts(call: ApiCall) -> HttpResponse:
     """List the parts that an upload has so far, by number."""
     upload = _upload(call)
     parts = [
-        node("Part", leaf("PartNumber", number), leaf("ETag", quoted(etag_of_part(data))), leaf("Size", len(data)))
+        node("Part", leaf("PartNumber", number), leaf("ETag", quote_etag(etag_of_part(data))), leaf("Size", len(data)))
         for number, data in sorted(upload.parts.items())
     ]
     return xml_response(node("ListPartsResult", *_names(call, call.query["uploadId"]), *parts), namespace=MULTIPART)
@@ -100,7 +100,7 @@ def complete(call: ApiCall) -> HttpResponse:
     item = call.store.put(
         target.bucket,
         target.name,
-        joined(data),
+        join_contents(data),
         target.fields,
         acl=target.acl,
         components=len(data),
@@ -108,7 +108,7 @@ def complete(call: ApiCall) -> HttpResponse:
     )
     del call.store.multiparts[call.query["uploadId"]]
     call.committed(item.resource, item.generation)
-    result = (leaf("Bucket", item.bucket), leaf("Key", item.name), leaf("ETag", quoted(etag_of(item))))
+    result = (leaf("Bucket", item.bucket), leaf("Key", item.name), leaf("ETag", quote_etag(etag_of(item))))
     root = node("CompleteMultipartUploadResult", *result)
     return xml_response(root, headers=headers.generation(item), namespace=MULTIPART)
 

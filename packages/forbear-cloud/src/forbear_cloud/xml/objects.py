@@ -15,7 +15,7 @@ from forbear_cloud.storage.resources import moment
 from forbear_cloud.xml import headers
 from forbear_cloud.xml.buckets import find_bucket
 from forbear_cloud.xml.document import Element, leaf, node, read, xml_response
-from forbear_cloud.xml.headers import copy_source, etag_of, quoted
+from forbear_cloud.xml.headers import copy_source, etag_of, quote_etag
 
 _MAX_COMPONENTS = 32
 
@@ -28,7 +28,7 @@ def get(call: ApiCall) -> HttpResponse:
     item = _item(call)
     headers.check_read(call.request.headers, item)
     response = media(item, call.request, etag_of(item))
-    tagged = tuple((name, quoted(value) if name == "ETag" else value) for name, value in response.headers)
+    tagged = tuple((name, quote_etag(value) if name == "ETag" else value) for name, value in response.headers)
     return replace(response, headers=(*tagged, *headers.custom_metadata(item)))
 
 
@@ -70,7 +70,9 @@ def copy(call: ApiCall) -> HttpResponse:
     fields = target.fields if replaces else original.fields
     item = call.store.copy(original, target.bucket, target.name, fields, target.acl, target.keys)
     call.committed(item.resource, item.generation)
-    result = node("CopyObjectResult", leaf("ETag", quoted(etag_of(item))), leaf("LastModified", moment(item.updated)))
+    result = node(
+        "CopyObjectResult", leaf("ETag", quote_etag(etag_of(item))), leaf("LastModified", moment(item.updated))
+    )
     return xml_response(result, headers=headers.generation(item))
 
 

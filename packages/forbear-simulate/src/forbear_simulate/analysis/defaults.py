@@ -80,7 +80,7 @@ class PolicyFigures:
         return tuple(name for name, figure in reached.items() if figure > GOALS[name])
 
 
-def shipped() -> dict[str, Policy]:
+def list_policies() -> dict[str, Policy]:
     """Return all policies that forbear ships, by the names that commands and scenarios know."""
     return {name: policy for name in policy_names() if (policy := find_policy(name)) is not None}
 

@@ -8,7 +8,7 @@ from operator import ge, gt, le, lt
 from typing import Any
 
 from forbear_simulate.analysis.figures import Figures, figure_rules
-from forbear_simulate.scenario.fields import ScenarioError, duration, per_second, plain_number, refuse
+from forbear_simulate.scenario.fields import ScenarioError, duration, parse_rate, plain_number, refuse
 
 MEASURES = {
     "recovery": "recovery",
@@ -91,7 +91,7 @@ def _limit(raw: str, unit: str) -> float | None:
     if unit == "seconds":
         return duration(packed)
     if unit == "calls/s":
-        return per_second(packed)
+        return parse_rate(packed)
     percent = unit == "share" and packed.endswith("%")
     value = plain_number(packed[:-1] if percent else packed)
     return float(value) / (100 if percent else 1) if isinstance(value, int | float) else None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isinf
 
 from forbear_simulate.analysis.markov import chain_modes
-from forbear_simulate.analysis.verdict import TriggerTrial, before_trigger, load_and_capacity, try_trigger
+from forbear_simulate.analysis.verdict import TriggerTrial, drop_triggers, load_and_capacity, try_trigger
 from forbear_simulate.scenario.fields import refuse
 from forbear_simulate.scenario.scenario import Scenario, Window
 
@@ -77,7 +77,7 @@ def phase_map(
     for size in sizes:
         if not 0 < size <= 1:
             refuse("sizes", "shares of the capacity of more than 0 and at most 1", size, "write 0.5 for 50 %")
-    healthy = before_trigger(scenario)
+    healthy = drop_triggers(scenario)
     done = 0
     rows: list[tuple[float, ...]] = []
     for size in sizes:

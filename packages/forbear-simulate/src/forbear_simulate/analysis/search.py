@@ -59,7 +59,7 @@ class FoundValues:
         first, last = self.trials[0].value, self.trials[-1].value
         known = [trial for trial in self.trials if trial.figure is not None]
         unknown = [str(trial.value) for trial in self.trials if trial.figure is None]
-        goal, span = f"{self.goal} holds for", f"{self.key} from {_shown(first)} to {_shown(last)}"
+        goal, span = f"{self.goal} holds for", f"{self.key} from {_show(first)} to {_show(last)}"
         texts: list[str] = []
         if isinstance(first, str):
             figures = ", ".join(f"{trial.value} {self.goal.show(trial.figure or 0.0)}" for trial in known)
@@ -68,7 +68,7 @@ class FoundValues:
         elif not self.fits:
             nearest = min(known, key=lambda trial: abs((trial.figure or 0.0) - self.goal.limit))
             figure = self.goal.show(nearest.figure or 0.0)
-            texts.append(f"{goal} no {span}; the nearest is {figure}, at {_shown(nearest.value)}")
+            texts.append(f"{goal} no {span}; the nearest is {figure}, at {_show(nearest.value)}")
         elif all(trial.fits for trial in known):
             texts.append(f"{goal} every {span}")
         else:
@@ -207,9 +207,9 @@ def _number(trial: ValueTrial) -> float:
     return float(trial.value)
 
 
-def _shown(value: float | str) -> str:
+def _show(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.4g}"
 
 
 def _span(low: float, high: float) -> str:
-    return _shown(low) if low == high else f"from {_shown(low)} to {_shown(high)}"
+    return _show(low) if low == high else f"from {_show(low)} to {_show(high)}"

@@ -85,7 +85,7 @@ def verdict(scenario: Scenario, *, triggers: tuple[Window, ...] | None = None) -
     ScenarioError for a load that is not below the capacity, for a herd, and for what the cohort engine cannot simulate.
     """
     load, capacity = load_and_capacity(scenario)
-    healthy = before_trigger(scenario)
+    healthy = drop_triggers(scenario)
     tried = default_triggers(scenario) if triggers is None else triggers
     chain = chain_modes(healthy)
     trials = tuple(try_trigger(healthy, window, scenario.duration) for window in tried)
@@ -99,10 +99,10 @@ def verdict(scenario: Scenario, *, triggers: tuple[Window, ...] | None = None) -
     elif len(chain.modes) > 1 or slow:
         state = "vulnerable"
     evidence = (
-        _about_load(load, capacity, chain),
+        _explain_load(load, capacity, chain),
         *([] if share >= 0.995 else [f"Without a trigger, {share:.1%} of the calls succeed."]),
-        _about_chain(chain),
-        *_about_trials(trials, slow),
+        _explain_chain(chain),
+        *_explain_trials(trials, slow),
     )
     return FleetVerdict(state, evidence, load, capacity, chain, trials)
 
@@ -116,7 +116,7 @@ def default_triggers(scenario: Scenario) -> tuple[Window, ...]:
     return (*windows, *(window for window in scenario.windows if window not in windows))
 
 
-def before_trigger(scenario: Scenario) -> Scenario:
+def drop_triggers(scenario: Scenario) -> Scenario:
     """Return the scenario without its windows and changes, until the start of a trigger.
 
     Its step is fine enough for the attempt timeout, and not finer than a verdict needs.
@@ -174,7 +174,7 @@ def _share(course: Course) -> float:
     return min(course.total("successes", half) / calls, 1.0) if calls else 1.0
 
 
-def _about_load(load: float, capacity: float, chain: ChainModes) -> str:
+def _explain_load(load: float, capacity: float, chain: ChainModes) -> str:
     worst = load * chain.attempts
     text = (
         f"The load is {_number(load)} calls/s, {load / capacity:.0%} of the capacity of {_number(capacity)} requests/s."
@@ -188,7 +188,7 @@ def _about_load(load: float, capacity: float, chain: ChainModes) -> str:
     )
 
 
-def _about_chain(chain: ChainModes) -> str:
+def _explain_chain(chain: ChainModes) -> str:
     head = f"The Markov chain ({chain.states} states) has"
     calm = chain.modes[0]
     if len(chain.modes) == 1:
@@ -207,7 +207,7 @@ def _about_chain(chain: ChainModes) -> str:
     )
 
 
-def _about_trials(trials: tuple[TriggerTrial, ...], slow: list[TriggerTrial]) -> list[str]:
+def _explain_trials(trials: tuple[TriggerTrial, ...], slow: list[TriggerTrial]) -> list[str]:
     stays = [trial for trial in trials if isinf(trial.recovery)]
     back = [trial for trial in trials if not isinf(trial.recovery)]
     texts: list[str] = []

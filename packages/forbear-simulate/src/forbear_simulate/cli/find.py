@@ -15,7 +15,7 @@ from forbear_simulate.cli.options import (
     read_scenario,
     scenario_options,
     seed_option,
-    told_errors,
+    translate_errors,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def find(
 
     KEY is a number of the scenario, or `attempts` or `jitter` of the policy. The exit code is 1 if there are none.
     """
-    with told_errors(key="`KEY`", such_that="`--such-that`"):
+    with translate_errors(key="`KEY`", such_that="`--such-that`"):
         scenario = read_scenario(file, changes, policy)
         from forbear_simulate.analysis.search import find as search
 

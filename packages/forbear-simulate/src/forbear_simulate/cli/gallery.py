@@ -42,13 +42,15 @@ def gallery(name: str | None, as_json: bool) -> None:
 
 
 def _show(one: "Study", comparisons: "tuple[Comparison, ...]") -> None:
-    from forbear_simulate.gallery.studies import allowed, published_text, shown
+    from forbear_simulate.gallery.studies import show_figure, text_of_error, text_of_published
 
     click.echo(f"{one.name}: {one.title}\nsource: {one.source}\n")
     table = columns("figure", "published", "ours", "error", "holds")
     for each in comparisons:
-        ours = shown(each.ours, each.unit)
-        table.add_row(each.name, published_text(each), ours, allowed(each), "yes" if each.holds else "[bold red]no[/]")
+        ours = show_figure(each.ours, each.unit)
+        table.add_row(
+            each.name, text_of_published(each), ours, text_of_error(each), "yes" if each.holds else "[bold red]no[/]"
+        )
     show_table(table)
 
 

@@ -17,7 +17,7 @@ from forbear_simulate.cli.options import (
     progress,
     read_scenario,
     scenario_options,
-    told_errors,
+    translate_errors,
 )
 from forbear_simulate.cli.texts import figure_text, time_text
 
@@ -38,7 +38,7 @@ def map_triggers(
     Triggers of many sizes and lengths are tried.
     """
     check_plot_file(plot, file)
-    with told_errors():
+    with translate_errors():
         scenario = read_scenario(file, changes, policy)
         from forbear_simulate.analysis.phase import LENGTHS, SIZES, phase_map
 

@@ -117,7 +117,7 @@ def check_plot_file(plot: Path | None, file: Path | None) -> None:
 
 
 @contextmanager
-def told_errors(**renamed: str) -> Generator[None]:
+def translate_errors(**renamed: str) -> Generator[None]:
     """Raise BadInput in place of a ScenarioError, whose cure is the hint.
 
     `renamed` are the parameters that the command line calls something else, such as key="`KEY`". An interruption of

@@ -19,7 +19,7 @@ from forbear_simulate.cli.options import (
     progress,
     read_scenarios,
     scenario_options,
-    told_errors,
+    translate_errors,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run(
     check_plot_file(plot, file)
     outcomes: dict[str, FleetOutcome] = {}
     interrupted = False
-    with told_errors(runs="`--runs`"):
+    with translate_errors(runs="`--runs`"):
         scenarios = read_scenarios(file, changes, policy, compare)
         kind = engine_of(engine, runs)
         try:

@@ -81,7 +81,7 @@ def _run_text(outcome: FleetOutcome) -> str:
 def _show_figures(outcome: FleetOutcome) -> None:
     table = columns("figure", "value", "meaning")
     rules = figure_rules()
-    for name in _shown([outcome]):
+    for name in _choose_figures([outcome]):
         text = figure_text(getattr(outcome.figures, name), rules[name].unit, outcome.standard_errors[name])
         table.add_row(_words(name), text, rules[name].text)
     show_table(table)
@@ -90,7 +90,7 @@ def _show_figures(outcome: FleetOutcome) -> None:
 def _show_side_by_side(outcomes: Mapping[str, FleetOutcome]) -> None:
     table = columns("figure", *outcomes)
     rules = figure_rules()
-    for name in _shown(list(outcomes.values())):
+    for name in _choose_figures(list(outcomes.values())):
         texts = (
             figure_text(getattr(outcome.figures, name), rules[name].unit, outcome.standard_errors[name])
             for outcome in outcomes.values()
@@ -99,7 +99,7 @@ def _show_side_by_side(outcomes: Mapping[str, FleetOutcome]) -> None:
     show_table(table)
 
 
-def _shown(outcomes: list[FleetOutcome]) -> list[str]:
+def _choose_figures(outcomes: list[FleetOutcome]) -> list[str]:
     """Return the figures to show: those that an outcome has, but no counts of failures that did not happen."""
     values = {name: {getattr(outcome.figures, name) for outcome in outcomes} for name in _SHOWN}
     return [name for name in _SHOWN if values[name] != {None} and (name not in _OPTIONAL or values[name] != {0})]

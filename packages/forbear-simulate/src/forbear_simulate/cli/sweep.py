@@ -20,7 +20,7 @@ from forbear_simulate.cli.options import (
     progress,
     read_scenarios,
     scenario_options,
-    told_errors,
+    translate_errors,
 )
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def sweep(
     KEY=FROM..TO is a range; KEY=1,2,5 are numbers.
     """
     check_plot_file(plot, file)
-    with told_errors(sweep="`KEY=FROM..TO`", key="`KEY=FROM..TO`", runs="`--runs`"):
+    with translate_errors(sweep="`KEY=FROM..TO`", key="`KEY=FROM..TO`", runs="`--runs`"):
         scenarios = read_scenarios(file, changes, policy, compare)
         from forbear_simulate.analysis.sweep import read_values
         from forbear_simulate.analysis.sweep import sweep as simulate_values

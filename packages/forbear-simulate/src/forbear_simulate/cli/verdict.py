@@ -13,7 +13,7 @@ from forbear_simulate.cli.options import (
     json_option,
     read_scenarios,
     scenario_options,
-    told_errors,
+    translate_errors,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def verdict(
 
     Triggers of many kinds and lengths are tried.
     """
-    with told_errors():
+    with translate_errors():
         scenarios = read_scenarios(file, changes, policy, compare)
         from forbear_simulate.analysis.verdict import verdict as judge
 

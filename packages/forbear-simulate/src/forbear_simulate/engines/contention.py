@@ -77,12 +77,12 @@ class _Record:
     def run(self) -> ContentionCourse:
         """Let all writers begin, and return what happened."""
         for _ in range(self._contention.writers):
-            self._agenda.at(self._after_message(), self._read, _Writer())
+            self._agenda.at(self._send_message(), self._read, _Writer())
         self._agenda.run(float("inf"))
         self._course.time = self._agenda.now
         return self._course
 
-    def _after_message(self, wait: float = 0.0) -> float:
+    def _send_message(self, wait: float = 0.0) -> float:
         """Return when a message arrives that is sent after `wait`, in seconds."""
         delay = self._network.normalvariate(self._contention.delay, self._contention.deviation)
         return self._agenda.now + abs(delay) + wait
@@ -90,10 +90,10 @@ class _Record:
     def _read(self, writer: _Writer) -> None:
         """Let the record answer a read with its version."""
         writer.version = self._version
-        self._agenda.at(self._after_message(), self._send_write, writer)
+        self._agenda.at(self._send_message(), self._send_write, writer)
 
     def _send_write(self, writer: _Writer) -> None:
-        self._agenda.at(self._after_message(), self._write, writer)
+        self._agenda.at(self._send_message(), self._write, writer)
 
     def _write(self, writer: _Writer) -> None:
         """Let the record take a write, or refuse it because its version has changed."""
@@ -101,10 +101,10 @@ class _Record:
         self._course.calls += 1
         if writer.version == self._version:
             self._version += 1
-            self._agenda.at(self._after_message(), self._end, writer)
+            self._agenda.at(self._send_message(), self._end, writer)
         else:
             self._course.conflicts += 1
-            self._agenda.at(self._after_message(), self._conflict, writer)
+            self._agenda.at(self._send_message(), self._conflict, writer)
 
     def _conflict(self, writer: _Writer) -> None:
         """Decide when a writer reads again. The whole cycle is repeated, so it is safe to."""
@@ -122,7 +122,7 @@ class _Record:
             self._course.gave_up += 1
             return
         writer.previous = step.delay
-        self._agenda.at(self._after_message(step.delay), self._read, writer)
+        self._agenda.at(self._send_message(step.delay), self._read, writer)
 
     def _end(self, writer: _Writer) -> None:
         """Do nothing: the writer has its response, and the agenda its time."""

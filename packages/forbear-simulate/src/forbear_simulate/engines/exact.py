@@ -179,10 +179,10 @@ class _Fleet:
         limit, timeout = call.tier.attempt_timeout, call.tier.limits.timeout
         if limit is None:
             return inf
-        left = inf if timeout is None else timeout - self._elapsed(call)
+        left = inf if timeout is None else timeout - self._seconds_since(call)
         return min(limit, left) if left > 0 else limit
 
-    def _elapsed(self, call: FleetCall) -> float:
+    def _seconds_since(self, call: FleetCall) -> float:
         """Return the seconds since a call began; a time that misses the timeout by rounding alone is the timeout.
 
         Otherwise the wait that `clamp` leaves could be too short to change the clock, without end.
@@ -246,7 +246,7 @@ class _Fleet:
             tier.backoff,
             verdict,
             attempt=call.attempt,
-            elapsed=self._elapsed(call),
+            elapsed=self._seconds_since(call),
             u=self._waits.random(),
             repeatable=True,
             previous=call.previous,

@@ -96,7 +96,7 @@ class MeanService:
             count = float(waiting.sum())
             if count > NONE:
                 first = t - self._head + 1 - room / free - self._part  # the wait of the first one, in bins
-                cost = float(self._replies.bins(self._left(first), factor).busy[0])
+                cost = float(self._replies.bins(self._eighths_left(first), factor).busy[0])
                 share = min(room / (count * cost), 1.0) if cost > 0 else 1.0
                 taken = count * share * cost
                 more = (taken / free - (1 - self._part) * share) / 2
@@ -138,13 +138,13 @@ class MeanService:
         """Return the requests that were done in a bin after their clients gave up on them."""
         return float(self._wasted[t])
 
-    def _left(self, waited: float) -> int | None:
+    def _eighths_left(self, waited: float) -> int | None:
         """Return how many eighths of a bin a client still waits after so many bins; None is without end."""
         return None if self._limit is None else max(int((self._limit - max(waited, 0.0)) * 8 + 0.5), 0)
 
     def _begin(self, t: int, begun: "Counts", waited: float, age: "Counts") -> None:
         """Let workers begin with requests in a bin, after they have waited so many bins."""
-        left = -1 if t - self._head >= self._patience else self._left(waited)  # nobody waits for it any more
+        left = -1 if t - self._head >= self._patience else self._eighths_left(waited)  # nobody waits for it any more
         bins = self._replies.bins(left, self._factors[t])
         count, rest = float(begun.sum()), self._bins - t
         busy, reply, wasted = bins.busy[1:rest], bins.reply[:rest], bins.wasted[:rest]

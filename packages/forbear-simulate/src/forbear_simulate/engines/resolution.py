@@ -26,7 +26,7 @@ def step_parts(scenario: Scenario, table: WaitTable) -> int:
     least = min(_finest(scenario, table), scenario.step)
     timeout = scenario.clients.attempt_timeout
     parts = ceil(scenario.step / least - _ROUNDING)
-    while timeout is not None and _rounded(timeout, scenario.step / parts) > _ROUNDED:
+    while timeout is not None and _round(timeout, scenario.step / parts) > _ROUNDED:
         parts += 1
     if parts > 1 and parts * scenario.bins > _MOST_BINS:
         refuse(
@@ -60,13 +60,13 @@ def _finest(scenario: Scenario, table: WaitTable) -> float:
     limits += [
         window.length / 20
         for window in scenario.windows
-        if _rounded(window.start, step) > 0 or _rounded(window.length, step) > 0
+        if _round(window.start, step) > 0 or _round(window.length, step) > 0
     ]
     limits += [getattr(budget.counts, "window", inf) / 10 for budget in scenario.budgets]
     return min(limits)
 
 
-def _rounded(time: float, step: float) -> float:
+def _round(time: float, step: float) -> float:
     """Return the part by which a time changes in whole steps, 0 for rounding."""
     if time == 0:
         return 0.0

@@ -55,11 +55,11 @@ class Course:
 
     def total(self, name: str, start: float = 0.0, end: float | None = None) -> float:
         """Return the sum of one list over the bins from `start` to `end`, in seconds; None is the end of all."""
-        return sum(self._between(name, start, end))
+        return sum(self._sum_between(name, start, end))
 
     def mean(self, name: str, start: float = 0.0, end: float | None = None) -> float:
         """Return the mean of one list over the bins from `start` to `end`, in seconds."""
-        values = self._between(name, start, end)
+        values = self._sum_between(name, start, end)
         return sum(values) / len(values)
 
     @property
@@ -68,6 +68,6 @@ class Course:
         first = self.total("first_attempts")
         return (first + self.total("retries")) / first if first else 1.0
 
-    def _between(self, name: str, start: float, end: float | None) -> list[float]:
+    def _sum_between(self, name: str, start: float, end: float | None) -> list[float]:
         values: list[float] = getattr(self, name)
         return values[round(start / self.step) : None if end is None else round(end / self.step)]

@@ -64,10 +64,12 @@ def wait_table(limits: Limits, backoff: "Backoff", verdict: Verdict = TRANSIENT)
             continue
         reads_last = True
         waits = sorted(
-            probe(n, u, previous) for previous in _even(last, _SAMPLES) for u in _even((0.0, _LAST), _SAMPLES)
+            probe(n, u, previous)
+            for previous in _spread_evenly(last, _SAMPLES)
+            for u in _spread_evenly((0.0, _LAST), _SAMPLES)
         )
         waits[0], waits[-1] = probe(n, 0.0, last[0]), probe(n, _LAST, last[-1])
-        rows.append(tuple(_at(waits, u) for u in points))
+        rows.append(tuple(_value_at(waits, u) for u in points))
     while len(rows) > 1 and rows[-1] == rows[-2]:
         rows.pop()
     return WaitTable(tuple(rows), limits.attempts, limits.timeout, limits.clamp, reads_last)
@@ -78,12 +80,12 @@ def mean_waits(table: WaitTable) -> tuple[float, ...]:
     return tuple(sum((low + high) / 2 for low, high in pairwise(row)) / KNOTS for row in table.rows)
 
 
-def _even(values: tuple[float, ...], count: int) -> list[float]:
+def _spread_evenly(values: tuple[float, ...], count: int) -> list[float]:
     """Return `count` values spread evenly over a list of quantiles, each in the middle of its share."""
-    return [_at(values, (i + 0.5) / count) for i in range(count)]
+    return [_value_at(values, (i + 0.5) / count) for i in range(count)]
 
 
-def _at(values: "tuple[float, ...] | list[float]", share: float) -> float:
+def _value_at(values: "tuple[float, ...] | list[float]", share: float) -> float:
     """Return the value at a share, from 0 to 1, of a sorted list, on a line between its neighbours."""
     place = share * (len(values) - 1)
     k = min(int(place), len(values) - 2)

@@ -13,7 +13,7 @@ _CAPACITY = 50
 _WINDOW = 30  # seconds
 
 
-def refused_for_each_accepted(k: float, load: float = 4) -> float:
+def count_refused(k: float, load: float = 4) -> float:
     """Return how many requests the service refuses for each one that it accepts, at `load` times its capacity."""
     clients = Clients(arrivals="regular", rate=load * _CAPACITY, count=1, policy=_ONCE)
     service = Server(workers=1, time=1 / _CAPACITY, times="constant", queue=20)
@@ -46,7 +46,7 @@ def attempts_at_the_bottom(layers: int, attempts: int, *, guarded: bool) -> int:
     raise AssertionError("unreachable: the bottom always fails")
 
 
-def simulated_attempts(layers: int, attempts: int, *, guarded: bool) -> float:
+def simulate_attempts(layers: int, attempts: int, *, guarded: bool) -> float:
     """Return the same as `attempts_at_the_bottom` for layers of a scenario, in an outage."""
     policy = Policy(OSError, Limits(attempts=attempts, timeout=None), Constant(0.01))
     herd, outage = Clients(arrivals="herd", count=10, policy=policy), (Window("refuse", 0, 60),)
@@ -57,11 +57,11 @@ def simulated_attempts(layers: int, attempts: int, *, guarded: bool) -> float:
 def _throttle() -> Iterator[Comparison]:
     for k, published in ((2.0, 1.0), (1.1, 0.1)):
         name = f"requests refused for each accepted one, K = {k:g}"
-        yield Comparison(name, published, refused_for_each_accepted(k), 0.15)
+        yield Comparison(name, published, count_refused(k), 0.15)
 
 
 def _layers() -> Iterator[Comparison]:
-    for way, attempts in (("real policies", attempts_at_the_bottom), ("simulated", simulated_attempts)):
+    for way, attempts in (("real policies", attempts_at_the_bottom), ("simulated", simulate_attempts)):
         yield Comparison(f"attempts on the database, {way}", 64, attempts(3, 4, guarded=False), 0)
         yield Comparison(f"with retries at one layer only, {way}", 4, attempts(3, 4, guarded=True), 0)
 

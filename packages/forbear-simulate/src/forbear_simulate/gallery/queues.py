@@ -11,20 +11,20 @@ _RATE, _CAPACITY, _QUEUE, _ATTEMPTS = 80.0, 100.0, 9, 4
 _WAIT = 2.0  # seconds: long against the queue, so that retries arrive like new calls
 
 
-def blocked(load: float, places: int) -> float:
+def share_blocked(load: float, places: int) -> float:
     """Return the share of requests that an M/M/1/K queue refuses; `load` is that of all requests, K is `places`."""
     weights = [load**n for n in range(places + 1)]
     return weights[-1] / sum(weights)
 
 
-def fixed_point() -> float:
+def find_fixed_point() -> float:
     """Return the attempts per second of calls that retry refusals: the load that causes itself.
 
     The load grows with the refusals, and the refusals with the load, but there is one solution only.
     """
     load = _RATE
     for _ in range(200):
-        refused = blocked(load / _CAPACITY, _QUEUE + 1)
+        refused = share_blocked(load / _CAPACITY, _QUEUE + 1)
         load = _RATE * (1 - refused**_ATTEMPTS) / (1 - refused)
     return load
 
@@ -34,10 +34,10 @@ def _compare() -> Iterator[Comparison]:
     clients, service = Clients(rate=_RATE, policy=policy), Server(1, _QUEUE, 1 / _CAPACITY)
     scenario = Scenario(300, 1, clients, service, (Window("hold", 130, 30),))
     course = simulate_exact(scenario, seed=1)
-    goodput = _RATE * (1 - blocked(fixed_point() / _CAPACITY, _QUEUE + 1) ** _ATTEMPTS)
+    goodput = _RATE * (1 - share_blocked(find_fixed_point() / _CAPACITY, _QUEUE + 1) ** _ATTEMPTS)
     for when, start, end in (("before the trigger", 10, 130), ("after it", 180, 300)):
         attempts = course.mean("first_attempts", start, end) + course.mean("retries", start, end)
-        yield Comparison(f"attempts per second {when}", fixed_point(), attempts, 0.04, "/s")
+        yield Comparison(f"attempts per second {when}", find_fixed_point(), attempts, 0.04, "/s")
         yield Comparison(f"goodput {when}", goodput, course.mean("successes", start, end), 0.03, "/s")
 
 

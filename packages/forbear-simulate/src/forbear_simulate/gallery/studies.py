@@ -54,18 +54,18 @@ class Study:
         return tuple(self.compare())
 
 
-def shown(value: float, unit: str = "") -> str:
+def show_figure(value: float, unit: str = "") -> str:
     """Return a figure with three digits, more only before the point, and its unit."""
     digits = f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
     return f"{digits} {unit}".rstrip()
 
 
-def allowed(each: Comparison) -> str:
+def text_of_error(each: Comparison) -> str:
     """Return the stated error as a text: in percent, or in the unit if the published figure is 0."""
-    return f"{each.error:.1%}".replace(".0%", "%") if each.published else shown(each.error, each.unit)
+    return f"{each.error:.1%}".replace(".0%", "%") if each.published else show_figure(each.error, each.unit)
 
 
-def published_text(each: Comparison) -> str:
+def text_of_published(each: Comparison) -> str:
     """Return the published figure as a text, after "at most" or "at least" if it is a limit."""
-    text = shown(each.published, each.unit)
+    text = show_figure(each.published, each.unit)
     return text if each.relation == "about" else f"{each.relation} {text}"

@@ -75,7 +75,7 @@ def rate(text: str, default: float | None, *, zero: bool = True, none: str = "")
     """
     cure = 'write a number with a unit, such as "100/s"'
     rule = f"{'zero or more' if zero else 'more than zero'} calls per second{f' or none ({none})' if none else ''}"
-    return _field("calls per second", text, default, rule, cure, per_second, least=0, above=not zero, none=none)
+    return _field("calls per second", text, default, rule, cure, parse_rate, least=0, above=not zero, none=none)
 
 
 def count(text: str, default: int | None, *, least: int = 1, none: str = "") -> Any:
@@ -141,7 +141,7 @@ def _field(
     def check(key: str, value: Any) -> None:
         if value is None and none:
             return
-        if not _within(value, least, most, whole=whole) or (above and value == least):
+        if not _is_within(value, least, most, whole=whole) or (above and value == least):
             refuse(key, rule, value, cure)
 
     def read_value(key: str, raw: Any) -> Any:
@@ -156,7 +156,7 @@ def _field(
     return field(default=default_value, metadata={"rule": FieldRule(unit, text, check, read_value)})
 
 
-def _within(value: Any, least: float, most: float, *, whole: bool) -> bool:
+def _is_within(value: Any, least: float, most: float, *, whole: bool) -> bool:
     """Return whether a value is a finite number from `least` to `most`; a bool is none, nor a float if `whole`."""
     return type(value) in ((int,) if whole else (int, float)) and least <= value <= most and value != inf
 
@@ -166,7 +166,7 @@ def duration(raw: object) -> float | None:
     return parse_duration(raw) if isinstance(raw, str) else None
 
 
-def per_second(raw: object) -> float | None:
+def parse_rate(raw: object) -> float | None:
     """Return the rate of a text with a unit, in calls per second; None for anything else."""
     match = _RATE.fullmatch(raw) if isinstance(raw, str) else None
     return float(match[1]) / _PERIODS[match[2]] if match else None

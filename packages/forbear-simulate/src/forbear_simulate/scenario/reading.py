@@ -53,10 +53,10 @@ def read_mapping(document: Any, options: Iterable[str] = ()) -> Scenario:
     written as in TOML ("windows=[]"). Raises ScenarioError for an unknown key, for a value without its unit, and for an
     impossible value.
     """
-    return _section(Scenario, _merged(document, options), "")
+    return _section(Scenario, _merge(document, options), "")
 
 
-def _merged(document: Any, options: Iterable[str]) -> dict[str, Any]:
+def _merge(document: Any, options: Iterable[str]) -> dict[str, Any]:
     """Return a copy of a document, changed by options."""
     if not is_mapping(document):
         refuse("scenario", "a table of keys", document, 'write keys such as duration = "10m"')

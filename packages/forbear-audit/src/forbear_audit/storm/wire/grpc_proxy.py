@@ -12,8 +12,8 @@ from typing import Any
 import grpc
 
 from forbear_audit.storm.faults import INJECTED, RETRY_AFTER
+from forbear_audit.storm.run_record import RunRecord, SentCall, StormEnded
 from forbear_audit.storm.stack import UserStack
-from forbear_audit.storm.tape import SentCall, StormEnded, Tape
 
 _grpc: Any = grpc  # its types want to know the messages
 _MARK = "forbear-storm"
@@ -41,8 +41,8 @@ class RpcOrigin:
 class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for type checkers only
     """The proxy of one channel; `upstream` is the channel to the server. It runs until `stop` is called."""
 
-    def __init__(self, tape: Tape, upstream: Any) -> None:
-        self._tape = tape
+    def __init__(self, record: RunRecord, upstream: Any) -> None:
+        self._record = record
         self._upstream = upstream
         self._origins: dict[str, RpcOrigin] = {}
         self._numbers = count()
@@ -96,7 +96,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
         )
         context.add_callback(sent.cancel)
         try:
-            with self._tape.time.sending():
+            with self._record.time.sending():
                 first = next(sent, None)
             call.responded = True
             if first is not None and call.fault is None:
@@ -119,7 +119,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
 
     def _begin(self, origin: RpcOrigin, context: Any) -> SentCall:
         try:
-            return self._tape.begin(
+            return self._record.begin(
                 origin.label,
                 unsafe=origin.unsafe,
                 timeout=origin.timeout,
@@ -134,7 +134,7 @@ class GrpcProxy(grpc.GenericRpcHandler):  # type: ignore[type-arg] # generic for
         """End a call that was executed as if its response had not come."""
         sent.cancel()
         if call.fault == "slow":
-            self._tape.time.advance(call.timeout or 0)
+            self._record.time.advance(call.timeout or 0)
             context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"Deadline Exceeded {INJECTED}")
         context.abort(grpc.StatusCode.UNAVAILABLE, f"Socket closed {INJECTED}")
 

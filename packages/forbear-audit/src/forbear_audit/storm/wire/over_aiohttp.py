@@ -6,7 +6,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from forbear_audit.storm.patching import replace
-from forbear_audit.storm.tape import SentCall, Tape, active, http_call
+from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, record_http_call
 from forbear_audit.storm.wire import canned
 
 _calls: "WeakKeyDictionary[Any, SentCall]" = WeakKeyDictionary()
@@ -27,16 +27,16 @@ def _connect(original: Callable[..., Any]) -> Callable[..., Any]:
     async def connect(self: Any, req: Any, traces: Any, timeout: Any) -> Any:
         from aiohttp import ClientConnectorError
 
-        tape = active()
-        if tape is None:
+        record = current_record()
+        if record is None:
             return await original(self, req, traces, timeout)
         headers = {name.lower(): value for name, value in req.headers.items()}
         limit = timeout.sock_read or timeout.total
-        call = http_call(tape, req.method, req.url.raw_host or "", req.url.raw_path, headers, limit)
+        call = record_http_call(record, req.method, req.url.raw_host or "", req.url.raw_path, headers, limit)
         if call.fault == "refused":
             refused = ConnectionRefusedError(111, "Connection refused")
-            raise tape.inject(ClientConnectorError(req.connection_key, refused)) from refused
-        with tape.time.sending():
+            raise record.inject(ClientConnectorError(req.connection_key, refused)) from refused
+        with record.time.sending():
             connection = await original(self, req, traces, timeout)
         _calls[connection] = call
         return connection
@@ -66,21 +66,21 @@ def _send(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _start(original: Callable[..., Any]) -> Callable[..., Any]:
     async def start(self: Any, connection: Any) -> Any:
-        tape, call = active(), _calls.pop(connection, None)
-        if tape is None or call is None:
+        record, call = current_record(), _calls.pop(connection, None)
+        if record is None or call is None:
             return await original(self, connection)
-        with tape.time.sending():
+        with record.time.sending():
             response = await original(self, connection)
             call.responded, call.has_body = True, self.method != "HEAD" and canned.has_body(response.headers)
             if call.fault is None or canned.is_status(call.fault):
                 return response
             body = await response.content.read()
-        return _spoiled(tape, call, response, body)
+        return _spoil(record, call, response, body)
 
     return start
 
 
-def _spoiled(tape: Tape, call: SentCall, response: Any, body: bytes) -> Any:
+def _spoil(record: RunRecord, call: SentCall, response: Any, body: bytes) -> Any:
     """Raise the error of a lost or slow response, or return the response with half of its body."""
     import aiohttp
     from aiohttp.base_protocol import BaseProtocol
@@ -88,14 +88,14 @@ def _spoiled(tape: Tape, call: SentCall, response: Any, body: bytes) -> Any:
     if call.fault == "cut":
         content = aiohttp.StreamReader(BaseProtocol(response._loop), len(body) + 1, loop=response._loop)
         content.feed_data(body[: len(body) // 2])
-        content.set_exception(tape.inject(aiohttp.ClientPayloadError("Response payload is not completed")))
+        content.set_exception(record.inject(aiohttp.ClientPayloadError("Response payload is not completed")))
         response.content = content
         return response
     response.close()
     if call.fault == "slow":
-        tape.time.advance(call.timeout or 0)
-        raise tape.inject(aiohttp.SocketTimeoutError("Timeout on reading data from socket"))
-    raise tape.inject(aiohttp.ServerDisconnectedError())
+        record.time.advance(call.timeout or 0)
+        raise record.inject(aiohttp.SocketTimeoutError("Timeout on reading data from socket"))
+    raise record.inject(aiohttp.ServerDisconnectedError())
 
 
 class _Sink:

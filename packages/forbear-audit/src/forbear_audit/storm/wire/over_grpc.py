@@ -15,8 +15,8 @@ from forbear import services
 from forbear.adapters import GrpcCall
 from forbear_audit.storm.faults import FAULTS
 from forbear_audit.storm.patching import replace
+from forbear_audit.storm.run_record import RunRecord, current_record
 from forbear_audit.storm.stack import user_stack
-from forbear_audit.storm.tape import Tape, active
 
 if TYPE_CHECKING:
     from forbear_audit.storm.wire.grpc_proxy import GrpcProxy, RpcOrigin
@@ -75,12 +75,12 @@ def _noting_end(original: Callable[..., Any]) -> Callable[..., Any]:
     return _close
 
 
-def install(undo: ExitStack, tape: Tape) -> None:
+def install(undo: ExitStack, record: RunRecord) -> None:
     """Lead the calls of all known channels through proxies, where grpcio is installed."""
     watch_channels()
     if not _watching:
         return
-    routes = _Routes(tape)
+    routes = _Routes(record)
     undo.callback(routes.close)
     sync, asynchronous = import_module("grpc._channel"), import_module("grpc.aio._channel")
     for name, kind in _KINDS.items():
@@ -88,7 +88,7 @@ def install(undo: ExitStack, tape: Tape) -> None:
         for multicallable in (*kinds, getattr(asynchronous, f"{name}MultiCallable")):
             for method in ("__call__", "with_call", "future"):
                 if method in vars(multicallable or object):
-                    replace(undo, multicallable, method, _led(routes, kind, getattr(multicallable, method)))
+                    replace(undo, multicallable, method, _lead(routes, kind, getattr(multicallable, method)))
     # A deadline is a time of the real clock.
     replace(undo, sync, "_deadline", _deadline)
     replace(undo, asynchronous, "_timeout_to_deadline", _deadline)
@@ -99,40 +99,40 @@ def _deadline(timeout: float | None) -> float | None:
     return None if timeout is None else _real_time() + timeout
 
 
-def _led(routes: "_Routes", kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _lead(routes: "_Routes", kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def send(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tape, route = active(), routes.of(self)
-        if tape is None or route is None:
+        record, route = current_record(), routes.of(self)
+        if record is None or route is None:
             return original(self, *args, **kwargs)
-        tape.time.join()
-        tape.check()
+        record.time.join()
+        record.check()
         requests = args[:1] or tuple(kwargs.pop(name) for name in ("request", "request_iterator") if name in kwargs)
         options = dict(zip(_OPTIONS, args[1:], strict=False)) | kwargs
         message = requests[0] if requests and kind.startswith("unary") else None
-        mark = route.proxy.mark(_origin(tape, self._method, kind, message, options))
+        mark = route.proxy.mark(_origin(record, self._method, kind, message, options))
         options |= {"metadata": (*(options.get("metadata") or ()), mark), "credentials": None}
         twin = getattr(route.channel, kind)(self._method, self._request_serializer, self._response_deserializer)
         if not hasattr(self, "_interceptors"):
-            with tape.time.sending():
+            with record.time.sending():
                 return original(twin, *requests, **options)
         twin._interceptors = self._interceptors
         call = original(twin, *requests, **options)
         if kind.endswith("unary"):
-            tape.time.busy += 1
-            call.add_done_callback(partial(_landed, tape))
+            record.time.busy += 1
+            call.add_done_callback(partial(_end_call, record))
         return call
 
     return send
 
 
-def _landed(tape: Tape, call: object) -> None:
-    tape.time.landed()
+def _end_call(record: RunRecord, call: object) -> None:
+    record.time.landed()
 
 
 _OPTIONS = ("timeout", "metadata", "credentials", "wait_for_ready", "compression")
 
 
-def _origin(tape: Tape, method: str | bytes, kind: str, message: object, options: dict[str, Any]) -> "RpcOrigin":
+def _origin(record: RunRecord, method: str | bytes, kind: str, message: object, options: dict[str, Any]) -> "RpcOrigin":
     name = method.decode() if isinstance(method, bytes) else method
     service = services.find_rpc(name)
     is_safe = name.startswith(_READS) or (
@@ -143,7 +143,7 @@ def _origin(tape: Tape, method: str | bytes, kind: str, message: object, options
 
     return RpcOrigin(
         name,
-        user_stack(tape.test),
+        user_stack(record.test),
         unsafe=not is_safe,
         faults=_UNSENT if kind == "stream_stream" else FAULTS,
         streams=streams,
@@ -167,8 +167,8 @@ class _Route(NamedTuple):
 class _Routes:
     """The routes of one run, made as they are needed."""
 
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
+    def __init__(self, record: RunRecord) -> None:
+        self._record = record
         self._routes: dict[tuple[object, object], _Route] = {}
 
     def of(self, multicallable: Any) -> _Route | None:
@@ -189,7 +189,9 @@ class _Routes:
         from forbear_audit.storm.wire.grpc_proxy import GrpcProxy
 
         upstream = _unknown(import_module("grpc._channel").Channel)
-        proxy = GrpcProxy(self._tape, upstream(target, [*single, ("grpc.enable_retries", 0)], credentials, compression))
+        proxy = GrpcProxy(
+            self._record, upstream(target, [*single, ("grpc.enable_retries", 0)], credentials, compression)
+        )
         near = [*options, ("grpc.enable_http_proxy", 0), ("grpc.use_local_subchannel_pool", 1)]
         rest = () if loop is None else (None,)
         return _Route(_unknown(kind)(proxy.target, near, None, compression, *rest), proxy)

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from forbear_audit.storm.patching import replace
-from forbear_audit.storm.tape import SentCall, Tape, active, http_call
+from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, record_http_call
 from forbear_audit.storm.wire import canned
 
 
@@ -24,18 +24,18 @@ def install(undo: ExitStack) -> None:
 
 def _sync(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     def handle_request(self: Any, request: Any) -> Any:
-        tape = active()
-        if tape is None:
+        record = current_record()
+        if record is None:
             return original(self, request)
-        call = _begin(tape, request)
+        call = _begin(record, request)
         if (response := _unsent(core, call, self)) is not None:
             return response
         if call.fault == "refused" and _is_open(self):
-            tape.withdraw(call)
+            record.withdraw(call)
             self._connection.close()
             raise core.ConnectionNotAvailable  # so that the pool sends the request over a new connection
         try:
-            with tape.time.sending(), _refusing(core, tape, call, self, request):
+            with record.time.sending(), _refusing(core, record, call, self, request):
                 response = original(self, request)
                 call.responded, call.has_body = True, canned.has_body(_names(response))
                 if call.fault in {None, "refused"}:
@@ -43,27 +43,27 @@ def _sync(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
                 body = response.read()
                 response.close()
         except core.ConnectionNotAvailable:
-            tape.withdraw(call)
+            record.withdraw(call)
             raise
-        return _spoiled(core, tape, call, response, body)
+        return _spoil(core, record, call, response, body)
 
     return handle_request
 
 
 def _async(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     async def handle_async_request(self: Any, request: Any) -> Any:
-        tape = active()
-        if tape is None:
+        record = current_record()
+        if record is None:
             return await original(self, request)
-        call = _begin(tape, request)
+        call = _begin(record, request)
         if (response := _unsent(core, call, self)) is not None:
             return response
         if call.fault == "refused" and _is_open(self):
-            tape.withdraw(call)
+            record.withdraw(call)
             await self._connection.aclose()
             raise core.ConnectionNotAvailable  # so that the pool sends the request over a new connection
         try:
-            with tape.time.sending(), _refusing(core, tape, call, self, request):
+            with record.time.sending(), _refusing(core, record, call, self, request):
                 response = await original(self, request)
                 call.responded, call.has_body = True, canned.has_body(_names(response))
                 if call.fault in {None, "refused"}:
@@ -71,18 +71,20 @@ def _async(core: Any, original: Callable[..., Any]) -> Callable[..., Any]:
                 body = await response.aread()
                 await response.aclose()
         except core.ConnectionNotAvailable:
-            tape.withdraw(call)
+            record.withdraw(call)
             raise
-        return _spoiled(core, tape, call, response, body)
+        return _spoil(core, record, call, response, body)
 
     return handle_async_request
 
 
-def _begin(tape: Tape, request: Any) -> SentCall:
+def _begin(record: RunRecord, request: Any) -> SentCall:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.headers}
     timeout = request.extensions.get("timeout", {}).get("read")
     target = request.url.target.decode("latin-1")
-    return http_call(tape, request.method.decode(), request.url.host.decode("latin-1"), target, headers, timeout)
+    return record_http_call(
+        record, request.method.decode(), request.url.host.decode("latin-1"), target, headers, timeout
+    )
 
 
 def _names(response: Any) -> dict[str, str]:
@@ -104,13 +106,13 @@ def _is_open(connection: Any) -> bool:
 
 
 @contextmanager
-def _refusing(core: Any, tape: Tape, call: SentCall, connection: Any, request: Any) -> Generator[None]:
+def _refusing(core: Any, record: RunRecord, call: SentCall, connection: Any, request: Any) -> Generator[None]:
     """Refuse connects within the block if the call has that fault."""
     if call.fault != "refused":
         yield
         return
     backend = connection._network_backend
-    connection._network_backend = _RefusingBackend(backend, core, tape, call, request)
+    connection._network_backend = _RefusingBackend(backend, core, record, call, request)
     try:
         yield
     finally:
@@ -123,17 +125,17 @@ class _RefusingBackend:
     So retries of the connection itself (`retries=` of a transport) are seen.
     """
 
-    def __init__(self, backend: Any, core: Any, tape: Tape, call: SentCall, request: Any) -> None:
+    def __init__(self, backend: Any, core: Any, record: RunRecord, call: SentCall, request: Any) -> None:
         self._backend = backend
         self._core = core
-        self._tape = tape
+        self._record = record
         self._call: SentCall | None = call
         self._request = request
 
     def _meet(self) -> None:
-        call, self._call = self._call or _begin(self._tape, self._request), None
+        call, self._call = self._call or _begin(self._record, self._request), None
         if call.fault == "refused":
-            raise self._tape.inject(self._core.ConnectError("[Errno 111] Connection refused"))
+            raise self._record.inject(self._core.ConnectError("[Errno 111] Connection refused"))
 
     def connect_tcp(self, *args: Any, **kwargs: Any) -> Any:
         """Connect, unless this connect is refused."""
@@ -149,15 +151,15 @@ class _RefusingBackend:
         return getattr(self._backend, name)
 
 
-def _spoiled(core: Any, tape: Tape, call: SentCall, response: Any, body: bytes) -> Any:
+def _spoil(core: Any, record: RunRecord, call: SentCall, response: Any, body: bytes) -> Any:
     """Raise the error of a lost or slow response, or return the response with half of its body."""
     if call.fault == "lost":
-        raise tape.inject(core.RemoteProtocolError("Server disconnected without sending a response."))
+        raise record.inject(core.RemoteProtocolError("Server disconnected without sending a response."))
     if call.fault == "slow":
-        tape.time.advance(call.timeout or 0)
-        raise tape.inject(core.ReadTimeout("timed out"))
+        record.time.advance(call.timeout or 0)
+        raise record.inject(core.ReadTimeout("timed out"))
     error = core.RemoteProtocolError("peer closed connection without sending complete message body")
-    half = _Half(body, tape.inject(error))
+    half = _Half(body, record.inject(error))
     return core.Response(response.status, headers=response.headers, content=half, extensions=response.extensions)
 
 

@@ -9,7 +9,7 @@ from forbear.adapters import describe_command
 from forbear_audit.storm.counting import watch_redis
 from forbear_audit.storm.faults import REDIS_FAULTS
 from forbear_audit.storm.patching import replace
-from forbear_audit.storm.tape import SentCall, Tape, active, steady
+from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, replace_ids
 
 _ATTRIBUTE = "_forbear_storm"
 _OWN = frozenset({b"HELLO", b"AUTH", b"SELECT", b"CLIENT", b"READONLY", b"COMMAND", b"CLUSTER", b"INFO"})
@@ -40,42 +40,42 @@ class _Pending:
         self.left = left
 
 
-def _begin(tape: Tape, connection: Any, commands: list[tuple[bytes, ...]]) -> SentCall:
+def _begin(record: RunRecord, connection: Any, commands: list[tuple[bytes, ...]]) -> SentCall:
     if getattr(connection, "path", None):
-        watch_redis(tape, connection.path)
+        watch_redis(record, connection.path)
     elif hasattr(connection, "host"):
-        watch_redis(tape, (connection.host, connection.port))
+        watch_redis(record, (connection.host, connection.port))
     unsafe = any(
         not describe_command(command).repeatable for command in commands if command[0].upper() not in _BRACKETS
     )
     label = "+".join(_name(command) for command in commands)
     timeout = getattr(connection, "socket_timeout", None)
     limit = float(timeout) if isinstance(timeout, int | float) else None
-    return tape.begin(label, unsafe=unsafe, timeout=limit, faults=REDIS_FAULTS)
+    return record.begin(label, unsafe=unsafe, timeout=limit, faults=REDIS_FAULTS)
 
 
 def _name(command: tuple[bytes, ...]) -> str:
     """Return the name of a command and its key, such as "INCR visits"; without the key if that is long."""
     words = [part.decode("utf-8", "replace") for part in command[:2]]
-    key = steady(words[1], ":/.{}") if len(words) > 1 else ""
+    key = replace_ids(words[1], ":/.{}") if len(words) > 1 else ""
     return f"{words[0].upper()} {key}" if 0 < len(key) <= _LONGEST and key.isprintable() else words[0].upper()
 
 
 def _send(original: Callable[..., Any]) -> Callable[..., Any]:
     def send_packed_command(self: Any, command: Any, check_health: bool = True) -> Any:
-        tape, packed = active(), _packed(command)
-        commands = _unpacked(packed)
-        if tape is None or not commands or all(command[0].upper() in _OWN for command in commands):
+        record, packed = current_record(), _pack(command)
+        commands = _unpack(packed)
+        if record is None or not commands or all(command[0].upper() in _OWN for command in commands):
             return original(self, packed, check_health)
-        call = _begin(tape, self, commands)
+        call = _begin(record, self, commands)
         if call.fault == "refused":
             self.disconnect()
-            self._connect = _refusing(tape)
+            self._connect = _refusing(record)
             try:
                 return original(self, packed, check_health)
             finally:
                 del self._connect
-        with tape.time.sending():
+        with record.time.sending():
             original(self, packed, check_health)
         setattr(self, _ATTRIBUTE, _Pending(call, len(commands)))
         return None
@@ -85,14 +85,14 @@ def _send(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _asend(original: Callable[..., Any]) -> Callable[..., Any]:
     async def send_packed_command(self: Any, command: Any, check_health: bool = True) -> Any:
-        tape, packed = active(), _packed(command)
-        commands = _unpacked(packed)
-        if tape is None or not commands or all(command[0].upper() in _OWN for command in commands):
+        record, packed = current_record(), _pack(command)
+        commands = _unpack(packed)
+        if record is None or not commands or all(command[0].upper() in _OWN for command in commands):
             return await original(self, packed, check_health)
-        call = _begin(tape, self, commands)
+        call = _begin(record, self, commands)
         if call.fault == "refused":
             await self.disconnect(nowait=True)
-            refuse = _refusing(tape)
+            refuse = _refusing(record)
 
             async def _connect() -> None:
                 refuse()
@@ -102,7 +102,7 @@ def _asend(original: Callable[..., Any]) -> Callable[..., Any]:
                 return await original(self, packed, check_health)
             finally:
                 del self._connect
-        with tape.time.sending():
+        with record.time.sending():
             await original(self, packed, check_health)
         setattr(self, _ATTRIBUTE, _Pending(call, len(commands)))
         return None
@@ -110,19 +110,19 @@ def _asend(original: Callable[..., Any]) -> Callable[..., Any]:
     return send_packed_command
 
 
-def _refusing(tape: Tape) -> Callable[[], None]:
+def _refusing(record: RunRecord) -> Callable[[], None]:
     def _connect() -> None:
-        raise tape.inject(ConnectionRefusedError(111, "Connection refused"))
+        raise record.inject(ConnectionRefusedError(111, "Connection refused"))
 
     return _connect
 
 
 def _read(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     def read_response(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tape, pending = active(), self.__dict__.get(_ATTRIBUTE)
-        if tape is None or pending is None:
+        record, pending = current_record(), self.__dict__.get(_ATTRIBUTE)
+        if record is None or pending is None:
             return original(self, *args, **kwargs)
-        with tape.time.sending():
+        with record.time.sending():
             if pending.call.fault is None:
                 _count_down(self, pending)
                 with _noting_response(errors, pending.call):
@@ -132,17 +132,17 @@ def _read(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
                     original(self, *args, **kwargs)
         delattr(self, _ATTRIBUTE)
         self.disconnect()
-        raise _error(errors, tape, pending.call)
+        raise _error(errors, record, pending.call)
 
     return read_response
 
 
 def _aread(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
     async def read_response(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tape, pending = active(), self.__dict__.get(_ATTRIBUTE)
-        if tape is None or pending is None:
+        record, pending = current_record(), self.__dict__.get(_ATTRIBUTE)
+        if record is None or pending is None:
             return await original(self, *args, **kwargs)
-        with tape.time.sending():
+        with record.time.sending():
             if pending.call.fault is None:
                 _count_down(self, pending)
                 with _noting_response(errors, pending.call):
@@ -152,7 +152,7 @@ def _aread(errors: Any, original: Callable[..., Any]) -> Callable[..., Any]:
                     await original(self, *args, **kwargs)
         delattr(self, _ATTRIBUTE)
         await self.disconnect(nowait=True)
-        raise _error(errors, tape, pending.call)
+        raise _error(errors, record, pending.call)
 
     return read_response
 
@@ -173,22 +173,22 @@ def _count_down(connection: Any, pending: _Pending) -> None:
         delattr(connection, _ATTRIBUTE)
 
 
-def _error(errors: Any, tape: Tape, call: SentCall) -> BaseException:
+def _error(errors: Any, record: RunRecord, call: SentCall) -> BaseException:
     error: BaseException = errors.ConnectionError("Connection closed by server.")
     if call.fault == "slow":
-        tape.time.advance(call.timeout or 0)
+        record.time.advance(call.timeout or 0)
         error = errors.TimeoutError("Timeout reading from socket")
-    return tape.inject(error)
+    return record.inject(error)
 
 
-def _packed(command: str | bytes | Iterable[bytes]) -> list[bytes]:
+def _pack(command: str | bytes | Iterable[bytes]) -> list[bytes]:
     """Return packed commands as a list of bytes, from any form that the libraries take."""
     if isinstance(command, str):
         return [command.encode()]
     return [bytes(command)] if isinstance(command, bytes | bytearray) else [bytes(part) for part in command]
 
 
-def _unpacked(packed: list[bytes]) -> list[tuple[bytes, ...]]:
+def _unpack(packed: list[bytes]) -> list[tuple[bytes, ...]]:
     """Return the commands in RESP arrays, an empty list if it is anything else."""
     data, at = b"".join(packed), 0
     commands: list[tuple[bytes, ...]] = []

@@ -7,7 +7,7 @@ from io import BytesIO
 from typing import Any
 
 from forbear_audit.storm.patching import replace
-from forbear_audit.storm.tape import SentCall, Tape, active, http_call
+from forbear_audit.storm.run_record import RunRecord, SentCall, current_record, record_http_call
 from forbear_audit.storm.wire import canned
 
 
@@ -22,16 +22,16 @@ def install(undo: ExitStack) -> None:
 
 def _make(original: Callable[..., Any]) -> Callable[..., Any]:
     def _make_request(self: Any, conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
-        tape = active()
-        if tape is None:
+        record = current_record()
+        if record is None:
             return original(self, conn, method, url, *args, **kwargs)
         passed: dict[Any, Any] = dict(kwargs.get("headers") or self.headers or {})
         headers = {_text(name).lower(): _text(value) for name, value in passed.items()}
         limit = _limit(self._get_timeout(kwargs["timeout"])) if "timeout" in kwargs else None
-        call = http_call(tape, method, self.host, _target(url), headers, limit)
+        call = record_http_call(record, method, self.host, _target(url), headers, limit)
         if call.fault == "refused":
             conn.close()
-            raise tape.inject(_refused(conn))
+            raise record.inject(_refuse(conn))
         if canned.is_status(call.fault):
             fault = str(call.fault)
             return _response(
@@ -45,7 +45,7 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
                 BytesIO(canned.body(fault)),
                 canned.reason(fault),
             )
-        with tape.time.sending():
+        with record.time.sending():
             if call.fault is None:
                 response = original(self, conn, method, url, *args, **kwargs)
                 call.responded, call.has_body = True, method != "HEAD" and canned.has_body(response.headers)
@@ -55,7 +55,7 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
             body = response.read(decode_content=False)
             response.close()
             conn.close()
-        return _spoiled(tape, call, self, conn, method, url, kwargs, response, body)
+        return _spoil(record, call, self, conn, method, url, kwargs, response, body)
 
     return _make_request
 
@@ -76,42 +76,50 @@ def _target(url: str) -> str:
     return url if url.startswith("/") else "/" + url.partition("://")[2].partition("/")[2]
 
 
-def _refused(conn: Any) -> Exception:
+def _refuse(conn: Any) -> Exception:
     from urllib3.exceptions import NewConnectionError
 
     return NewConnectionError(conn, "Failed to establish a new connection: [Errno 111] Connection refused")
 
 
-def _spoiled(
-    tape: Tape, call: SentCall, pool: Any, conn: Any, method: str, url: str, kwargs: Any, response: Any, body: bytes
+def _spoil(
+    record: RunRecord,
+    call: SentCall,
+    pool: Any,
+    conn: Any,
+    method: str,
+    url: str,
+    kwargs: Any,
+    response: Any,
+    body: bytes,
 ) -> Any:
     """Raise the error of a lost or slow response, or return the response with half of its body."""
     from urllib3.exceptions import ReadTimeoutError
 
     if call.fault == "lost":
-        raise tape.inject(RemoteDisconnected("Remote end closed connection without response"))
+        raise record.inject(RemoteDisconnected("Remote end closed connection without response"))
     if call.fault == "slow":
-        tape.time.advance(call.timeout or 0)
-        raise tape.inject(ReadTimeoutError(pool, url, f"Read timed out. (read timeout={call.timeout})"))
+        record.time.advance(call.timeout or 0)
+        raise record.inject(ReadTimeoutError(pool, url, f"Read timed out. (read timeout={call.timeout})"))
     headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
     headers["Content-Length"] = str(len(body))
-    half = _HalfFile(body, tape)
+    half = _HalfFile(body, record)
     return _response(pool, conn, method, url, kwargs, response.status, headers, half, response.reason)
 
 
 class _HalfFile(BytesIO):
     """The first half of a body, which then breaks as http.client does it."""
 
-    def __init__(self, body: bytes, tape: Tape) -> None:
+    def __init__(self, body: bytes, record: RunRecord) -> None:
         super().__init__(body[: len(body) // 2])
         self._missing = len(body) - len(body) // 2
-        self._tape = tape
+        self._record = record
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Return what is left of the half, and raise IncompleteRead at its end."""
         data = super().read(size)
         if size is None or size < 0 or not data:
-            raise self._tape.inject(IncompleteRead(data, self._missing))
+            raise self._record.inject(IncompleteRead(data, self._missing))
         return data
 
 

@@ -39,8 +39,10 @@ class _MeanClientThrottle(MeanBudget):
         self._failures = 0.0  # of the last bin
 
     def admit(self, now: float, calls: float) -> float:
-        half = calls / 2 * self._refused(now, 0.0)  # what is refused counts at once, so take the middle of the bin
-        refused = calls * self._refused(now, half)
+        half = (
+            calls / 2 * self._share_refused(now, 0.0)
+        )  # what is refused counts at once, so take the middle of the bin
+        refused = calls * self._share_refused(now, half)
         self._counts.add(0, now, refused)
         return calls - refused
 
@@ -59,7 +61,7 @@ class _MeanClientThrottle(MeanBudget):
         for row in (0, 1):
             self._counts.add(row, now, first + retried)
 
-    def _refused(self, now: float, more: float) -> float:
+    def _share_refused(self, now: float, more: float) -> float:
         """Return the share of calls that one throttle refuses, with so many `more` requests in all of them."""
         requests = (self._counts.total(0, now) + more) / self._groups
         if requests < self._rule.least:

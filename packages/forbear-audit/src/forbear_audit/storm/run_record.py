@@ -1,4 +1,4 @@
-"""The tape of one run: every call that a client sends, where the user's code made it, and which fault it gets."""
+"""The record of one run: every call that a client sends, where the user's code made it, and which fault it gets."""
 
 import re
 import sys
@@ -78,7 +78,7 @@ class SentCall:
 
 
 @dataclass(slots=True)
-class Tape:
+class RunRecord:
     """The record of one run under at most one `fault`; `limit` and `seconds` are where the run is ended.
 
     `limit` is a number of calls, `seconds` are virtual. `injected` holds the errors that the storm raised. `ended` says
@@ -126,7 +126,7 @@ class Tape:
             number, at = self.numbers[label], self.time.elapsed
             call = SentCall(label, number, stack.site, at, unsafe, key, None, faults, timeout, stack.frames)
             call.by_test = stack.by_test
-            if self.fault is not None and self.fault.hits(label, call.number) and self.fault.name in faults:
+            if self.fault is not None and self.fault.applies_to(label, call.number) and self.fault.name in faults:
                 call.fault = self.fault.name
             self.calls.append(call)
         self.on_begin(call)
@@ -145,7 +145,7 @@ class Tape:
     def _end(self) -> StormEnded:
         return StormEnded(f"the storm ended this run after {self.ended}")
 
-    def stuck(self) -> None:
+    def end_stuck(self) -> None:
         """End a run that waits for something that does not come: raise StormEnded."""
         self.ended = self.ended or STUCK
         self.check()
@@ -162,17 +162,17 @@ class Tape:
         return error
 
 
-_current: list[Tape] = []
+_current: list[RunRecord] = []
 _unrecorded: list[int] = []
 
 
-def active() -> Tape | None:
-    """Return the tape of the current run, None outside of one and in a thread that is not recorded now."""
+def current_record() -> RunRecord | None:
+    """Return the record of the current run, None outside of one and in a thread that is not recorded now."""
     return _current[-1] if _current and get_ident() not in _unrecorded else None
 
 
 @contextmanager
-def unrecorded() -> Generator[None]:
+def stop_recording() -> Generator[None]:
     """Record no calls of this thread within the block."""
     _unrecorded.append(get_ident())
     try:
@@ -182,27 +182,27 @@ def unrecorded() -> Generator[None]:
 
 
 @contextmanager
-def recording(tape: Tape) -> Generator[Tape]:
-    """Let all clients of this process record on `tape` within the block."""
-    _current.append(tape)
+def record_calls(record: RunRecord) -> Generator[RunRecord]:
+    """Let all clients of this process record on `record` within the block."""
+    _current.append(record)
     try:
-        yield tape
+        yield record
     finally:
-        _current.remove(tape)
+        _current.remove(record)
 
 
-def http_call(
-    tape: Tape, method: str, host: str, target: str, headers: Mapping[str, str], timeout: float | None
+def record_http_call(
+    record: RunRecord, method: str, host: str, target: str, headers: Mapping[str, str], timeout: float | None
 ) -> SentCall:
-    """Record an HTTP request on `tape`, and return the call."""
+    """Record an HTTP request on `record`, and return the call."""
     path = target.partition("?")[0] or "/"
     service = services.find(host, path) or Rfc9110()
     judgement = service.classify(Request(method, host, target, headers, None))
     key = next((headers[name] for name in _KEYS if name in headers), None)
-    return tape.begin(f"{method} {steady(path)}", unsafe=not judgement.repeatable, key=key, timeout=timeout)
+    return record.begin(f"{method} {replace_ids(path)}", unsafe=not judgement.repeatable, key=key, timeout=timeout)
 
 
-def steady(name: str, separators: str = "/") -> str:
+def replace_ids(name: str, separators: str = "/") -> str:
     """Return a path or a key with `*` for each part that is a number, a UUID or a long hexadecimal number."""
     parts = re.split(f"([{re.escape(separators)}])", name)
     return "".join("*" if _VARYING.fullmatch(part) else part for part in parts)

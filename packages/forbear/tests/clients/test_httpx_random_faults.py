@@ -1,4 +1,4 @@
-"""Bad weather: many operations under random faults, and not one effect too many or too few."""
+"""Many operations under random faults: not one effect too many or too few."""
 
 import pytest
 
