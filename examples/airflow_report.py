@@ -11,7 +11,7 @@ from typing import Any
 import requests
 from airflow.sdk import DAG, BaseOperator
 
-from forbear import IdempotencyKey
+from forbear import Api, IdempotencyKey
 from forbear.clients.requests import RetryAdapter
 
 API = os.environ.get("REPORTS_URL", "https://reports.example.com")
@@ -23,7 +23,7 @@ class PublishReport(BaseOperator):
     def execute(self, context: Any) -> Any:
         """Publish the report."""
         with requests.Session() as session:
-            session.mount(API, RetryAdapter(idempotency=IdempotencyKey("Idempotency-Key", API, add=True)))
+            session.mount(API, RetryAdapter(apis=Api(API, key=IdempotencyKey("Idempotency-Key", add=True))))
             response = session.post(f"{API}/reports", json={"day": context["ds"]}, timeout=30)
             response.raise_for_status()
             return response.json()

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 from fastapi import FastAPI, Request
 
-from forbear import IdempotencyKey
+from forbear import Api, IdempotencyKey
 from forbear.clients.httpx import AsyncRetryTransport
 
 SHOP = os.environ.get("SHOP_URL", "https://shop.example.com")
@@ -21,7 +21,7 @@ SHOP = os.environ.get("SHOP_URL", "https://shop.example.com")
 @asynccontextmanager
 async def lifespan(service: FastAPI) -> AsyncGenerator[None]:
     """Keep one client open while the service runs."""
-    transport = AsyncRetryTransport(idempotency=IdempotencyKey("Idempotency-Key", SHOP, add=True))
+    transport = AsyncRetryTransport(apis=Api(SHOP, key=IdempotencyKey("Idempotency-Key", add=True)))
     async with httpx.AsyncClient(base_url=SHOP, transport=transport) as service.state.shop:
         yield
 

@@ -36,18 +36,18 @@ _PIECE = 64 * 1024
 
 
 class RetryHandler(HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler):
-    """A handler that retries requests; `policy`, `safe` and `idempotency` are those of `forbear.clients.requests`."""
+    """A handler that retries requests; `policy`, `safe` and `apis` are those of `forbear.clients.requests`."""
 
     def __init__(
         self,
         policy: forbear.Policy | None = None,
         *,
         safe: str | tuple[str, ...] = (),
-        idempotency: forbear.IdempotencyKey | None = None,
+        apis: forbear.Api | tuple[forbear.Api, ...] = (),
         context: ssl.SSLContext | None = None,
     ) -> None:
         super().__init__(context=context)
-        self._options = HttpOptions(policy, idempotency, vouch=Vouch(safe))
+        self._options = HttpOptions(policy, vouch=Vouch(safe, apis))
         self._tls = context
 
     def http_open(self, req: Request) -> Any:

@@ -181,8 +181,8 @@ def test_a_body_is_sent_again_from_its_start(data: Any) -> None:
 def test_a_key_is_the_same_in_all_attempts() -> None:
     """With an idempotency key that the API honours, a POST is repeated."""
     with Wire(reply(503), reply(200)) as wire:
-        key = forbear.IdempotencyKey("Idempotency-Key", wire.url, add=True)
-        opener(idempotency=key).open(wire.url, data=b"x").close()
+        api = forbear.Api(wire.url, key=forbear.IdempotencyKey("Idempotency-Key", add=True))
+        opener(apis=api).open(wire.url, data=b"x").close()
         keys = [seen.header("idempotency-key") for seen in wire.seen]
     assert len(keys) == 2
     assert len({*keys} - {None}) == 1

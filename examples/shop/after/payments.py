@@ -4,15 +4,15 @@ from functools import cache
 
 import httpx
 
-from forbear import IdempotencyKey
+from forbear import Api, IdempotencyKey
 from forbear.clients.httpx import RetryTransport
 
 
 @cache
 def client_of(bank: str) -> httpx.Client:
     """Return a client for a bank, which drops duplicates by the header."""
-    key = IdempotencyKey("Idempotency-Key", bank, add=True)
-    return httpx.Client(transport=RetryTransport(idempotency=key), timeout=5)
+    api = Api(bank, key=IdempotencyKey("Idempotency-Key", add=True))
+    return httpx.Client(transport=RetryTransport(apis=api), timeout=5)
 
 
 def charge(bank: str, order: str, cents: int) -> str:

@@ -28,13 +28,14 @@ from forbear.run.switch import disable, disabled, enable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear import apis
     from forbear.answers.answer import Answer, FailureOutcome
     from forbear.answers.errors import NoAnswer
     from forbear.answers.subject import explain
     from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
     from forbear.core.presets import PRESETS, Preset
     from forbear.core.protocols import Backoff, On
-    from forbear.http.idempotency import IdempotencyKey
+    from forbear.http.api import Api, IdempotencyKey
     from forbear.judges.transient import transient
     from forbear.read_modify_write import aupdate, update
     from forbear.run.stopping import stop_on
@@ -48,13 +49,15 @@ else:
         "BudgetUnavailable": "shared_budget.budget",
         "ClientThrottle": "core.admission",
         "FailureOutcome": "answers.answer",
-        "IdempotencyKey": "http.idempotency",
+        "Api": "http.api",
+        "IdempotencyKey": "http.api",
         "NoAnswer": "answers.errors",
         "On": "core.protocols",
         "PRESETS": "core.presets",
         "Preset": "core.presets",
         "RequestRatio": "core.admission",
         "SharedBudget": "shared_budget.budget",
+        "apis": "apis:*",
         "aupdate": "read_modify_write",
         "explain": "answers.subject",
         "safe_to_repeat": "run.vouching",
@@ -84,6 +87,7 @@ __all__ = [
     "TRANSIENT",
     "ActiveShare",
     "Answer",
+    "Api",
     "AsyncAttempts",
     "Attempt",
     "AttemptTimeout",
@@ -126,6 +130,7 @@ __all__ = [
     "Unsatisfied",
     "Verdict",
     "Wait",
+    "apis",
     "aupdate",
     "decide",
     "disable",

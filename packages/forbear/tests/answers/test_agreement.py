@@ -17,7 +17,7 @@ from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.send import Fixed
 from forbear.grpc.call import GrpcCall
-from forbear.http.idempotency import IdempotencyKey
+from forbear.http.api import Api, IdempotencyKey
 from forbear.http.request import Request
 from forbear.http.vouch import Vouch
 from forbear.run.grant import Grant
@@ -117,7 +117,8 @@ def test_answers_about_commands_agree_with_the_tables(entry: TableEntry) -> None
 def driven(request: Request, overrides: Overrides) -> list[FailureOutcome]:
     """Return what an exchange does after each kind of failure of the first attempt; answers leave out rare statuses."""
     policy, service = http.policy_for(request, None, ProfileChoice("policy"))
-    key = overrides.key if service.name == "rfc9110" else None
+    own = overrides.vouch.own_api(request.origin)
+    key = own.key if own is not None and service.name == "rfc9110" else None
     outcomes = list[FailureOutcome]()
 
     def add(failure: str, status: int | None, grant: Grant | None, exchange: Exchange) -> None:
@@ -142,7 +143,7 @@ def driven(request: Request, overrides: Overrides) -> list[FailureOutcome]:
 
 
 UPLOAD = "/upload/storage/v1/b/b/o?uploadType=resumable&upload_id=x"
-KEY = IdempotencyKey("Idempotency-Key", "https://api.example.com", add=True)
+KEY = IdempotencyKey("Idempotency-Key", add=True)
 REQUESTS = [
     Request("DELETE", "storage.googleapis.com", "/storage/v1/b/b/o/a?ifGenerationMatch=7"),
     Request("DELETE", "storage.googleapis.com", "/storage/v1/b/b/o/a"),
@@ -160,8 +161,8 @@ REQUESTS = [
 OVERRIDES = {
     "nothing": Overrides(),
     "a vouch": Overrides(Vouch("POST https://api.example.com/orders")),
-    "statuses": Overrides(Vouch(not_executed={"https://api.example.com": [429, 404]})),
-    "a key": Overrides(key=KEY),
+    "statuses": Overrides(Vouch(apis=Api("https://api.example.com", not_executed=[429, 404]))),
+    "a key": Overrides(Vouch(apis=Api("https://api.example.com", key=KEY))),
 }
 
 

@@ -144,8 +144,8 @@ def test_a_response_that_breaks_off_elsewhere(
 ) -> None:
     """At other hosts a PUT and a request with a key are sent again for their response, a bare POST is not."""
     with Wire(reply(201, b"hal", length=6, end=end), reply(200, b"whole!")) as wire:
-        key = None if header is None else forbear.IdempotencyKey(header, wire.url, add=True)
-        result = flavour.call(flavour.transport(idempotency=key), method, wire.url, content=b"x")
+        apis = [] if header is None else [forbear.Api(wire.url, key=forbear.IdempotencyKey(header, add=True))]
+        result = flavour.call(flavour.transport(apis=apis), method, wire.url, content=b"x")
         assert len(wire.seen) == requests
     if requests == 2:
         assert result.content == b"whole!"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear import IdempotencyKey, Reason
+from forbear import Api, IdempotencyKey, Reason
 from forbear.services import cloud_storage
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.flavours import Flavour
@@ -10,6 +10,8 @@ from forbear_testkit.clients.wire import Answer, Wire, reply
 
 TOKEN = "x-goog-gcs-idempotency-token"
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new&ifGenerationMatch=0"
+
+KEY = IdempotencyKey("Idempotency-Key", add=True)
 
 
 def test_all_attempts_carry_the_same_token(flavour: Flavour, cloud: Cloud) -> None:
@@ -54,7 +56,7 @@ def test_a_host_that_nobody_knows_is_sent_none(flavour: Flavour) -> None:
 def test_a_named_header_makes_a_post_repeatable(flavour: Flavour) -> None:
     """If the API drops duplicates by a header, any operation may be repeated under its one token."""
     with Wire(reply(500), reply(200)) as wire:
-        transport = flavour.transport(idempotency=IdempotencyKey("Idempotency-Key", wire.url, add=True))
+        transport = flavour.transport(apis=Api(wire.url, key=KEY))
         assert flavour.call(transport, "POST", wire.url, content=b"x").status == 200
         first, second = (seen.header("idempotency-key") for seen in wire.seen)
         assert first == second is not None
@@ -64,7 +66,7 @@ def test_a_named_header_makes_a_post_repeatable(flavour: Flavour) -> None:
 def test_an_empty_key_protects_nobody(flavour: Flavour, own: str, status: int) -> None:
     """A key of the user's own counts, unless it is empty."""
     with Wire(reply(500), reply(200)) as wire:
-        transport = flavour.transport(idempotency=IdempotencyKey("Idempotency-Key", wire.url, add=True))
+        transport = flavour.transport(apis=Api(wire.url, key=KEY))
         result = flavour.call(transport, "POST", wire.url, content=b"x", headers={"Idempotency-Key": own})
         assert result.status == status
         assert {seen.header("idempotency-key") for seen in wire.seen} == {own}
@@ -73,9 +75,7 @@ def test_an_empty_key_protects_nobody(flavour: Flavour, own: str, status: int) -
 def test_a_known_service_heeds_its_own_header_only(flavour: Flavour, cloud: Cloud) -> None:
     """A header named for other APIs makes nothing safe at a service that does not read it."""
     cloud.fault(Fault.reset(when="after"))
-    transport = flavour.transport(
-        cloud_storage.policy, idempotency=IdempotencyKey("Idempotency-Key", cloud.url, add=True)
-    )
+    transport = flavour.transport(cloud_storage.policy, apis=Api(cloud.url, key=KEY))
     url = cloud.url + UPLOAD.replace("&ifGenerationMatch=0", "")
     result = flavour.call(transport, "POST", url, content=b"x")
     assert result.report.reason is Reason.UNSAFE
@@ -87,7 +87,7 @@ def test_a_known_service_without_a_header_is_sent_none(flavour: Flavour) -> None
     """IAM reads no such header, so a new key is made once, whatever was named for others."""
     with Wire(Answer(end="reset")) as wire:
         transport = flavour.transport(
-            idempotency=IdempotencyKey("Idempotency-Key", wire.url, add=True),
+            apis=Api(wire.url, key=KEY),
             transport=flavour.rerouted(wire.url),
         )
         url = "https://iam.googleapis.com/v1/projects/p/serviceAccounts/a/keys"

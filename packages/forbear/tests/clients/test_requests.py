@@ -310,7 +310,8 @@ def test_an_adapter_is_pickled_with_its_settings(session: requests.Session) -> N
     session.mount(
         "http://",
         RetryAdapter(
-            cloud_storage.policy.with_attempts(2), idempotency=forbear.IdempotencyKey("Key", "https://x.example")
+            cloud_storage.policy.with_attempts(2),
+            apis=forbear.Api("https://x.example", key=forbear.IdempotencyKey("Key")),
         ),
     )
     again: requests.Session = pickle.loads(pickle.dumps(session))

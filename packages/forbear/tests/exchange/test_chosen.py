@@ -136,6 +136,10 @@ def test_a_transport_of_the_users_own_may_raise_anything() -> None:
     httpx_client.RetryTransport(forbear.retry(KeyError), transport=Own())
 
 
+def _localhost() -> tuple[str, str, int]:
+    return "http", "localhost", 80
+
+
 @pytest.mark.parametrize(
     ("host", "path", "recommended"),
     [
@@ -147,10 +151,10 @@ def test_a_transport_of_the_users_own_may_raise_anything() -> None:
 def test_changed_limits_keep_the_table(host: str, path: str, recommended: forbear.Policy) -> None:
     """Each service has its recommended policy, with the changes; the same one for every request."""
     options = HttpOptions(changes=PolicyChanges({"attempts": 3}))
-    policy, service = options.resolve(host, path)
-    assert (policy, service) == (recommended.with_attempts(3), HttpOptions().resolve(host, path)[1])
-    assert options.resolve(host, path)[0] is policy
-    assert HttpOptions(changes=NO_CHANGES).resolve(host, path)[0] is recommended
+    policy, service = options.resolve(host, path, _localhost)
+    assert (policy, service) == (recommended.with_attempts(3), HttpOptions().resolve(host, path, _localhost)[1])
+    assert options.resolve(host, path, _localhost)[0] is policy
+    assert HttpOptions(changes=NO_CHANGES).resolve(host, path, _localhost)[0] is recommended
 
 
 def test_rpcs_get_the_changes() -> None:

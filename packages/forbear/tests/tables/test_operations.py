@@ -8,7 +8,7 @@ import pytest
 from forbear.core.verdict import Safety
 from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
-from forbear.tables.operations import Api, rows
+from forbear.tables.operations import ApiTable, rows
 from forbear.tables.table import Rule
 
 HEADER = "id,method,path,rpc,safety,safe_if,disputed_if,documented,maybe_done,source,effect,note"
@@ -24,7 +24,7 @@ def test_a_row_may_have_several_paths_and_no_rpc(tmp_path: Path) -> None:
     """Each path is the row's, and an RPC may have several rows that say the same."""
     path = tmp_path / "t.csv"
     path.write_text(TABLE, encoding="utf-8")
-    api = Api("s", rows(path))
+    api = ApiTable("s", rows(path))
     for target in ("/v1/a/1", "/v1/b/1"):
         judgement = api.request(Request("GET", "h", target), target, "")
         assert judgement is not None
@@ -45,4 +45,4 @@ def test_rows_of_one_rpc_must_agree(tmp_path: Path) -> None:
     path.write_text(TABLE, encoding="utf-8")
     first, second, *_ = rows(path)
     with pytest.raises(ValueError, match=r"rows of one RPC must agree, got a\.other for x\.A/Get"):
-        Api("s", [first, replace(second, rule=Rule(Safety.NEVER))])
+        ApiTable("s", [first, replace(second, rule=Rule(Safety.NEVER))])

@@ -188,9 +188,9 @@ class Urllib3:
         RemoteProtocolError=urllib3.exceptions.ProtocolError,
     )
 
-    def transport(self, policy: Any = None) -> Retry:
+    def transport(self, policy: Any = None, **options: Any) -> Retry:
         """A retrying object."""
-        return Retry(policy, bodies_are_reusable=True)
+        return Retry(policy, bodies_are_reusable=True, **options)
 
     def call(
         self,

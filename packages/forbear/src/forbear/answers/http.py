@@ -14,10 +14,12 @@ from forbear.answers import unreadable
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, wait_text
 from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
+from forbear.apis import find_api
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.http import ranges
-from forbear.http.idempotency import IN_USE, IdempotencyKey
+from forbear.http.api import IN_USE, IdempotencyKey
+from forbear.http.patterns import is_for_its_host
 from forbear.http.request import Request
 from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
 from forbear.policy import Policy
@@ -44,10 +46,9 @@ _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 
 @dataclass(frozen=True)
 class Overrides:
-    """The options of a user that change an answer: a vouch, a key that each write gets, and limits and waits."""
+    """The options of a user that change an answer: what they vouch for, and limits and waits."""
 
     vouch: Vouch = NO_VOUCH
-    key: IdempotencyKey | None = None
     adjust: Callable[[Policy], Policy] | None = None
 
 
@@ -58,13 +59,15 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
     if overrides.adjust is not None:
         policy = overrides.adjust(policy)
     judgement = vouched(judge.classify(request), request, overrides.vouch)
-    if judge != RFC9110 or judgement.refused is not None:
-        overrides = replace(overrides, key=None)  # as in the clients
+    own = overrides.vouch.own_api(request.origin)
+    key = None if own is None or judge != RFC9110 or judgement.refused is not None else own.key
+    if key is not None and not key.add and key.header.lower() not in request.headers:
+        key = None
     option, path = option_for(request), hide_in_path(request)
     has_cure = cure_for(judgement, option) != ""
-    outcomes = tuple(_outcomes(request, judgement, policy, judge, overrides))
+    outcomes = tuple(_outcomes(request, judgement, policy, judge, overrides.vouch, key))
     why = reason(judgement)
-    if overrides.key is not None and not judgement.repeatable:
+    if key is not None and not judgement.repeatable:
         judgement, why, has_cure = judgement.replace(repeatable=True), _BY_KEY, False
     return Answer(
         f"{request.method} {request.host}{path}",
@@ -122,16 +125,23 @@ def _policy(service: str, profile: ProfileChoice) -> Policy:
 
 
 def _outcomes(
-    request: Request, judgement: Judgement, policy: Policy, service: "HttpService", overrides: Overrides
+    request: Request,
+    judgement: Judgement,
+    policy: Policy,
+    service: "HttpService",
+    vouch: Vouch,
+    key: IdempotencyKey | None,
 ) -> Iterator[FailureOutcome]:
     """Yield what follows each kind of failure of the first attempt: connection errors, error statuses and conflicts."""
     unsafe = why_not(judgement, "the request") + cure_for(judgement, option_for(request))
     why = None  # another reason for retries than the judgement
     if judgement.session and not judgement.repeatable and ranges.sent(request.headers) is not None:
         why = "the client queries the session, and sends the rest"
-    elif overrides.key is not None and not judgement.repeatable:
+    elif key is not None and not judgement.repeatable:
         why = f"transient, and {_BY_KEY}"
     decided = judgement if why is None else judgement.replace(repeatable=True)
+    api = find_api(request.origin, vouch.own_api(request.origin))
+    may_refuse = judgement.refused is None and not judgement.session and is_for_its_host(request)
 
     def outcome_after(failure: str, verdict: Verdict | None, status: int | None = None) -> FailureOutcome:
         outcome = outcome_of(failure, verdict, policy, decided, unsafe, status=status)
@@ -143,10 +153,10 @@ def _outcomes(
         failure = f"{status} with Retry-After: {headers['retry-after']}" if headers else str(status)
         verdict = service.verdict(judgement, status, headers)
         if verdict is not None:
-            verdict = add_wait(verdict, find_wait(headers, status, host=request.host))
-        if overrides.vouch.is_refusal(judgement, request, status, headers):
-            verdict = NOT_EXECUTED if verdict is None else verdict.replace(kind=Kind.NOT_EXECUTED)
-        elif status == IN_USE and overrides.key is not None and overrides.key.header.lower() in request.headers:
+            wait = find_wait(headers, status, host=request.host, units=api.wait_headers)
+            verdict = add_wait(verdict, wait)
+            verdict = api.refine(verdict, status, headers, has_wait=wait is not None, may_refuse=may_refuse)
+        if status == IN_USE and key is not None and key.header.lower() in request.headers:
             verdict = TRANSIENT  # a new key is in use only after an attempt whose outcome is unknown
         return outcome_after(failure, verdict, status)
 

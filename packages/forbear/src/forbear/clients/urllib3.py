@@ -28,6 +28,7 @@ from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, check_policy
 from forbear.http.ranges import number
 from forbear.http.request import READS, Request
+from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.grant import Grant
 from forbear.run.spending import succeeded
@@ -37,6 +38,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from forbear.http.api import Api
+    from forbear.http.vouch import Apis
     from forbear.run.derive import ClientOptions
 
 _LIBRARY = Urllib3Errors(urllib3.exceptions)
@@ -67,8 +70,8 @@ class Retry(urllib3.Retry):
       DELETE or a read is repeated only if nothing of it was sent. `bodies_are_reusable=True` promises that all bodies
       are bytes or seekable files, and lifts that rule.
 
-    - You cannot vouch for requests: `safe`, `not_executed` and `idempotency` are refused, and
-      `forbear.safe_to_repeat` does not apply.
+    - You cannot vouch for requests: `safe` is refused, and so are `apis` with `safe`, `service`, `key` or
+      `not_executed`. `forbear.safe_to_repeat` does not apply.
 
     `policy` and the keywords of `forbear.retry` (`attempts=3, timeout=30`) are as for the other clients, but without
     `on_result` and `attempt_timeout`, which urllib3 does not support, and without a budget per host, or one that counts
@@ -83,14 +86,14 @@ class Retry(urllib3.Retry):
         bodies_are_reusable: bool = False,
         redirect: int | None = 10,
         safe: None = None,
-        not_executed: None = None,
-        idempotency: None = None,
+        apis: "Apis" = (),
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        _refuse(safe=safe, not_executed=not_executed, idempotency=idempotency)
+        vouch = Vouch(apis=apis)
+        _refuse_vouches(safe, vouch.apis)
         check_policy(policy, "use an adapter that sees whole requests: forbear.clients.requests.RetryAdapter(safe=...)")
-        policy, changes = choose("Retry", policy, options, ("bodies_are_reusable", "redirect"))
-        self._options = HttpOptions(policy, changes=changes, raised=(urllib3.exceptions.HTTPError,))
+        policy, changes = choose("Retry", policy, options, ("bodies_are_reusable", "redirect", "apis"))
+        self._options = HttpOptions(policy, vouch=vouch, changes=changes, raised=(urllib3.exceptions.HTTPError,))
         sample = self._options.sample
         if sample.checks_values or sample.attempt_timeout is not None:
             what = "on_result" if sample.checks_values else "attempt_timeout"
@@ -188,10 +191,11 @@ class Retry(urllib3.Retry):
         if not host and pool is not None:  # the URL is a path
             scheme, host, port = pool.scheme or "http", pool.host or "", pool.port
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        policy, service = self._options.resolve(host, target)
-        self._body = _Body(self._bodies_are_reusable)
         described = Request(method, host, target, _UNSEEN, None, scheme, port)
-        return Exchange(policy, service, lambda: described, self._body, Start(), cure=_CURE)
+        policy, service = self._options.resolve(host, target, lambda: described.origin)
+        self._body = _Body(self._bodies_are_reusable)
+        vouch = self._options.vouch
+        return Exchange(policy, service, lambda: described, self._body, Start(), vouch=vouch, cure=_CURE)
 
     def _give_up(
         self,
@@ -221,14 +225,18 @@ class Retry(urllib3.Retry):
         raise last from error
 
 
-def _refuse(**options: object) -> None:
-    """Raise TypeError for an option that needs what urllib3 does not show, its value being anything but None."""
-    for name, value in options.items():
+def _refuse_vouches(safe: object, apis: "tuple[Api, ...]") -> None:
+    """Raise TypeError for words that need what urllib3 does not show: `safe`, and APIs that say more than statuses."""
+    for name, value in (("safe", safe), *((f"apis` with `{field}", api) for api in apis for field in _blind(api))):
         if value is not None:
             raise TypeError(
                 f"`{name}` needs the headers and the body of a request, which urllib3 does not show a Retry object: "
-                f"use requests with forbear's RetryAdapter({name}=...); got {value!r}"
+                f"use requests with forbear's RetryAdapter; got {value!r}"
             )
+
+
+def _blind(api: "Api") -> list[str]:
+    return [name for name in ("safe", "service", "key", "not_executed") if getattr(api, name)]
 
 
 class _Body:

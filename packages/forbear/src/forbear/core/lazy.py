@@ -12,9 +12,10 @@ def exports(
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return the functions `__getattr__` and `__dir__` for the package or module whose dotted name is `package`.
 
-    `modules` maps each public name to the module that defines it, or to "module:name" if it has another name there. The
-    modules are those of the package `below`, by default of `package` itself. `calls` maps names to modules, too, but
-    there the value of the name is the result of the module's function of that name: `policy` is then `module.policy()`.
+    `modules` maps each public name to the module that defines it, to "module:name" if it has another name there, or to
+    "module:*" for the module itself. The modules are those of the package `below`, by default of `package` itself.
+    `calls` maps names to modules, too, but there the value of the name is the result of the module's function of that
+    name: `policy` is then `module.policy()`.
     Other names raise AttributeError. `__dir__` lists all these names, and what the package has.
     """
     home = package if below is None else below
@@ -26,7 +27,10 @@ def exports(
         from importlib import import_module
 
         module, _, original = source.partition(":")
-        value = getattr(import_module(f"{home}.{module}"), original or name)
+        loaded = import_module(f"{home}.{module}")
+        if original == "*":
+            return loaded
+        value = getattr(loaded, original or name)
         return value() if name in (calls or ()) else value
 
     def names() -> list[str]:

@@ -229,3 +229,13 @@ def within_rules(verdict: Verdict, judgement: Judgement) -> Verdict:
 def is_only_of_user(verdict: Verdict, proven: Verdict) -> bool:
     """Return whether a verdict is NOT_EXECUTED by the user's word alone; `proven` is the one without that word."""
     return verdict.kind is Kind.NOT_EXECUTED and proven.kind is not Kind.NOT_EXECUTED
+
+
+def limit_timeout(policy: Policy, timeout: float) -> Policy:
+    """Return a policy whose timeout, and that of each policy joined to it, is at most `timeout` seconds."""
+    if policy.others:
+        policy = policy.replace(others=tuple(limit_timeout(other, timeout) for other in policy.others))
+    limits = policy.limits
+    if limits.timeout is not None and limits.timeout <= timeout:
+        return policy
+    return policy.replace(limits=limits.replace(attempts=limits.attempts, timeout=timeout))  # a default limit stays

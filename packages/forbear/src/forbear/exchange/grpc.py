@@ -12,7 +12,7 @@ from typing import NamedTuple
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict, settle
-from forbear.exchange.call import RetriedCall, Start, check_word, with_proof, within_rules
+from forbear.exchange.call import RetriedCall, Start, check_word, limit_timeout, with_proof, within_rules
 from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, refuse_unraised
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
@@ -106,7 +106,7 @@ class Rpc:
         """
         policy = self.policy
         if timeout is not None and timeout > 0:
-            policy = _within(policy, timeout)
+            policy = limit_timeout(policy, timeout)
         call = RetriedCall(policy, Start(awaits=awaits))
         if policy.budget is not None:
             call.begin(lambda: self.judge(None).operation, RpcSubject(self.method.removeprefix("/"), None))
@@ -246,16 +246,6 @@ def _answered(service: "RpcService | None", error: Exception, judgement: Judgeme
     known = rfc9110.RFC9110 if service is None else service
     verdict = settle(known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)))
     return add_wait(verdict, errors.wait_of(error))
-
-
-def _within(policy: Policy, timeout: float) -> Policy:
-    """Return a policy whose timeout, and that of each policy joined to it, is at most `timeout` seconds."""
-    if policy.others:
-        policy = policy.replace(others=tuple(_within(other, timeout) for other in policy.others))
-    limits = policy.limits
-    if limits.timeout is not None and limits.timeout <= timeout:
-        return policy
-    return policy.replace(limits=limits.replace(attempts=limits.attempts, timeout=timeout))  # a default limit stays
 
 
 def check_rpc_policy(policy: Policy | None) -> None:

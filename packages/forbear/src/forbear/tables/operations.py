@@ -88,7 +88,7 @@ def rows(path: Path) -> tuple[Row, ...]:
     return load(path, COLUMNS[:2], COLUMNS[2:])
 
 
-class Api:
+class ApiTable:
     """The operations in the rows of some tables, found by method and path or by RPC.
 
     With `documented` the rule of the service's own page replaces that of a row. Raises ValueError for two operations

@@ -20,14 +20,14 @@ from forbear.http import status as http_status
 from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.tables import google_hosts, responses
-from forbear.tables.operations import Api, rows
+from forbear.tables.operations import ApiTable, rows
 from forbear.tables.table import Row, entries
 
 BATCH = "a batch holds many calls that cannot be judged or repeated one by one; send each of them alone"
 """The reason that judgements give for never repeating a batch."""
 
 
-_COMPILED: dict[tuple[str, bool], Mapping[str, Api]] = {}
+_COMPILED: dict[tuple[str, bool], Mapping[str, ApiTable]] = {}
 """The compiled tables by the name of their service and by `documented`, each compiled when it is first needed."""
 
 
@@ -116,13 +116,13 @@ class TableService(Record):
         matches = [match for api in apis.values() if (match := api.request(request, path, query))]
         return min(matches, key=_repeatable) if matches else None
 
-    def _apis(self) -> Mapping[str, Api]:
+    def _apis(self) -> Mapping[str, ApiTable]:
         """Return the compiled tables of this service, by the name of the API in host names ("iam")."""
         key = self.name, self.documented
         apis = _COMPILED.get(key)
         if apis is None:  # two threads may both compile; either result is whole
             listed = {api: [row for file in files for row in self.rows_of(file)] for api, files in self.files.items()}
-            compiled = {api: Api(self.name, rows, documented=self.documented) for api, rows in listed.items()}
+            compiled = {api: ApiTable(self.name, rows, documented=self.documented) for api, rows in listed.items()}
             apis = _COMPILED[key] = compiled
         return apis
 

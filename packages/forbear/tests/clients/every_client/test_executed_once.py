@@ -228,7 +228,6 @@ def _policy(**changes: Any) -> dict[str, Any]:
 
 WORDS: dict[str, Callable[[str], dict[str, Any]]] = {
     "safe": lambda url: {"safe": _fail},
-    "not_executed": lambda url: {"not_executed": {url: _fail}},
 }
 JUDGES: dict[str, Callable[[str], dict[str, Any]]] = {
     "on": lambda url: _policy(on=_fail),
@@ -246,7 +245,7 @@ def _executing(fate: Answer) -> Generator[Wire]:
 @pytest.mark.parametrize("options", WORDS.values(), ids=WORDS)
 @_posts(WITH_WORDS)
 def test_a_word_that_raises_after_a_response(post: Callable[..., Any], options: Callable[[str], Any]) -> None:
-    """The error of `safe` or `not_executed` takes the place of the response, and stops outer runs."""
+    """The error of `safe` takes the place of the response, and stops outer runs."""
     with _executing(FATES["503"]) as wire:
         error = _under_outer(post, unchanged, wire.url, **options(wire.url))
         assert isinstance(error, KeyError)

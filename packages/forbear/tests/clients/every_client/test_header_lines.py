@@ -118,7 +118,9 @@ def test_a_key_of_bytes(name: Any) -> None:
         return request
 
     with Wire(BUSY, reply(200)) as wire, requests.Session() as session, virtual_time():
-        session.mount("http://", RetryAdapter(idempotency=forbear.IdempotencyKey("X-Key", wire.url, add=True)))
+        session.mount(
+            "http://", RetryAdapter(apis=forbear.Api(wire.url, key=forbear.IdempotencyKey("X-Key", add=True)))
+        )
         assert session.post(wire.url, data=b"x", auth=keyed).status_code == 200
         assert [seen.head.lower().count("x-key: mine") for seen in wire.seen] == [1, 1]
         assert [seen.head.lower().count("x-key") for seen in wire.seen] == [1, 1]

@@ -64,7 +64,7 @@ def test_a_scope(flavour: Flavour) -> None:
 def test_a_refusal(flavour: Flavour) -> None:
     """A status by which the origin refuses is repeated whatever the request is; any other status is not."""
     with Wire(reply(429), FINE, BUSY) as wire:
-        transport = flavour.transport(not_executed={wire.url: [429]})
+        transport = flavour.transport(apis=forbear.Api(wire.url, not_executed=[429]))
         assert flavour.call(transport, "POST", wire.url, content=b"x").status == 200
         assert flavour.call(transport, "POST", wire.url, content=b"x").status == 503
 
@@ -81,7 +81,7 @@ def test_reports_and_events_say_so(flavour: Flavour, word: str) -> None:
         if word == "safe":
             options["safe"] = f"POST {wire.url}/"
         elif word == "not_executed":
-            options["not_executed"] = {wire.url: [503]}
+            options["apis"] = forbear.Api(wire.url, not_executed=[503])
         elif word == "scope":
             scope = f"POST {wire.url}/"
         else:
@@ -122,14 +122,14 @@ def test_the_cure_can_be_pasted(flavour: Flavour) -> None:
 def test_a_batch_is_beyond_any_word(flavour: Flavour, cloud: Cloud) -> None:
     """Its parts have outcomes of their own."""
     cloud.fault(Fault.status(503))
-    safe, refused = f"POST {cloud.url}{BATCH}", {cloud.url: [503]}
+    safe, refused = f"POST {cloud.url}{BATCH}", forbear.Api(cloud.url, not_executed=[503])
     policy = cloud_storage.policy.with_on_result(lambda _: forbear.NOT_EXECUTED)
 
     def always(request: Request) -> bool:
         return request.method == "POST"
 
     with forbear.safe_to_repeat(safe):
-        transport = flavour.transport(policy, safe=always, not_executed=refused)
+        transport = flavour.transport(policy, safe=always, apis=refused)
         headers = {"Content-Type": "multipart/mixed; boundary=b"}
         result = flavour.call(transport, "POST", cloud.url + BATCH, content=b"--b--", headers=headers)
     assert (result.status, len(cloud.requests)) == (503, 1)
@@ -254,9 +254,10 @@ def test_a_key_counts_where_the_user_says_so(
 ) -> None:
     """A key counts where the user said so; only `add` makes one, which is in use by nobody. All attempts carry it."""
     with Wire(reply(failure), FINE) as wire:
-        key = forbear.IdempotencyKey("X-Key", wire.url if named else "https://api.example.com", add)
+        key = forbear.IdempotencyKey("X-Key", add=add)
+        api = forbear.Api(wire.url if named else "https://api.example.com", key=key)
         headers = {} if own is None else {"X-Key": own}
-        flavour.call(flavour.transport(idempotency=key), "POST", wire.url, content=b"x", headers=headers)
+        flavour.call(flavour.transport(apis=[api]), "POST", wire.url, content=b"x", headers=headers)
         sent = [seen.header("x-key") for seen in wire.seen]
     assert len(sent) == expected
     assert len({*sent}) == 1
@@ -264,16 +265,14 @@ def test_a_key_counts_where_the_user_says_so(
 
 
 @EVERY
-@pytest.mark.parametrize("not_executed", [None, [503]])
-def test_a_new_key_is_in_use_after_doubt(flavour: Flavour, not_executed: list[int] | None) -> None:
+@pytest.mark.parametrize("not_executed", [[], [503]])
+def test_a_new_key_is_in_use_after_doubt(flavour: Flavour, not_executed: list[int]) -> None:
     """To a new key a 409 is transient only if an attempt before may still be executed; else it is a conflict."""
     with Wire(BUSY, reply(409), FINE) as wire:
-        key = forbear.IdempotencyKey("X-Key", wire.url, add=True)
-        transport = flavour.transport(
-            idempotency=key, not_executed=None if not_executed is None else {wire.url: not_executed}
-        )
+        key = forbear.IdempotencyKey("X-Key", add=True)
+        transport = flavour.transport(apis=forbear.Api(wire.url, key=key, not_executed=not_executed))
         result = flavour.call(transport, "POST", wire.url, content=b"x")
-        assert (result.status, len(wire.seen)) == ((200, 3) if not_executed is None else (409, 2))
+        assert (result.status, len(wire.seen)) == ((409, 2) if not_executed else (200, 3))
         assert len({seen.header("x-key") for seen in wire.seen}) == 1
 
 
@@ -282,14 +281,14 @@ def test_a_new_key_is_in_use_after_doubt(flavour: Flavour, not_executed: list[in
 def test_a_redirect_elsewhere_loses_the_key(flavour: Flavour, status: int) -> None:
     """Neither the new key nor its promise goes to an origin that the user did not name: not to another port either."""
     with Wire(BUSY, FINE) as other, Wire(reply(status, b"", f"Location: {other.url}/pay")) as wire:
-        transport = flavour.transport(idempotency=forbear.IdempotencyKey("X-Key", wire.url, add=True))
+        transport = flavour.transport(apis=forbear.Api(wire.url, key=forbear.IdempotencyKey("X-Key", add=True)))
         client: Any = {} if flavour.name in ("requests", "aiohttp") else {"client": {"follow_redirects": True}}
         assert flavour.call(transport, "POST", wire.url, content=b"x", **client).status == 503
         assert [(seen.method, seen.header("x-key")) for seen in other.seen] == [("POST", None)]
 
 
 @BLIND_TOO
-@pytest.mark.parametrize("option", ["safe", "not_executed", "idempotency"])
+@pytest.mark.parametrize("option", ["safe", "apis"])
 def test_wrong_options(flavour: Flavour, option: str) -> None:
     """Every adapter refuses what it cannot use, by name."""
     kind: Any = Retry if flavour.name == "urllib3" else flavour.transport
@@ -302,21 +301,21 @@ async def _never(*_: object) -> bool:
 
 
 @EVERY
-@pytest.mark.parametrize("options", [{"safe": _never}, {"not_executed": {"https://h.example": _never}}])
-def test_async_functions(flavour: Flavour, options: dict[str, Any]) -> None:
-    """They are refused at once, since nobody awaits them."""
-    with pytest.raises(TypeError, match=f"`{next(iter(options))}` must not be async"):
-        flavour.transport(**options)
+def test_async_functions(flavour: Flavour) -> None:
+    """They are refused at once, since nothing awaits them."""
+    with pytest.raises(TypeError, match="`safe` must not be async"):
+        flavour.transport(safe=_never)
 
 
 @EVERY
 def test_keys_and_known_services(flavour: Flavour) -> None:
-    """A key for a service that forbear knows is refused, and so is a header without an origin."""
-    key = forbear.IdempotencyKey("Key", "storage.googleapis.com")
-    with pytest.raises(ValueError, match=r"`origins` must not name .* is one of cloud_storage"):
-        flavour.transport(idempotency=key)
-    with pytest.raises(TypeError, match=r'IdempotencyKey\("Idempotency-Key", "https://api.example.com", add=True'):
-        flavour.transport(idempotency="Idempotency-Key")
+    """A key and a table for a host whose service forbear knows are refused."""
+    for options in ({"key": forbear.IdempotencyKey("Key")}, {"service": "iam"}):
+        api = forbear.Api("https://storage.googleapis.com", **options)
+        with pytest.raises(ValueError, match=r"`apis` must name no `key` and no `service`.* is one of cloud_storage"):
+            flavour.transport(apis=api)
+    with pytest.raises(ValueError, match=r"`service` of an Api must be one of cloud_storage, .*; got 'redis'"):
+        flavour.transport(apis=forbear.Api("https://api.example.com", service="redis"))
 
 
 def test_urllib3_names_the_cure() -> None:

@@ -37,8 +37,8 @@ def follow(flavour: Flavour) -> dict[str, Any]:
 def test_another_host_header(flavour: Flavour, host: str) -> None:
     """It may decide who answers, so neither a pattern nor a key covers the request, and a wrong port is no error."""
     with Wire(BUSY) as wire:
-        key = forbear.IdempotencyKey("X-Key", wire.url)
-        transport = flavour.transport(safe=f"POST {wire.url}/", not_executed={wire.url: [503]}, idempotency=key)
+        api = forbear.Api(wire.url, safe="POST /", not_executed=[503], key=forbear.IdempotencyKey("X-Key"))
+        transport = flavour.transport(safe=f"POST {wire.url}/", apis=api)
         result = flavour.call(transport, "POST", f"{wire.url}/", content=b"x", headers={"Host": host, "X-Key": "k"})
         assert (result.report.reason, posts(wire)) == (Reason.UNSAFE, 1)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from forbear import Api
 from forbear.adapters import CurlLine, ProfileChoice, Vouch, is_curl, takes_next
 from forbear.cli.kit.completion import complete_service
 from forbear.cli.kit.options import PolicyOptions, policy_options
@@ -199,12 +200,12 @@ def _make_rules(settings: "CurlSettings", options: CurlOptions) -> "Rules":
     header = options["idempotency_header"]
     choice = ProfileChoice(options["profile"], options["retry_not_found"])
     try:
-        Vouch(options["safe"], refusals)
+        Vouch(options["safe"], [Api(origin, not_executed=statuses) for origin, statuses in refusals.items()])
     except (TypeError, ValueError) as error:
         raise BadInput(str(error)) from None
     if header is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", header):
         raise BadInput("`--idempotency-header` must be the name of a header", "such as Idempotency-Key")
-    return Rules(options["service"], choice, limits, options["safe"], refusals or None, header, options["report"])
+    return Rules(options["service"], choice, limits, options["safe"], refusals, header, options["report"])
 
 
 def _parse_refusals(text: str) -> tuple[str, frozenset[int]]:

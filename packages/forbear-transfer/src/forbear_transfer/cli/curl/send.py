@@ -5,13 +5,13 @@ import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FrameType
 
 import click
 import httpx
 
-from forbear import Answer, IdempotencyKey, NoAnswer, Policy, services
+from forbear import Answer, Api, IdempotencyKey, NoAnswer, Policy, services
 from forbear.adapters import (
     Judgement,
     Overrides,
@@ -54,7 +54,7 @@ class Rules:
     profile: ProfileChoice
     policy: PolicyOptions
     safe: tuple[str, ...] = ()
-    not_executed: Mapping[str, frozenset[int]] | None = None
+    not_executed: Mapping[str, frozenset[int]] = field(default_factory=dict)
     idempotency_header: str | None = None
     report: str = "text"
 
@@ -62,7 +62,7 @@ class Rules:
         """Return the policy for a request, and the judgement on it, with what the user vouches for."""
         request = hop.request
         policy, service = policy_for_request(request, self.service, self.profile)
-        judgement = vouched(service.classify(request), request, Vouch(self.safe, self.not_executed))
+        judgement = vouched(service.classify(request), request, Vouch(self.safe, self.apis_for(request)))
         return self.adjust(policy), judgement
 
     def adjust(self, policy: Policy) -> Policy:
@@ -70,20 +70,24 @@ class Rules:
         limits, backoff = apply_options(policy.limits, policy.backoff, self.policy)
         return policy.with_limits(limits).with_backoff(backoff)
 
-    def key_for(self, request: Request) -> IdempotencyKey | None:
-        """Return the key that writes to the origin of `request` get, which the user named by the URL; None without one.
+    def apis_for(self, request: Request) -> tuple[Api, ...]:
+        """Return the APIs of the options, with the key that writes to the origin of `request` get.
 
-        A service that forbear knows gets none.
+        The user named that origin by the URL. A service that forbear knows gets no key.
         """
-        if self.idempotency_header is None or services.find(request.origin[1], request.target) is not None:
-            return None
         scheme, host, port = request.origin
-        origin = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-        return IdempotencyKey(self.idempotency_header, origin, add=True)
+        apis = [Api(origin, not_executed=statuses) for origin, statuses in self.not_executed.items()]
+        if self.idempotency_header is None or services.find(host, request.target) is not None:
+            return tuple(apis)
+        key = IdempotencyKey(self.idempotency_header, add=True)
+        own = next((api for api in apis if api.is_for(request.origin)), None)
+        if own is not None:
+            return tuple(api.replace(key=key) if api is own else api for api in apis)
+        return (*apis, Api(f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}", key=key))
 
     def answer(self, request: Request) -> Answer:
         """Return what would be retried of a request, with all options that count for it."""
-        overrides = Overrides(Vouch(self.safe, self.not_executed), self.key_for(request), self.adjust)
+        overrides = Overrides(Vouch(self.safe, self.apis_for(request)), self.adjust)
         return explain_request(request, self.service, self.profile, overrides)
 
 
@@ -111,8 +115,7 @@ class CurlRun:
                 retrying = RetryTransport(
                     transport=self._transport,
                     safe=self._rules.safe,
-                    not_executed=self._rules.not_executed,
-                    idempotency=self._rules.key_for(hop.request),
+                    apis=self._rules.apis_for(hop.request),
                 )
                 self._follow(stack.enter_context(retrying), hop, dump, sink)
             code = 0

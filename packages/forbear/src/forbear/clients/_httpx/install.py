@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol, Unpack
 
-    from forbear.http.idempotency import IdempotencyKey
-    from forbear.http.vouch import NotExecuted, Safe
+    from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
 
     AnyClient = TypeVar("AnyClient")
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
             policy: Policy | None = None,
             *,
             safe: Safe = (),
-            not_executed: NotExecuted | None = None,
-            idempotency: IdempotencyKey | None = None,
+            apis: Apis = (),
             buffer: int = BUFFER,
             **options: Unpack[ClientOptions],
         ) -> AnyClient:

@@ -14,11 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from forbear.http.idempotency import IdempotencyKey
-    from forbear.http.vouch import NotExecuted, Safe
+    from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
 
-_OWN = ("transport", "safe", "not_executed", "idempotency", "buffer")
+_OWN = ("transport", "safe", "apis", "buffer")
 
 OVERRIDE = "forbear"
 """The name of the request extension whose value is the policy of that request; the value None sends it once."""
@@ -36,10 +35,7 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
     - `safe`: requests that may be executed twice, as you vouch: patterns such as
       "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
       `forbear.http.request.Request`.
-    - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
-      {{"https://api.example.com": [429]}}, or instead of the statuses a function of status and headers.
-    - `idempotency`: the header by which an API drops duplicates, and the API's origins, a `forbear.IdempotencyKey`. A
-      write to them that carries it may be repeated.
+    - `apis`: what you know of APIs, as `forbear.Api` values: their statuses, keys, waits and safe requests.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. It limits each wait for the network, not
@@ -76,20 +72,19 @@ class RetryingBase(Generic[Transport, Req, Resp]):
         *,
         transport: Transport | None = None,
         safe: "Safe" = (),
-        not_executed: "NotExecuted | None" = None,
-        idempotency: "IdempotencyKey | None" = None,
+        apis: "Apis" = (),
         buffer: int = BUFFER,
         **options: "Unpack[ClientOptions]",
     ) -> None:
         policy, changes = choose("RetryTransport", policy, options, _OWN)
-        vouch, library = Vouch(safe, not_executed), self._library
+        vouch, library = Vouch(safe, apis), self._library
         module, (base, plain) = library.module, self._names
         if transport is not None and not isinstance(transport, getattr(module, base)):
             raise TypeError(f"`transport` must be an {module.__name__}.{base} or None (a plain one), got {transport!r}")
         self._transport: Any = getattr(module, plain)() if transport is None else transport
         is_own = type(self._transport).__module__.partition(".")[0] == module.__name__  # another may raise anything
         raised = library.raised if is_own else ()
-        self._options = HttpOptions(policy, idempotency, buffer, vouch=vouch, changes=changes, raised=raised)
+        self._options = HttpOptions(policy, buffer, vouch=vouch, changes=changes, raised=raised)
 
     if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 

@@ -28,8 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Unpack
 
-    from forbear.http.idempotency import IdempotencyKey
-    from forbear.http.vouch import NotExecuted, Safe
+    from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
 
 
@@ -47,10 +46,7 @@ class RetryMiddleware:
     - `safe`: requests that may be executed twice, as you vouch: patterns such as
       "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
       `forbear.http.request.Request`.
-    - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
-      {"https://api.example.com": [429]}, or instead of the statuses a function of status and headers.
-    - `idempotency`: the header by which an API drops duplicates, and the API's origins, a `forbear.IdempotencyKey`. A
-      write to them that carries it may be repeated.
+    - `apis`: what you know of APIs, as `forbear.Api` values: their statuses, keys, waits and safe requests.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     The session's `total` timeout (five minutes by default) is for all attempts and waits together. The policy's
@@ -70,14 +66,13 @@ class RetryMiddleware:
         policy: Policy | None = None,
         *,
         safe: "Safe" = (),
-        not_executed: "NotExecuted | None" = None,
-        idempotency: "IdempotencyKey | None" = None,
+        apis: "Apis" = (),
         buffer: int = BUFFER,
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        policy, changes = choose("RetryMiddleware", policy, options, ("safe", "not_executed", "idempotency", "buffer"))
-        vouch = Vouch(safe, not_executed)
-        self._options = HttpOptions(policy, idempotency, buffer, vouch=vouch, changes=changes, raised=_RAISED)
+        policy, changes = choose("RetryMiddleware", policy, options, ("safe", "apis", "buffer"))
+        vouch = Vouch(safe, apis)
+        self._options = HttpOptions(policy, buffer, vouch=vouch, changes=changes, raised=_RAISED)
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send `request` by `handler` as often as its policy allows; return the last response or raise the error."""

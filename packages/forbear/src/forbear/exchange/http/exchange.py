@@ -9,12 +9,13 @@ from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
 from forbear.core.report import Report, attach
 from forbear.core.service import Judgement, cure_for, why_not
-from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
+from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import FORBIDDEN, Start, begun, first_limit, is_only_of_user, with_proof, within_rules
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.exchange.interrupt import is_interrupt
-from forbear.http.idempotency import IN_USE, IdempotencyKey
+from forbear.http.api import IN_USE, IdempotencyKey
+from forbear.http.patterns import is_for_its_host
 from forbear.http.request import Request, method_label
 from forbear.http.request_ids import is_resumable, request_ids
 from forbear.http.status import reason
@@ -170,12 +171,9 @@ class Exchange:
 
     def _answered(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
         policy = self.policy
-        verdict = word = None
+        verdict, by_word = None, False
         if status >= 400:
-            query = None if self._session is None else self._session.query
-            verdict = self.service.verdict(query or self.judgement, status, headers)
-            word = self._users_verdict(status, headers, response)
-            verdict = verdict if word is None else word
+            verdict, by_word = self._judge_failed(status, headers, response)
         elif self._session is not None and self._body.why_not_again() is None:
             rest = self._session.answered(status, headers)
             if rest is not None:
@@ -183,11 +181,12 @@ class Exchange:
                 return Grant(self.runtime, 0.0)
         if status < 400 and policy.checks_values:
             verdict = policy.verdict_of_value(response)
-            verdict = word = None if verdict is None else within_rules(verdict, self.judgement)
+            if verdict is not None:
+                wait = find_wait(headers, status, host=self.request.host, now=self.runtime.now)
+                verdict = add_wait(within_rules(verdict, self.judgement), wait)
+                by_word = verdict.kind is Kind.NOT_EXECUTED
         if verdict is not None:
-            verdict = add_wait(verdict, find_wait(headers, status, host=self.request.host, now=self.runtime.now))
             details = self.details(status, headers)
-            by_word = word is not None and word.kind is Kind.NOT_EXECUTED
             return self._after(
                 DetailedFailure(
                     verdict,
@@ -324,23 +323,35 @@ class Exchange:
             or Operation(f"{request.method} {request.host}", method_label(request.method))
         )
 
-    def _users_verdict(self, status: int, headers: Mapping[str, str], response: object) -> Verdict | None:
-        """Return the user's verdict on a failed response, None if the user has none.
+    def _judge_failed(self, status: int, headers: Mapping[str, str], response: object) -> "tuple[Verdict | None, bool]":
+        """Return the verdict on a failed response, with the wait that it asks for.
 
-        The verdict of `on_result` counts first. NOT_EXECUTED follows from a status in `not_executed`. A 409 may say
-        that the key of this request is in use, and is then TRANSIENT. A new key is in use only after an attempt whose
-        outcome is unknown.
+        The second value says whether it is NOT_EXECUTED by the user's word alone. The verdict of `on_result` counts
+        first, then what the API is known to mean, then the service. A 409 may say that the key of this request is in
+        use, and is then TRANSIENT. A new key is in use only after an attempt whose outcome is unknown.
         """
-        judgement = self.judgement
+        from forbear.apis import find_api  # only after a failure
+
+        judgement, request = self.judgement, self.request
+        own = self._vouch.own_api(request.origin)
+        api = find_api(request.origin, own)
+        wait = find_wait(headers, status, host=request.host, units=api.wait_headers, now=self.runtime.now)
         verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
         if verdict is not None:
-            return within_rules(verdict, judgement)
-        if self._vouch.is_refusal(judgement, self.request, status, headers):
-            return NOT_EXECUTED
+            verdict = within_rules(verdict, judgement)
+            return add_wait(verdict, wait), verdict.kind is Kind.NOT_EXECUTED
+        query = None if self._session is None else self._session.query
+        verdict = self.service.verdict(query or judgement, status, headers)
+        if verdict is None:
+            return None, False
+        may_refuse = judgement.refused is None and not judgement.session and is_for_its_host(request)
+        verdict = api.refine(verdict, status, headers, has_wait=wait is not None, may_refuse=may_refuse)
         if self._key is not None and status == IN_USE and judgement.refused is None:
             in_doubt = self._run is not None and self._run.in_doubt
-            return TRANSIENT if in_doubt or not self._is_new_key else None
-        return None
+            if in_doubt or not self._is_new_key:
+                verdict = TRANSIENT
+        by_word = verdict.kind is Kind.NOT_EXECUTED and own is not None and status in own.not_executed
+        return add_wait(verdict, wait), by_word
 
     def _begun(self, started: float) -> Run:
         return Run(

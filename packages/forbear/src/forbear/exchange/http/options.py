@@ -1,11 +1,11 @@
-"""The options of an HTTP adapter: which policy, service and idempotency token apply to a request."""
+"""The options of an HTTP adapter: which policy, service and idempotency key apply to a request."""
 
 from forbear.core import check
 from forbear.core.record import Record
 from forbear.exchange.call import check_word, refuse_for_clients
 from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, refuse_unraised
 from forbear.http import bodies
-from forbear.http.idempotency import IdempotencyKey
+from forbear.http.api import Api, IdempotencyKey
 from forbear.http.vouch import NO_VOUCH, Vouch
 from forbear.policy import Policy
 from forbear.services import registry
@@ -14,6 +14,7 @@ from forbear.services.rfc9110 import RFC9110
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from forbear.http.patterns import Origin
     from forbear.http.request import HttpService
@@ -28,20 +29,17 @@ class HttpOptions(Record):
     - `policy`: None uses the recommended policy of each request's service, with the `changes`. A policy of a service
       (`cloud_storage.policy`) applies to every host, emulators included. Any other policy brings its limits and
       backoff; known hosts keep their tables.
-    - `key`: the header by which some origins drop duplicates. A mutation that carries it is repeatable. It does not
-      apply to known services: they have a header of their own, or none.
     - `buffer`: the bytes that are kept of a body that can be read only once, 8 MiB by default.
     - `service`: the service of unknown hosts, by default RFC 9110.
-    - `vouch`: the user's word on requests and responses, from `safe` and `not_executed`.
+    - `vouch`: the user's word on requests, from `safe` and `apis`.
     - `raised`: the bases of the errors that the client raises, by which `on=` of a policy is checked; () for no check.
     """
 
-    __slots__ = ("is_plain", "policy", "key", "buffer", "service", "vouch", "changes", "raised")
+    __slots__ = ("is_plain", "policy", "buffer", "service", "vouch", "changes", "raised")
 
     is_plain: bool
     """True if the policy has no part in an attempt that succeeds: no attempt timeout, no budget, no `on_result`."""
     policy: Policy | None
-    key: IdempotencyKey | None
     buffer: int
     service: "HttpService"
     vouch: Vouch
@@ -51,7 +49,6 @@ class HttpOptions(Record):
     def __init__(
         self,
         policy: Policy | None = None,
-        key: IdempotencyKey | None = None,
         buffer: int = BUFFER,
         service: "HttpService" = RFC9110,
         vouch: Vouch = NO_VOUCH,
@@ -61,12 +58,11 @@ class HttpOptions(Record):
         check_policy(policy)
         check_policy(changes.sample)
         refuse_unraised(policy, raised)
-        _check_key(key)
         check_word("safe", vouch.safe)
-        for word in vouch.not_executed.values():
-            check_word("not_executed", word)
+        for api in vouch.apis:
+            _check_api(api)
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
-        self._set(policy=policy, key=key, buffer=buffer, service=service, vouch=vouch, changes=changes, raised=raised)
+        self._set(policy=policy, buffer=buffer, service=service, vouch=vouch, changes=changes, raised=raised)
         own = self.sample
         self._set(is_plain=own.attempt_timeout is None and own.budget is None and own.on_result is None)
 
@@ -79,44 +75,53 @@ class HttpOptions(Record):
         """The policy for hosts that nobody knows, which has all that the user chose."""
         return self.policy or self.changes.sample
 
-    def resolve(self, host: str, path: str) -> "tuple[Policy, HttpService]":
+    def resolve(self, host: str, path: str, origin: "Callable[[], Origin]") -> "tuple[Policy, HttpService]":
         """Return the policy and the service for a request to `path` on `host`.
 
         The policy is the user's, else the recommended one. The service is the policy's, else the one known for the host
-        and path, else `self.service`.
+        and path, else the one that an API of the user names for the origin, else `self.service`. `origin` is called
+        only if there are such APIs.
         """
+        service = (None if self.policy is None else self.policy.service) or registry.find(host, path)
         policy = self.policy or self.changes.of(registry.recommend(host, path))
-        return policy, policy.service or registry.find(host, path) or self.service
+        if service is None and self.vouch.apis:
+            api = self.vouch.own_api(origin())
+            if api is not None and api.service is not None:
+                service = find_service(api.service)
+                policy = self.policy or self.changes.of(registry.policy(api.service) or policy)
+        return policy, service or policy.service or self.service
 
     def key_for(self, service: "HttpService", origin: "Callable[[], Origin]") -> IdempotencyKey | None:
         """Return the key by which the API at `origin` drops duplicates, None unless the user named it for this origin.
 
-        Only what no service knows, for which RFC 9110 stands, has one. `origin` is called only if there is a key.
+        Only what no service knows, for which RFC 9110 stands, has one. `origin` is called only if there are APIs.
         """
-        key = self.key
-        return key if key is not None and service == RFC9110 and key.is_for(origin()) else None
+        if not self.vouch.apis or service != RFC9110:
+            return None
+        api = self.vouch.own_api(origin())
+        return None if api is None else api.key
 
 
-def _check_key(key: object) -> None:
-    """Raise TypeError for a key that is neither an IdempotencyKey nor None.
+def find_service(name: str) -> "HttpService":
+    """Return the service of HTTP requests called `name`; ValueError if there is none."""
+    service: Any = registry.service(name) if name in registry.names() else None
+    if not hasattr(service, "token_header"):
+        known = ", ".join(each for each in registry.names() if hasattr(registry.service(each), "token_header"))
+        raise ValueError(f"`service` of an Api must be one of {known}; got {name!r}")
+    found: HttpService = service
+    return found
 
-    Raises ValueError for a host of a service that forbear knows: its own rules apply there.
-    """
-    if key is None:
-        return
-    if not isinstance(key, IdempotencyKey):
-        raise TypeError(
-            "`idempotency` must be a forbear.IdempotencyKey, which names the header and where the API honours it, "
-            'such as IdempotencyKey("Idempotency-Key", "https://api.example.com", add=True), or None; '
-            f"got {key!r}"
+
+def _check_api(api: Api) -> None:
+    """Raise ValueError for an API whose service is unknown, or that contradicts the tables of a known service."""
+    if api.service is not None:
+        find_service(api.service)
+    known = registry.find(api.shown_host, "/")
+    if known is not None and (api.key is not None or api.service is not None):
+        raise ValueError(
+            f"`apis` must name no `key` and no `service` for hosts that forbear knows; {api.shown_host!r} is one of "
+            f"{known.name}, whose tables say what may be repeated"
         )
-    for host in key.hosts:
-        service = registry.find(host, "/")
-        if service is not None:
-            raise ValueError(
-                f"`origins` must not name services that forbear knows; "
-                f"{host!r} is one of {service.name}, whose tables say what may be repeated"
-            )
 
 
 _VOUCH = (

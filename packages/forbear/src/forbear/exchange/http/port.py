@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
-from forbear.exchange.call import Start
+from forbear.exchange.call import Start, limit_timeout
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
 from forbear.exchange.http.responses import CONTINUED, is_read_at_once, is_shown, needs_reader
@@ -134,7 +134,7 @@ class HttpCall(Start, ABC):
 
     def _adds_token(self) -> bool:
         """Return whether the request, a write, gets an idempotency token if it has none of its own."""
-        service = self._options.resolve(*self._target())[1]
+        service = self._options.resolve(*self._target(), self._origin)[1]
         key = self._options.key_for(service, self._origin)
         return service.token_header is not None if key is None else key.add
 
@@ -157,7 +157,7 @@ class HttpCall(Start, ABC):
         """
         options, method, headers = self._options, self._method, self._headers()
         host, target = self._target()
-        policy, service = options.resolve(host, target)
+        policy, service = options.resolve(host, target, self._origin)
         key = None if method in READS else options.key_for(service, self._origin)
         name = None if method in READS else service.token_header if key is None else key.header
         lines = {} if name is None else joined(headers)
@@ -173,6 +173,8 @@ class HttpCall(Start, ABC):
         describe = partial(_described, method, host, target, headers, content, *self._scheme_and_port())
         if key is not None and not is_for_its_host(describe()):
             key = None
+        if key is not None:
+            policy = limit_timeout(policy, key.span)
         new = self._token is not None
         return Exchange(policy, service, describe, body, self, key=key, is_new_key=new, vouch=options.vouch)
 

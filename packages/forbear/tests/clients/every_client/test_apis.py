@@ -1,0 +1,114 @@
+"""What is known of an API, through every adapter: statuses, waits, refusals, keys and redirects."""
+
+from typing import Any
+
+import pytest
+
+import forbear
+from forbear.core.decide import Reason
+from forbear_testkit.clients.flavours import Flavour
+from forbear_testkit.clients.others import BLIND_TOO, EVERY
+from forbear_testkit.clients.wire import Answer, Wire, reply
+
+FINE = reply(200)
+SLOW = ("Date: Sun, 06 Nov 1994 08:49:37 GMT", "X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 784111817")
+GITHUB: dict[str, Any] = {"throttles": [403], "wait_headers": {"x-ratelimit-reset": "epoch"}}
+
+
+def follow(flavour: Flavour) -> dict[str, Any]:
+    """Return the options by which a client follows redirects."""
+    return {"client": {"follow_redirects": True}} if "httpx" in flavour.name else {}
+
+
+@BLIND_TOO
+@pytest.mark.parametrize(
+    ("known", "failure", "requests"),
+    [
+        ({"transient": [409]}, reply(409), 2),
+        ({"transient": [529]}, reply(529), 2),
+        ({}, reply(529), 1),
+        (GITHUB, reply(403, b"", *SLOW), 2),
+        (GITHUB, reply(403), 1),
+        ({"retry_headers": "x-should-retry"}, reply(503, b"", "X-Should-Retry: false"), 1),
+        ({"retry_headers": "x-should-retry"}, reply(400, b"", "X-Should-Retry: true"), 2),
+    ],
+    ids=range(7),
+)
+def test_statuses_of_an_api(flavour: Flavour, known: dict[str, Any], failure: Answer, requests: int) -> None:
+    """A read is repeated after the statuses that the API calls transient, and not against its word."""
+    with Wire(failure, FINE) as wire:
+        flavour.call(flavour.transport(apis=forbear.Api(wire.url, **known)), "GET", wire.url)
+        assert len(wire.seen) == requests
+
+
+@BLIND_TOO
+def test_a_wait_in_a_header_of_the_api(flavour: Flavour) -> None:
+    """The moment at which the quota comes back is read against the response's own date, and named."""
+    events: list[forbear.Event] = []
+    policy = forbear.retry(on=Exception, attempts=2, timeout=None, on_event=events.append)
+    with Wire(reply(403, b"", *SLOW), FINE) as wire:
+        flavour.call(flavour.transport(policy, apis=forbear.Api(wire.url, **GITHUB)), "GET", wire.url)
+    (scheduled,) = (event for event in events if isinstance(event, forbear.Scheduled))
+    assert 40 <= scheduled.delay <= 45
+    assert scheduled.wait_from == "x-ratelimit-reset"
+
+
+@EVERY
+@pytest.mark.parametrize("known", [{"transient": [409]}, {"retry_headers": "x-should-retry"}])
+def test_a_transient_status_makes_no_write_safe(flavour: Flavour, known: dict[str, Any]) -> None:
+    """A POST is sent once, whatever the server says of retries."""
+    with Wire(reply(409, b"", "X-Should-Retry: true"), FINE) as wire:
+        result = flavour.call(
+            flavour.transport(apis=forbear.Api(wire.url, **known)), "POST", f"{wire.url}/orders", content=b"x"
+        )
+        assert (len(wire.seen), result.report.reason) == (1, Reason.UNSAFE)
+
+
+@EVERY
+@pytest.mark.parametrize(("path", "requests"), [("/search:all", 2), ("/orders", 1)])
+def test_safe_requests_of_an_api(flavour: Flavour, path: str, requests: int) -> None:
+    """Patterns of an API have no origin, and count at its own."""
+    with Wire(reply(503), FINE) as wire:
+        transport = flavour.transport(apis=[forbear.Api(wire.url, safe="POST /search*")])
+        flavour.call(transport, "POST", wire.url + path, content=b"q")
+        assert len(wire.seen) == requests
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "known", [{"safe": "POST /pay"}, {"not_executed": [503]}, {"key": forbear.IdempotencyKey("X-Key", add=True)}]
+)
+def test_a_redirect_elsewhere_leaves_the_api_behind(flavour: Flavour, known: dict[str, Any]) -> None:
+    """Nothing that was said of one origin counts at another."""
+    with Wire(reply(503), FINE) as other, Wire(reply(307, b"", f"Location: {other.url}/pay")) as wire:
+        transport = flavour.transport(apis=forbear.Api(wire.url, **known))
+        assert flavour.call(transport, "POST", f"{wire.url}/pay", content=b"x", **follow(flavour)).status == 503
+        assert [seen.header("x-key") for seen in other.seen] == [None]
+
+
+@EVERY
+def test_no_request_is_repeated_by_a_key_that_is_forgotten(flavour: Flavour) -> None:
+    """Without a span, a key counts for 4.5 minutes: a longer wait stops the run (K6)."""
+    key = forbear.IdempotencyKey("X-Key", add=True)
+    policy = forbear.retry(on=Exception, attempts=9, max_retry_after=3600)
+    for known, requests in ((key, 1), (key.replace(hours=1), 2)):
+        with Wire(reply(503, b"", "Retry-After: 280"), FINE) as wire:
+            transport = flavour.transport(policy, apis=forbear.Api(wire.url, key=known))
+            flavour.call(transport, "POST", wire.url, content=b"x")
+            assert len(wire.seen) == requests
+
+
+def test_urllib3_refuses_what_it_cannot_see() -> None:
+    """Its Retry object sees neither headers nor bodies: only statuses and waits of an API count."""
+    from forbear.clients.urllib3 import Retry
+
+    Retry(apis=forbear.Api("https://api.example.com", transient=[409]))
+    for known in (
+        {"safe": "POST /x"},
+        {"service": "iam"},
+        {"key": forbear.IdempotencyKey("K")},
+        {"not_executed": [429]},
+    ):
+        api = forbear.Api("https://api.example.com", **known)
+        with pytest.raises(TypeError, match=f"`apis` with `{next(iter(known))}` needs the headers"):
+            Retry(apis=[api])
