@@ -28,7 +28,7 @@ def test_every_unit_can_be_parsed() -> None:
 
 
 def test_the_user_s_api_goes_first() -> None:
-    """What the user passes joins what is known of the host; the known value itself stays as it is."""
+    """An API of the user joins the known one of its host; the known value itself stays as it is."""
     origin = Request("POST", "api.stripe.com", "/").origin
     assert apis.find_api(origin, apis.stripe) is apis.stripe
     mine = Api("https://api.stripe.com", transient=[409])

@@ -28,7 +28,7 @@ from forbear.run.switch import disable, disabled, enable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from forbear import apis
+    from forbear import apis as apis
     from forbear.answers.answer import Answer, FailureOutcome
     from forbear.answers.errors import NoAnswer
     from forbear.answers.subject import explain
@@ -130,7 +130,6 @@ __all__ = [
     "Unsatisfied",
     "Verdict",
     "Wait",
-    "apis",
     "aupdate",
     "decide",
     "disable",

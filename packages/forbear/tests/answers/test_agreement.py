@@ -117,7 +117,7 @@ def test_answers_about_commands_agree_with_the_tables(entry: TableEntry) -> None
 def driven(request: Request, overrides: Overrides) -> list[FailureOutcome]:
     """Return what an exchange does after each kind of failure of the first attempt; answers leave out rare statuses."""
     policy, service = http.policy_for(request, None, ProfileChoice("policy"))
-    own = overrides.vouch.own_api(request.origin)
+    own = overrides.vouch.find_own_api(request.origin)
     key = own.key if own is not None and service.name == "rfc9110" else None
     outcomes = list[FailureOutcome]()
 

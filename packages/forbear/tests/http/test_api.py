@@ -65,7 +65,7 @@ def test_responses(
 
 
 def test_a_batch_is_never_refused_as_a_whole() -> None:
-    """Where a part may have been executed, no status proves that nothing was."""
+    """No status proves that nothing was executed where a part may have been."""
     assert REFUSES.refine(THROTTLED, 429, {}, has_wait=False, may_refuse=False) == THROTTLED
     assert REFUSES.refine(PERMANENT, 404, {}, has_wait=False, may_refuse=False) is PERMANENT
 

@@ -44,7 +44,7 @@ def test_it_is_a_value() -> None:
     api = Api(ORIGIN, not_executed=[429])
     vouch = Vouch([SEARCH], [api])
     assert pickle.loads(pickle.dumps(vouch)) == vouch == Vouch((SEARCH,), Api(ORIGIN, not_executed={429})) != NO_VOUCH
-    assert pickle.loads(pickle.dumps(vouch)).own_api(post("/a").origin) == api
+    assert pickle.loads(pickle.dumps(vouch)).find_own_api(post("/a").origin) == api
 
 
 def test_the_patterns_of_an_api() -> None:

@@ -59,7 +59,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
     if overrides.adjust is not None:
         policy = overrides.adjust(policy)
     judgement = vouched(judge.classify(request), request, overrides.vouch)
-    own = overrides.vouch.own_api(request.origin)
+    own = overrides.vouch.find_own_api(request.origin)
     key = None if own is None or judge != RFC9110 or judgement.refused is not None else own.key
     if key is not None and not key.add and key.header.lower() not in request.headers:
         key = None
@@ -140,7 +140,7 @@ def _outcomes(
     elif key is not None and not judgement.repeatable:
         why = f"transient, and {_BY_KEY}"
     decided = judgement if why is None else judgement.replace(repeatable=True)
-    api = find_api(request.origin, vouch.own_api(request.origin))
+    api = find_api(request.origin, vouch.find_own_api(request.origin))
     may_refuse = judgement.refused is None and not judgement.session and is_for_its_host(request)
 
     def outcome_after(failure: str, verdict: Verdict | None, status: int | None = None) -> FailureOutcome:

@@ -47,7 +47,7 @@ class Vouch(Record):
     def _fields(cls) -> tuple[str, ...]:
         return ("safe", "apis")
 
-    def own_api(self, origin: "Origin") -> Api | None:
+    def find_own_api(self, origin: "Origin") -> Api | None:
         """Return the user's API at an origin (`Request.origin`), None if there is none."""
         return next((api for api in self.apis if api.is_for(origin)), None)
 

@@ -1,4 +1,4 @@
-"""What is known of an API, through every adapter: statuses, waits, refusals, keys and redirects."""
+"""APIs through every adapter: their statuses, waits, refusals, keys and redirects."""
 
 from typing import Any
 

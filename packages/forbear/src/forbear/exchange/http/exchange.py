@@ -333,7 +333,7 @@ class Exchange:
         from forbear.apis import find_api  # only after a failure
 
         judgement, request = self.judgement, self.request
-        own = self._vouch.own_api(request.origin)
+        own = self._vouch.find_own_api(request.origin)
         api = find_api(request.origin, own)
         wait = find_wait(headers, status, host=request.host, units=api.wait_headers, now=self.runtime.now)
         verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None

@@ -85,7 +85,7 @@ class HttpOptions(Record):
         service = (None if self.policy is None else self.policy.service) or registry.find(host, path)
         policy = self.policy or self.changes.of(registry.recommend(host, path))
         if service is None and self.vouch.apis:
-            api = self.vouch.own_api(origin())
+            api = self.vouch.find_own_api(origin())
             if api is not None and api.service is not None:
                 service = find_service(api.service)
                 policy = self.policy or self.changes.of(registry.policy(api.service) or policy)
@@ -98,7 +98,7 @@ class HttpOptions(Record):
         """
         if not self.vouch.apis or service != RFC9110:
             return None
-        api = self.vouch.own_api(origin())
+        api = self.vouch.find_own_api(origin())
         return None if api is None else api.key
 
 
