@@ -142,9 +142,8 @@ def _retry(
       timedelta: retry after exactly that time, 0.0 at once.
     - `on_result`: judges returned values as `on` judges errors. On giving up, the last value is returned, or with
       `raise_unsatisfied=True`, `Unsatisfied` is raised.
-    - `repeatable`: whether a call is repeated that may have been executed: by default functions are, and requests of
-      adapters if the table of their service says so. False repeats only what was certainly not executed, True repeats
-      functions under the policy of a service, too.
+    - `repeatable`: whether a call that may have been executed is repeated (True) or not (False); by default functions
+      are, and requests of adapters as the table of their service says.
     - `retry_exhausted`: also retry errors on which an inner policy reached its limits, or that it found unsafe to
       repeat.
 

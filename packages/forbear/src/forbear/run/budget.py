@@ -271,15 +271,12 @@ class HostBudgets(Budget):
         return budget
 
     def take(self) -> "NoReturn":
-        """Raise TypeError: a budget per host needs a host."""
         raise TypeError(PER_HOST)
 
     async def atake(self) -> "NoReturn":
-        """Raise TypeError: a budget per host needs a host."""
         raise TypeError(PER_HOST)
 
     def put(self, *, retried: bool) -> "NoReturn":
-        """Raise TypeError: a budget per host needs a host."""
         raise TypeError(PER_HOST)
 
     def _make_one(self) -> Budget:

@@ -93,11 +93,11 @@ def refusal_of(value: object) -> tuple[str, str]:
     return kind, f"on_result refused a value of type {kind}"
 
 
-def make_unsatisfied(run: "RunState", value: object) -> Unsatisfied | None:
-    """Return the error for the last `value`, which `on_result` refused; None to return the value itself.
+def refuse_last(run: "RunState", value: object) -> Unsatisfied | None:
+    """Raise the error for the last `value`, which `on_result` refused, or return it if `on_give_up` replaces it.
 
-    It has the run's report, if there is one. There is no error without `raise_unsatisfied` and `on_give_up`, nor while
-    retries are off.
+    It has the run's report, if there is one. Return None to return the value itself: without `raise_unsatisfied` and
+    `on_give_up`, and while retries are off.
     """
     plan = run.plan
     if not (plan.raise_unsatisfied or plan.on_give_up is not RAISE) or (ever_off[0] and is_off()):
@@ -106,7 +106,12 @@ def make_unsatisfied(run: "RunState", value: object) -> Unsatisfied | None:
     report = run.report or harm_within(run)
     if report is not None:
         attach(error, report)
-    return error
+    if plan.on_give_up is not RAISE:
+        return error
+    try:
+        raise error
+    finally:
+        del error  # otherwise the error's traceback would refer to the error itself
 
 
 def replacement(on_give_up: "Any", error: Exception) -> "Any":

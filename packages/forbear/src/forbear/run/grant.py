@@ -43,11 +43,10 @@ class Grant:
         self.delay = delay
 
     def ask(self) -> bool:
-        """Return whether the retry is granted."""
+        """Return whether the retry is granted; async code awaits `aask`."""
         return True
 
     async def aask(self) -> bool:
-        """Return whether the retry is granted, in async code."""
         return True
 
     def sleep(self) -> None:
@@ -77,14 +76,12 @@ class OpenGrant(Grant):
         self.waited = False
 
     def ask(self) -> bool:
-        """Ask the budget, and settle the retry by its answer."""
         try:
             return self.settle(allowed=self.budget.take())
         finally:
             del self.failure  # its error leads to the frame that holds this grant
 
     async def aask(self) -> bool:
-        """Await the budget's answer, and settle the retry by it."""
         try:
             return self.settle(allowed=await self.budget.atake())
         finally:
@@ -106,11 +103,9 @@ class OpenGrant(Grant):
         return scheduled.ask()
 
     def sleep(self) -> None:
-        """Wait until the retry may begin, unless the wait is over."""
         if not self.waited:
             super().sleep()
 
     async def asleep(self) -> None:
-        """Wait until the retry may begin, unless the wait is over."""
         if not self.waited:
             await super().asleep()

@@ -63,7 +63,6 @@ class LateGrant(OpenGrant):
         self._began = run.runtime.monotonic()
 
     def ask(self) -> bool:
-        """Ask the budget, and settle the retry: by its answer, or without one when the backoff has ended."""
         answer: bool | LateAnswer = False
         try:
             answer = self._late.ask()
@@ -85,7 +84,6 @@ class LateGrant(OpenGrant):
             del self.failure  # its error leads to the frame that holds this grant
 
     async def aask(self) -> bool:
-        """Do the same as `ask` in async code, and give way to other tasks."""
         answer: bool | LateAnswer = False
         try:
             answer = self._late.ask()

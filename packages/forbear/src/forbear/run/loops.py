@@ -6,7 +6,7 @@ unless the plan has a budget, `on_result`, `on_success` or an attempt timeout.
 
 from forbear.core.report import reports_made
 from forbear.run.budget import refuse_per_host
-from forbear.run.endings import RAISE, make_unsatisfied, replacement, replaces
+from forbear.run.endings import refuse_last, replacement, replaces
 from forbear.run.functions import awaitable_error, copy_metadata, refuse_coroutine
 from forbear.run.harm import HarmLog, is_watched, watch
 from forbear.run.runtime import current, current_runtime
@@ -210,25 +210,11 @@ async def _areplace(run: Run, error: Exception) -> "Any":
 
 def _last(run: Run, value: object) -> "Any":
     """Return the last value, which `on_result` refused, or what replaces it; raise Unsatisfied if the plan does."""
-    error = make_unsatisfied(run, value)
-    if error is None:
-        return value
-    if run.plan.on_give_up is not RAISE:
-        return _replace(run, error)
-    try:
-        raise error
-    finally:
-        del error  # otherwise the error's traceback would refer to the error itself
+    error = refuse_last(run, value)
+    return value if error is None else _replace(run, error)
 
 
 async def _alast(run: Run, value: object) -> "Any":
     """Return the last value, which `on_result` refused, as `_last` does."""
-    error = make_unsatisfied(run, value)
-    if error is None:
-        return value
-    if run.plan.on_give_up is not RAISE:
-        return await _areplace(run, error)
-    try:
-        raise error
-    finally:
-        del error
+    error = refuse_last(run, value)
+    return value if error is None else await _areplace(run, error)

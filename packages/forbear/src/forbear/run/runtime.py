@@ -174,7 +174,6 @@ class FastClock(Runtime):
         self._began_at = Runtime.monotonic()
 
     def monotonic(self) -> float:
-        """Return the real monotonic clock, in seconds, times `factor`."""
         return Runtime.monotonic() * self.factor
 
     def now(self) -> float:
@@ -182,19 +181,15 @@ class FastClock(Runtime):
         return self._began + (Runtime.monotonic() - self._began_at) * self.factor
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for so many fast seconds."""
         super().sleep(seconds / self.factor)
 
     def sleep_unless(self, events: "tuple[StopEvent, ...]", seconds: float) -> None:
-        """Sleep for so many fast seconds, or until one of the `events` is set."""
         super().sleep_unless(events, seconds / self.factor)
 
     def asleep(self, seconds: float) -> "Awaitable[None]":
-        """Return an awaitable that sleeps for so many fast seconds, in asyncio or trio."""
         return super().asleep(seconds / self.factor)
 
     def within(self, seconds: float) -> "AbstractAsyncContextManager[None]":
-        """Return a context manager that raises AttemptTimeout after so many fast seconds; its text has real ones."""
         return super().within(seconds / self.factor)
 
 

@@ -88,4 +88,4 @@ class InterruptibleGrant(Grant):
             del self._failure  # its error leads to the frame that holds this grant
 
     def sleep(self) -> None:
-        """Do nothing: `ask` has waited."""
+        pass  # `ask` has waited

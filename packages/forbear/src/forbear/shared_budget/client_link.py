@@ -55,7 +55,6 @@ class ClientLink:
         self._due += 1
 
     def receive(self) -> list[object]:
-        """Return the responses that have arrived since the last call; LinkFailed if the client failed."""
         self._woken.clear()
         responses: list[object] = []
         while not self._arrived.empty():
@@ -68,11 +67,9 @@ class ClientLink:
         return responses
 
     def wait(self, seconds: float) -> None:
-        """Wait until a response has arrived, for at most so many seconds."""
         self._woken.wait(seconds)
 
     def close(self) -> None:
-        """Let the thread end after its command, and forget what it still returns."""
         self._commands.put(None)
         if self._worker is not None and self._due:
             self._stuck.append(self._worker)

@@ -177,7 +177,6 @@ class SocketLink:
         return responses
 
     def wait(self, seconds: float) -> None:
-        """Wait until there may be more to do, for at most so many real seconds."""
         opener, connection = self._opener, self._socket
         if connection is not None:
             events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._out else 0)
@@ -188,7 +187,6 @@ class SocketLink:
             opener.join(seconds)
 
     def close(self) -> None:
-        """Close the connection at once; the next command opens a new one."""
         self._opened.append(None)
         if isinstance(self._opened[0], socket.socket):
             self._opened[0].close()

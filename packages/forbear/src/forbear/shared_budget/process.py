@@ -106,13 +106,11 @@ class PendingGrant:
         self.overdue = self.left = False
 
     def look(self) -> bool | None:
-        """Return whether the retry is granted, None if there is no answer yet; never wait."""
         if self.answer is None:
             self.share.collect()
         return self.answer
 
     def wait(self, seconds: float) -> bool | None:
-        """Return the answer as soon as it is there, None after so many real seconds."""
         until = time.monotonic() + seconds
         while (answer := self.look()) is None:
             left = until - time.monotonic()
@@ -123,7 +121,6 @@ class PendingGrant:
         return answer
 
     def end(self) -> bool:
-        """Return whether the retry is granted, now that its backoff has ended; an own token grants it, too."""
         answer = self.look()
         if answer is None:
             answer = self.share.spend()
@@ -131,7 +128,6 @@ class PendingGrant:
         return answer
 
     def give_up(self) -> None:
-        """Note that the run has ended without the answer: a grant becomes own credit, of at most one token."""
         with self.share.lock:
             self.overdue = self.left = True
             if self.answer:
