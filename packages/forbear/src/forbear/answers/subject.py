@@ -1,6 +1,6 @@
 """`explain`: find out what a text, a list of words or a client's request stands for, and answer about it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from forbear.answers import curl, grpc, http, redis
@@ -115,7 +115,11 @@ def _subject(
     if isinstance(request, Request):
         return request
     if isinstance(request, list | tuple):
-        return _read_words(cast("Sequence[object]", request))
+        words = [
+            word if isinstance(word, str) else octets(word).decode(errors="replace")
+            for word in cast("Command", request)
+        ]
+        return curl.parse(words)[0] if curl.is_curl(words) else redis.parse_command(words)
     return _read_client(request)
 
 
@@ -129,11 +133,6 @@ def _read_text(text: str) -> _Subject:
     if not words or (classify(words).operation is None and classify(words[:1]).operation is None):
         raise NoAnswer("`request` cannot be told by its text: it is no request, RPC or known command", _EXAMPLES)
     return words
-
-
-def _read_words(words: Sequence[object]) -> _Subject:
-    texts = [word if isinstance(word, str) else octets(cast("bytes", word)).decode(errors="replace") for word in words]
-    return curl.parse(texts)[0] if curl.is_curl(texts) else redis.parse_command(texts)
 
 
 def _read_client(request: object) -> Request:

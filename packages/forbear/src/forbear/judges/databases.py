@@ -129,17 +129,11 @@ def _mysql(error: BaseException) -> Verdict:
     number = _number(read(error, "errno")) or _number(arguments[0] if arguments else None)
     if number == 0 and any(kind.__name__ == "InterfaceError" for kind in type(error).__mro__):
         lost = context_of(error)
-        return PERMANENT if lost is None or lost is error else _unproven(_mysql_number(lost))
+        if lost is None or lost is error:
+            return PERMANENT
+        verdict = MYSQL_NUMBERS.get(_number(next(iter(arguments_of(lost)), None)), PERMANENT)
+        return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
     return MYSQL_NUMBERS.get(number, PERMANENT)
-
-
-def _mysql_number(error: BaseException) -> Verdict:
-    arguments = arguments_of(error)
-    return MYSQL_NUMBERS.get(_number(arguments[0] if arguments else None), PERMANENT)
-
-
-def _unproven(verdict: Verdict) -> Verdict:
-    return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
 
 
 def _mongodb(error: BaseException, names: frozenset[str]) -> Verdict:

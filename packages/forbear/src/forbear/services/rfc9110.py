@@ -5,7 +5,7 @@ Other methods are never repeated: they may change something other than the targe
 If a header overrides the method, the more dangerous of the two methods counts, because not every server obeys it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from forbear.core.record import Record
 from forbear.core.service import Judgement, TableEntry
@@ -15,6 +15,7 @@ from forbear.http import status as http_status
 from forbear.http.request import IDEMPOTENT, READS, Request, danger, method_overrides
 from forbear.policy import Policy
 from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.tables.responses import ReadBody
 
 _NAME = "rfc9110"
 _READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
@@ -60,11 +61,7 @@ class Rfc9110(Record):
         return _NEVER
 
     def verdict(
-        self,
-        judgement: Judgement,
-        status: int,
-        headers: Mapping[str, str],
-        body: Callable[[], bytes] | None = None,
+        self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
     ) -> Verdict | None:
         return http_status.verdict(status)
 

@@ -163,16 +163,10 @@ def _http_test(prefix: str, name: str) -> HttpTest:
         return lambda request, _: has_in_every_entry(request.body, entry, element, valid)
     if name == "If-Match":
         return lambda request, _: preconditions.has_tag(request.headers)
-    rule, read = _rule(name), _parameter if prefix == "q" else _header
-    return lambda request, query: rule(read(request, query, name))
-
-
-def _parameter(_: Request, query: str, name: str) -> str | None:
-    return preconditions.value(query, name)
-
-
-def _header(request: Request, _: str, name: str) -> str:
-    return request.headers.get(name, "").strip(" \t")
+    rule = _rule(name)
+    if prefix == "q":
+        return lambda _, query: rule(preconditions.value(query, name))
+    return lambda request, _: rule(request.headers.get(name, "").strip(" \t"))
 
 
 def _field_test(prefix: str, name: str) -> FieldTest:

@@ -6,76 +6,70 @@ are compared as they are sent: `o/a%2Fb` is one object, `o/a/b` another route. A
 `{name}:verb`, the text after the last colon of the last segment is a verb for all its siblings.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeAlias, TypeVar
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
-from forbear.tables.conditions import Condition, FieldTest, HttpTest, compile_fields, compile_http
+from forbear.tables.conditions import Condition, compile_fields, compile_http
 from forbear.tables.table import Row, Rule, load
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class HttpOperation:
-    """One operation of an HTTP API, made of a row of a table; `rule` replaces the rule of the row."""
+class TableOperation(Generic[P]):
+    """One operation, made of a row of a table: a request of an HTTP API with its query, or the message of an RPC."""
 
-    __slots__ = ("_compile_met", "_unmet")
+    __slots__ = ("_met", "_unmet")
 
-    def __init__(self, service: str, row: Row, rule: Rule | None = None) -> None:
-        rule = rule or row.rule
-        conditions = compile_http(rule.conditions)
-        self._unmet = _unmet(service, row.id, row, rule, conditions, codes.statuses(row.maybe_done))
-        self._compile_met: tuple[tuple[HttpTest, Judgement], ...] = _compile_met(self._unmet, conditions)
+    def __init__(
+        self,
+        service: str,
+        id: str,
+        row: Row,
+        rule: Rule,
+        conditions: Sequence[Condition[Callable[P, bool]]],
+        maybe_done: tuple[int, ...],
+    ) -> None:
+        self._unmet = Judgement(
+            service,
+            id,
+            rule.safety,
+            conditions=tuple(condition.text for condition in conditions),
+            repeatable=rule.safety is Safety.ALWAYS,
+            maybe_done=maybe_done,
+            mutation=not row.is_read,
+        )
+        self._met = tuple((each.holds, self._unmet.replace(met=each.text, repeatable=True)) for each in conditions)
 
-    def judge(self, request: Request, query: str) -> Judgement:
-        """Return the judgement on a request with this query: by the first condition that it meets."""
-        for holds, judgement in self._compile_met:
-            if holds(request, query):
+    def judge(self, *request: P.args, **named: P.kwargs) -> Judgement:
+        """Return the judgement on a request: by the first condition that it meets."""
+        for holds, judgement in self._met:
+            if holds(*request, **named):
                 return judgement
         return self._unmet
 
 
-class RpcOperation:
-    """One RPC, made of a row of a table; `rule` replaces the rule of the row. `name` has no leading slash."""
-
-    __slots__ = ("_compile_met", "_unmet")
-
-    def __init__(self, service: str, name: str, row: Row, rule: Rule | None = None) -> None:
-        rule = rule or row.rule
-        conditions = compile_fields(rule.conditions)
-        self._unmet = _unmet(service, name, row, rule, conditions, codes.numbers(row.maybe_done))
-        self._compile_met: tuple[tuple[FieldTest, Judgement], ...] = _compile_met(self._unmet, conditions)
-
-    def judge(self, message: object) -> Judgement:
-        """Return the judgement on a call whose request is `message`: by the first condition that it meets."""
-        for holds, judgement in self._compile_met:
-            if holds(message):
-                return judgement
-        return self._unmet
+HttpOperation: TypeAlias = TableOperation[[Request, str]]
+RpcOperation: TypeAlias = TableOperation[[object]]
 
 
-def _unmet(
-    service: str, id: str, row: Row, rule: Rule, conditions: Sequence[Condition[T]], maybe_done: tuple[int, ...]
-) -> Judgement:
-    return Judgement(
-        service,
-        id,
-        rule.safety,
-        conditions=tuple(condition.text for condition in conditions),
-        repeatable=rule.safety is Safety.ALWAYS,
-        maybe_done=maybe_done,
-        mutation=not row.is_read,
-    )
+def http_operation(service: str, row: Row, rule: Rule | None = None) -> HttpOperation:
+    """Return the operation of an HTTP API in a row; `rule` replaces the rule of the row."""
+    rule = rule or row.rule
+    return TableOperation(service, row.id, row, rule, compile_http(rule.conditions), codes.statuses(row.maybe_done))
 
 
-def _compile_met(unmet: Judgement, conditions: Sequence[Condition[T]]) -> tuple[tuple[T, Judgement], ...]:
-    return tuple((condition.holds, unmet.replace(met=condition.text, repeatable=True)) for condition in conditions)
+def rpc_operation(service: str, name: str, row: Row, rule: Rule | None = None) -> RpcOperation:
+    """Return the RPC in a row, with a name without slash at its beginning; `rule` replaces the rule of the row."""
+    rule = rule or row.rule
+    return TableOperation(service, name, row, rule, compile_fields(rule.conditions), codes.numbers(row.maybe_done))
 
 
 COLUMNS = ("method", "path", "rpc")
@@ -104,14 +98,14 @@ class ApiTable:
         for row in rows:
             method, paths, rpc = row.where
             rule = row.documented if documented else None
-            operation = HttpOperation(service, row, rule)
+            operation = http_operation(service, row, rule)
             for path in paths.split("|"):
                 self._matcher.add(method, path, operation)
             if rpc:
                 facts = (row.rule, row.documented, row.maybe_done, row.effect)
                 if known.setdefault(rpc, facts) != facts:
                     raise ValueError(f"rows of one RPC must agree, got {row.id} for {rpc}")
-                self._procedures[rpc] = RpcOperation(service, rpc, row, rule)
+                self._procedures[rpc] = rpc_operation(service, rpc, row, rule)
 
     def request(self, request: Request, path: str, query: str) -> Judgement | None:
         """Return the judgement on a request whose target has this path and query, None for an unknown operation."""

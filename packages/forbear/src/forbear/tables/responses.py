@@ -4,10 +4,14 @@ Such a body is `{"error": {…}}`, with a status, reasons and details in the inn
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from forbear.core.check import is_list, is_mapping
 from forbear.http.preconditions import MAX_BODY
+
+ReadBody = Callable[[], bytes] | None
+"""A function that reads the body of a response, if there is one; it is called where the verdict depends on that."""
 
 
 def check_statuses(statuses: Any) -> frozenset[int]:

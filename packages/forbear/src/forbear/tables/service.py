@@ -5,7 +5,7 @@ even a PUT or DELETE: the API is known, and that operation is not. These APIs do
 with one counts as unknown. An unknown RPC is never repeated.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.tables import google_hosts, responses
 from forbear.tables.operations import ApiTable, rows
+from forbear.tables.responses import ReadBody
 from forbear.tables.table import Row, entries
 
 BATCH = "a batch holds many calls that cannot be judged or repeated one by one; send each of them alone"
@@ -81,11 +82,7 @@ class TableService(Record):
         return Judgement(self.name, None, Safety.NEVER)
 
     def verdict(
-        self,
-        judgement: Judgement,
-        status: int,
-        headers: Mapping[str, str],
-        body: Callable[[], bytes] | None = None,
+        self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
     ) -> Verdict | None:
         """Return the verdict on a response, None for a success (a status below 400).
 

@@ -9,7 +9,7 @@ import click
 from forbear.answers import curl
 from forbear.answers.draft import Draft
 from forbear.answers.profile import ProfileChoice
-from forbear.cli.kit.completion import complete_service, offering
+from forbear.cli.kit.completion import complete_service, offer
 from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
 from forbear.cli.kit.profiles import RECOMMENDED, profile_option, retry_not_found_option
 from forbear.cli.kit.values import body_content
@@ -70,12 +70,6 @@ class _ExplainOptions(TypedDict):
     as_csv: bool
 
 
-def _tables() -> tuple[str, ...]:
-    from forbear.answers import tables
-
-    return tables.names()
-
-
 @click.command(cls=_ExplainCommand, epilog=_EPILOG)
 @click.argument(
     "words", nargs=-1, type=click.UNPROCESSED, metavar="METHOD URL | curl ... | grpc ... | redis ... | FILE.har"
@@ -89,7 +83,7 @@ def _tables() -> tuple[str, ...]:
     "--operations",
     metavar="TABLE",
     help="List a table of operations; a wrong name prints the list.",
-    shell_complete=offering(_tables),
+    shell_complete=offer("forbear.answers.tables", "names"),
 )
 @click.option(
     "--service",

@@ -35,7 +35,8 @@ def read_har(name: str) -> bytes:
 def show_requests(items: list[JudgedRequest]) -> None:
     """Print each request on one line to stdout, in the style of its group, and the number of requests in each group."""
     out = console()
-    requests = [_request(item) for item in items]
+    sent = (item.recorded.request for item in items)
+    requests = [printable(f"{each.method} {each.host}{hide_in_path(each)}") for each in sent]
     wide = min(max(map(len, requests), default=0), _WIDE)
     if items:
         out.print(f"status  repeatable   {'request':<{wide}}   operation and reason", style="bold", markup=False)
@@ -58,11 +59,6 @@ def print_requests(items: list[JudgedRequest], profile: str) -> None:
         "requests": [_document(item) for item in items],
     }
     click.echo(json.dumps(document, indent=2))
-
-
-def _request(item: JudgedRequest) -> str:
-    request = item.recorded.request
-    return printable(f"{request.method} {request.host}{hide_in_path(request)}")
 
 
 def _count(items: list[JudgedRequest], group: str) -> int:
@@ -97,7 +93,9 @@ def show_operations(entries: Sequence[TableEntry]) -> None:
     shown = columns("operation", "safe", "what a duplicate does")
     shown.columns[0].no_wrap = True
     for entry in entries:
-        shown.add_row(*map(escape, (entry.id, _safety_text(entry), entry.effect if entry.effect != "none" else "")))
+        conditions = entry.conditions or entry.fields
+        safety = f"with {join_conditions(conditions)}" if conditions else entry.safety.value
+        shown.add_row(*map(escape, (entry.id, safety, entry.effect if entry.effect != "none" else "")))
     show_table(shown)
     click.echo(f"{len(entries)} operations")
 
@@ -122,8 +120,3 @@ def print_operations(name: str, entries: Sequence[TableEntry]) -> None:
         for entry in entries
     ]
     click.echo(json.dumps(operations, indent=2))
-
-
-def _safety_text(entry: TableEntry) -> str:
-    conditions = entry.conditions or entry.fields
-    return f"with {join_conditions(conditions)}" if conditions else entry.safety.value

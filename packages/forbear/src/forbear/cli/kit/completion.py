@@ -3,7 +3,9 @@
 Nothing is imported before the user asks for a completion.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,31 +13,15 @@ from click.shell_completion import CompletionItem
 Completion = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def offering(names: Callable[[], Iterable[str]]) -> Completion:
-    """Return the function for `shell_complete` that offers the names that begin like the incomplete word."""
+def offer(module: str, attribute: str) -> Completion:
+    """Return the function for `shell_complete` that offers names of a module, by a function or a collection in it."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+        names: Any = getattr(import_module(module), attribute)
+        listed: Iterable[str] = names() if callable(names) else names
+        return [CompletionItem(name) for name in listed if name.startswith(incomplete)]
 
     return complete
-
-
-def _profiles() -> Sequence[str]:
-    from forbear.services.policies import policy_names
-
-    return tuple(policy_names())
-
-
-def _services() -> Sequence[str]:
-    from forbear.services import registry
-
-    return tuple(registry.names())
-
-
-def _targets() -> Sequence[str]:
-    from forbear import export
-
-    return tuple(export.TARGETS)
 
 
 def complete_path(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -43,6 +29,6 @@ def complete_path(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     return [] if "://" in incomplete else [CompletionItem(incomplete, type="file")]
 
 
-complete_profile = offering(_profiles)
-complete_service = offering(_services)
-complete_target = offering(_targets)
+complete_profile = offer("forbear.services.policies", "policy_names")
+complete_service = offer("forbear.services.registry", "names")
+complete_target = offer("forbear.export", "TARGETS")

@@ -100,7 +100,7 @@ def _retry(outline: Outline, retried: list[str]) -> dict[str, Any] | None:
 def _configs(outline: Outline, methods: list[Method], retry: dict[str, Any] | None) -> list[dict[str, Any]]:
     configs: list[dict[str, Any]] = []
     for unary in (True, False):
-        names = [_name(name) for name, is_unary in methods if is_unary is unary]
+        names = [_split(name) for name, is_unary in methods if is_unary is unary]
         if not names:
             continue
         config: dict[str, Any] = {"name": names}
@@ -114,6 +114,6 @@ def _configs(outline: Outline, methods: list[Method], retry: dict[str, Any] | No
     return configs
 
 
-def _name(name: str) -> dict[str, str]:
+def _split(name: str) -> dict[str, str]:
     service, _, method = name.removeprefix("/").partition("/")
     return {key: value for key, value in (("service", service), ("method", method)) if value}

@@ -77,8 +77,8 @@ def gax_ruby(policy: Policy) -> Exported[str]:
         lines += [f"    config.rpcs.{as_snake(method)}," for method in client.methods]
         lines += ["  ].each do |rpc|", "    rpc.retry_policy = retry_policy", f"    rpc.timeout = {timeout:g}", "  end"]
         lines += ["end"]
-    modules = sorted({client.home for client in clients})
-    return outline.text(*(f'require "{_path(module)}"' for module in modules), "", *lines)
+    paths = ("/".join(map(as_snake, module.split("::"))) for module in sorted({client.home for client in clients}))
+    return outline.text(*(f'require "{path}"' for path in paths), "", *lines)
 
 
 def _choose_jitter(outline: Outline) -> float:
@@ -89,8 +89,3 @@ def _choose_jitter(outline: Outline) -> float:
     jitter = 0.0 if outline.waits.jitter == "none" else round(outline.mean_waits.initial * _GAX_SHARE, 3)
     outline.differs("jitter", f"up to {show(jitter)} more for each wait, none at the longest ({_GAX_SOURCE})")
     return jitter
-
-
-def _path(module: str) -> str:
-    """Return the path to require for a module: google/cloud/resource_manager/v3."""
-    return "/".join(as_snake(part) for part in module.split("::"))

@@ -65,14 +65,12 @@ class WriteToken(Record):
         """Return a copy of a resource (as in the JSON API) with this mark; marks older than `keep` become None."""
         now = int(current.get().now())
         entries: Mapping[str, Any] = resource.get(self.field) or {}
-        kept = {key: None if self._is_old(key, value, now) else value for key, value in entries.items()}
+        marks = {key: str(value) for key, value in entries.items() if key.startswith(_PREFIX)}
+        ages = {key: now - int(value) for key, value in marks.items() if value.isdecimal()}
+        kept = {key: None if ages.get(key, 0) > self.keep else value for key, value in entries.items()}
         return {**resource, self.field: {**kept, self.key: str(now)}}
 
     def is_in(self, resource: Mapping[str, Any]) -> bool:
         """Return whether a resource (as in the JSON API) has this mark in its map `field`, and not as None."""
         marks: Mapping[str, object] = resource.get(self.field) or {}
         return marks.get(self.key) is not None
-
-    def _is_old(self, key: str, value: object, now: int) -> bool:
-        written = str(value)
-        return key.startswith(_PREFIX) and written.isdecimal() and int(written) < now - self.keep

@@ -11,7 +11,7 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.http import preconditions
 from forbear.http.request import OVERRIDES, Request
-from forbear.tables.operations import HttpOperation, Matcher
+from forbear.tables.operations import HttpOperation, Matcher, http_operation
 from forbear.tables.service import BATCH
 from forbear.tables.table import Row, Rule, load
 
@@ -54,17 +54,17 @@ class JsonApi:
 
     __slots__ = ("_matcher", "_uploads")
 
-    def __init__(self, *, disputed: bool, documented: bool) -> None:
+    def __init__(self, disputed: bool, documented: bool) -> None:
         self._matcher: Matcher[HttpOperation] = Matcher()
         for row in operations():
             rule = choose(row, disputed=disputed, documented=documented)
-            operation = HttpOperation(NAME, row, rule)
+            operation = http_operation(NAME, row, rule)
             method, path = row.where
             self._matcher.add(method, path, operation)
             if row.id == INSERT:
                 # Starting a session commits nothing; an orphan is forgotten after a week.
                 start = rule if documented else Rule(Safety.ALWAYS)
-                self._uploads = Uploads(NAME, operation, HttpOperation(NAME, replace(row, maybe_done=()), start))
+                self._uploads = Uploads(NAME, operation, http_operation(NAME, replace(row, maybe_done=()), start))
 
     def judge(self, request: Request, path: str, query: str) -> Judgement | None:
         """Return the judgement on a request whose target has this path and query, None for an unknown operation."""

@@ -4,7 +4,7 @@ An HTTP request that is none of the operations is a read or a mutation by its me
 repeated, not even a PUT or DELETE: the service is known, and that operation is not. An unknown RPC is never repeated.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +23,8 @@ from forbear.services.cloud_storage import hosts, json_api, xml_api
 from forbear.services.cloud_storage.json_api import NAME, JsonApi, choose
 from forbear.services.cloud_storage.xml_api import XmlApi
 from forbear.tables import responses
-from forbear.tables.operations import RpcOperation
+from forbear.tables.operations import RpcOperation, rpc_operation
+from forbear.tables.responses import ReadBody
 from forbear.tables.table import Row, entries, load
 
 _REDIRECTS = frozenset({
@@ -111,11 +112,7 @@ class CloudStorage(Record):
         return _UNKNOWN if unknown is None else _UNKNOWN.replace(unknown=unknown)
 
     def verdict(
-        self,
-        judgement: Judgement,
-        status: int,
-        headers: Mapping[str, str],
-        body: Callable[[], bytes] | None = None,
+        self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
     ) -> Verdict | None:
         """Return the verdict on a response, None for a success: below 400, or a 499 that confirms a cancellation.
 
@@ -155,20 +152,13 @@ def is_redirect(code: int, metadata: Metadata) -> bool:
     return code == codes.ABORTED and any(kind in _REDIRECTS for kind, _ in grpc_status.details(metadata))
 
 
-@cache
-def _json(disputed: bool, documented: bool) -> JsonApi:
-    return JsonApi(disputed=disputed, documented=documented)
-
-
-@cache
-def _xml(disputed: bool, documented: bool) -> XmlApi:
-    return XmlApi(disputed=disputed, documented=documented)
+_json, _xml = cache(JsonApi), cache(XmlApi)
 
 
 @cache
 def _grpc(disputed: bool, documented: bool) -> dict[str, RpcOperation]:
     return {
-        row.id: RpcOperation(NAME, row.id, row, choose(row, disputed=disputed, documented=documented))
+        row.id: rpc_operation(NAME, row.id, row, choose(row, disputed=disputed, documented=documented))
         for row in rpc_operations()
     }
 

@@ -14,7 +14,7 @@ from forbear.core.service import Judgement
 from forbear.http import preconditions
 from forbear.http.request import Request
 from forbear.services.cloud_storage.json_api import NAME, SessionRequests, choose
-from forbear.tables.operations import HttpOperation
+from forbear.tables.operations import HttpOperation, http_operation
 from forbear.tables.table import Row, load
 
 _COPY = "x-goog-copy-source"
@@ -57,13 +57,13 @@ class XmlApi:
 
     __slots__ = ("_operations", "_session", "_subresources")
 
-    def __init__(self, *, disputed: bool, documented: bool) -> None:
+    def __init__(self, disputed: bool, documented: bool) -> None:
         self._operations: dict[Key, HttpOperation] = {}
         for row in operations():
             method, resources, queries, header = row.where
             if queries == _SESSION:
                 continue
-            operation = HttpOperation(NAME, row, choose(row, disputed=disputed, documented=documented))
+            operation = http_operation(NAME, row, choose(row, disputed=disputed, documented=documented))
             for resource in resources.split("|"):
                 for query in queries.split("|"):
                     self._operations[method, resource, frozenset(filter(None, query.split("&"))), header] = operation

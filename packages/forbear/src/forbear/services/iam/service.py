@@ -25,7 +25,8 @@ from forbear.services import errors
 from forbear.services.error_verdicts import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 from forbear.services.iam import everywhere
 from forbear.tables import google_hosts, responses
-from forbear.tables.operations import HttpOperation, RpcOperation
+from forbear.tables.operations import HttpOperation, RpcOperation, http_operation, rpc_operation
+from forbear.tables.responses import ReadBody
 from forbear.tables.service import TableService
 from forbear.tables.table import entries
 
@@ -60,11 +61,7 @@ class AccessService(TableService):
         self._set(documented=documented, retry_not_found=retry_not_found)
 
     def verdict(
-        self,
-        judgement: Judgement,
-        status: int,
-        headers: Mapping[str, str],
-        body: Callable[[], bytes] | None = None,
+        self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
     ) -> Verdict | None:
         if status == 404 and self._may_appear(judgement, 404):
             return TRANSIENT
@@ -121,14 +118,14 @@ _EVERYWHERE = "everywhere"
 
 @cache
 def _everywhere() -> Mapping[str, HttpOperation]:
-    return {row.id.rpartition(".")[2]: HttpOperation(Iam.name, row) for row in Iam.rows_of(_EVERYWHERE)}
+    return {row.id.rpartition(".")[2]: http_operation(Iam.name, row) for row in Iam.rows_of(_EVERYWHERE)}
 
 
 @lru_cache(maxsize=256)
 def _rpc(rpc: str, method: str) -> RpcOperation:
     """Return the RPC with the full name `rpc`, which is the IAM method `method` of some API."""
     row = next(row for row in Iam.rows_of(_EVERYWHERE) if row.id.endswith(f".{method}"))
-    return RpcOperation(Iam.name, rpc, row)
+    return rpc_operation(Iam.name, rpc, row)
 
 
 RECOMMENDED = Iam()

@@ -81,10 +81,6 @@ def _merges_elsewhere(command: Command) -> bool:
     return _distinct(command[1], command[3 : _skip_list(command, 2)])
 
 
-def _subtracts_elsewhere(command: Command) -> bool:
-    return _distinct(command[1], command[4 : _skip_list(command, 2)])
-
-
 def _overrides_elsewhere(command: Command) -> bool:
     return b"OVERRIDE" in OPTIONS["TDIGEST.MERGE"].read(command, _skip_list(command, 2)) and _merges_elsewhere(command)
 
@@ -123,19 +119,11 @@ def _have_no_index(paths: Command) -> bool:
     return b"[" not in b"".join(map(octets, paths))
 
 
-def _sets_keys(command: Command) -> OptionValues:
-    return OPTIONS["MSETEX"].read(command, _skip_list(command, 1, size=2))
-
-
 # Streams and time series.
 
 
 def _entry_id(command: Command) -> Argument:
     return command[OPTIONS["XADD"].scan(command, 2)[1]]
-
-
-def _appends_by_id(command: Command) -> bool:
-    return is_id(_entry_id(command))
 
 
 def _appends_once(command: Command) -> bool:
@@ -181,10 +169,6 @@ def _counts_once(command: Command) -> bool:
 def _replaces_duplicates(command: Command) -> bool:
     (duplicates,) = _SAMPLE(command)[b"ON_DUPLICATE"]
     return keyword(duplicates) in (b"BLOCK", b"FIRST", b"LAST", b"MIN", b"MAX")
-
-
-def _adds_at_times(command: Command) -> bool:
-    return len(command) % 3 == 1 and all(map(is_id, command[2::3]))
 
 
 def _adds_one_score(command: Command) -> bool:
@@ -246,7 +230,9 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
     "LREM": {"count 0": lambda command: integer(command[2]) == 0},
     "LTRIM": {"one end kept": lambda command: _trims_to_one_end(command[2], command[3])},
     "MIGRATE": {"COPY and REPLACE": _has_all(_options("MIGRATE", 6, b"KEYS"), b"COPY", b"REPLACE")},
-    "MSETEX": {"no NX": _has_none(_sets_keys, b"NX")},
+    "MSETEX": {
+        "no NX": _has_none(lambda command: OPTIONS["MSETEX"].read(command, _skip_list(command, 1, size=2)), b"NX")
+    },
     "PEXPIRE": {"NX or LT": _has_any(_options("EXPIRE", 3), b"NX", b"LT")},
     "SDIFFSTORE": {"destination not among the subtracted keys": lambda command: _distinct(command[1], command[3:])},
     "SET": {
@@ -261,16 +247,20 @@ RULES: Mapping[str, Mapping[str, Rule]] = {
         "explicit timestamp": lambda command: is_id(command[2]),
         "ON_DUPLICATE other than SUM": _replaces_duplicates,
     },
-    "TS.MADD": {"explicit timestamps": _adds_at_times},
+    "TS.MADD": {"explicit timestamps": lambda command: len(command) % 3 == 1 and all(map(is_id, command[2::3]))},
     "TS.READ": {"explicit timestamp or -": lambda command: is_id(command[2]) or octets(command[2]) == b"-"},
-    "XADD": {"explicit id": _appends_by_id, "IDMP or IDMPAUTO": _appends_once},
+    "XADD": {"explicit id": lambda command: is_id(_entry_id(command)), "IDMP or IDMPAUTO": _appends_once},
     "XCLAIM": {"JUSTID or RETRYCOUNT": _has_any(_claims, b"JUSTID", b"RETRYCOUNT")},
     "XGROUP SETID": {"explicit id": lambda command: is_id(command[4])},
     "XNACK": {"FAIL or RETRYCOUNT": _counts_once},
     "XREAD": {"explicit ids or +": _reads_from_ids},
     "XREADGROUP": {"explicit ids": _reads_by_id},
     "ZADD": {"no INCR": _adds_one_score},
-    "ZDIFFSTORE": {"destination not among the subtracted keys": _subtracts_elsewhere},
+    "ZDIFFSTORE": {
+        "destination not among the subtracted keys": lambda command: _distinct(
+            command[1], command[4 : _skip_list(command, 2)]
+        )
+    },
     "ZINTERSTORE": {"destination not among the sources": _merges_elsewhere},
     "ZRANGESTORE": {"destination not the source": lambda command: _distinct(command[1], command[2:3])},
     "ZUNIONSTORE": {"destination not among the sources": _merges_elsewhere},

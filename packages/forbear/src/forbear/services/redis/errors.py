@@ -152,7 +152,7 @@ def _verdict(name: str, text: str) -> Verdict | None:
     if name == "ConnectionError":
         if text.startswith(_FULL):
             return verdict_of_response(text)
-        return NOT_EXECUTED if _was_not_connected(text) else TRANSIENT
+        return NOT_EXECUTED if text == _NO_CONNECTION or _NOT_CONNECTED.match(text) else TRANSIENT
     if name == "TimeoutError":
         return NOT_EXECUTED if text == "Timeout connecting to server" else TRANSIENT
     if text == BEGIN_AGAIN:
@@ -163,10 +163,6 @@ def _verdict(name: str, text: str) -> Verdict | None:
     if text.startswith(_NO_CLUSTER):
         return TRANSIENT  # or that is what a command was lost for
     return _VERDICTS.get(name)
-
-
-def _was_not_connected(text: str) -> bool:
-    return text == _NO_CONNECTION or _NOT_CONNECTED.match(text) is not None
 
 
 @cache

@@ -14,7 +14,7 @@ from forbear.core.service import TableEntry, why_not
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import LEAST, RULES, Rule
 from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, CommandRow, Promise, Term, load
-from forbear.services.redis.words import Argument, Command, keyword, octets
+from forbear.services.redis.words import Command, keyword, octets
 
 NOTHING: frozenset[Promise] = frozenset()
 
@@ -151,7 +151,7 @@ def _find(command: Command) -> tuple[_Operation | None, Command]:
     try:
         entry = _entries().get(keyword(command[0]))
         if entry is None:
-            command = _split(command)
+            command = [*octets(command[0]).split(), *command[1:]]  # at white space, as the clients do
             entry = _entries().get(keyword(command[0]))
         if entry is None:
             return None, command
@@ -160,12 +160,6 @@ def _find(command: Command) -> tuple[_Operation | None, Command]:
     except (LookupError, TypeError):
         return None, command
     return entry.alone, command
-
-
-def _split(command: Command) -> Command:
-    """Return a command as a list, with its first string split at white space, as the clients do."""
-    first: list[Argument] = [*octets(command[0]).split()]
-    return [*first, *command[1:]]
 
 
 def _entry(row: CommandRow) -> TableEntry:
