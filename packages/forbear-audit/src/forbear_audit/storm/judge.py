@@ -1,7 +1,7 @@
 """The judges: compare a run under a fault with the clean runs, and return what is wrong with its retries."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from dis import opmap
 from types import CodeType
@@ -252,3 +252,38 @@ def _is_injected(error: BaseException, run: Observation, target: SentCall) -> bo
         waiting += [current.__cause__, current.__context__, getattr(current, "reason", None), *current.args]
         waiting += getattr(current, "exceptions", ())
     return False
+
+
+def drop_repeats(findings: Iterable[StormFinding]) -> list[StormFinding]:
+    """Return the first finding of each kind for each call and place, with all that are no notes first."""
+    kept: dict[tuple[str, str, str], StormFinding] = {}
+    for finding in findings:
+        kept.setdefault((finding.kind, finding.site, finding.call.partition("#")[0]), finding)
+    return sorted(kept.values(), key=lambda finding: finding.is_note)
+
+
+def number_of_each(listed: list[dict[str, str]]) -> str:
+    """Return how many findings there are of each kind, such as "1 duplicated, 2 lost"."""
+    kinds = sorted({finding["kind"] for finding in listed})
+    counts = (f"{sum(finding['kind'] == kind for finding in listed)} {kind}" for kind in kinds)
+    return ", ".join(counts) or "nothing found"
+
+
+def finding_title(finding: dict[str, str]) -> str:
+    """Return kind, rule, call and place of a finding."""
+    rule = f" ({finding['rule']})" if finding["rule"] else ""
+    return f"{finding['kind']}{rule}: {finding['call']} at {finding['site']}"
+
+
+def finding_lines(finding: dict[str, str]) -> str:
+    """Return a finding as text: what, where, and the command that shows it again."""
+    rule = f" ({finding['rule']})" if finding["rule"] else ""
+    call = f"{finding['call']} at {finding['site']}: " if finding["call"] else ""
+    lines = [f"{finding['kind']}{rule}: {finding['test']}", f"  {call}{finding['text']}"]
+    return "\n".join(lines + ([f"  {finding['reproduction']}"] if finding["reproduction"] else []))
+
+
+def text_of_missed_fault(fault: str, sent: list[str]) -> str:
+    """Return the error for a fault of `--forbear-fault` that met none of the calls that were sent."""
+    calls = f"they sent {', '.join(sent)}" if sent else "they sent none that a storm sees"
+    return f"ERROR: `--forbear-fault '{fault}'` meets no call of these tests; {calls}"

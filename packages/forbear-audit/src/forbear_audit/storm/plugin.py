@@ -22,12 +22,20 @@ from _pytest.runner import runtestprotocol
 from forbear_audit.storm.clocks import restore_lost
 from forbear_audit.storm.faults import PlannedFault, parse_fault
 from forbear_audit.storm.function import choose_faults, differs
-from forbear_audit.storm.judge import StormFinding, judge, unstable
+from forbear_audit.storm.judge import (
+    StormFinding,
+    drop_repeats,
+    finding_lines,
+    finding_title,
+    judge,
+    number_of_each,
+    text_of_missed_fault,
+    unstable,
+)
 from forbear_audit.storm.observe import Observation, observing
 from forbear_audit.storm.options import StormOptions, read_plan, writable
 from forbear_audit.storm.sarif import storm_sarif
 from forbear_audit.storm.stack import add_roots
-from forbear_audit.storm.texts import drop_repeats, finding_lines, finding_title, number_of_each, text_of_missed_fault
 from forbear_audit.storm.verdicts import ReachedPlaces, verdict_lines, verdicts_of
 
 _PROPERTY = "forbear_storm"

@@ -29,25 +29,10 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _WORDS_BEGIN = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FRAMING = ("content-length", "transfer-encoding", "connection")
 _ACTIONS = (
-    "status",
-    "reset",
-    "close",
-    "truncate",
-    "stall",
-    "partial",
-    "expire_session",
-    "rewind",
-    "corrupt_upload",
-    "ignore_range",
-    "other_range",
-    "refuse_range",
-    "replace_object",
-    "delete_object",
-    "corrupt",
-    "delay",
-    "lag",
+    "status", "reset", "close", "truncate", "stall", "partial", "expire_session", "rewind", "corrupt_upload",
+    "ignore_range", "other_range", "refuse_range", "replace_object", "delete_object", "corrupt", "delay", "lag",
     "long_running",
-)
+)  # fmt: skip
 
 _CREATES = tuple(f"iam.projects.{kind}.create" for kind in ("serviceAccounts", "serviceAccounts.keys", "roles"))
 

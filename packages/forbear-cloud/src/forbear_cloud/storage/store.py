@@ -69,10 +69,7 @@ class Store:
         return self._last_id
 
     def create_bucket(self, name: str, project: str = "p", fields: Mapping[str, Json] | None = None) -> Bucket:
-        """Create and return a bucket with the default access control lists of its project.
-
-        Raise 409 if the name is taken. The name and the fields are not checked.
-        """
+        """Create a bucket with the default access control lists of its project; raise 409 if the name is taken."""
         with self.lock:
             if name in self.buckets:
                 raise conflict("Your previous request to create the named bucket succeeded and you already own it.")
@@ -91,10 +88,7 @@ class Store:
         return bucket
 
     def delete_bucket(self, bucket: Bucket) -> None:
-        """Delete a bucket; raise 409 if it contains any version of an object.
-
-        It can be restored for as long as its own soft delete policy says.
-        """
+        """Delete a bucket, for good or as its soft delete policy says; raise 409 if it contains any object."""
         with self.lock:
             if bucket.objects:
                 raise conflict("The bucket you tried to delete is not empty.")
@@ -200,28 +194,18 @@ class Store:
         return _drop_expired(bucket.deleted_objects, self.now())
 
     def deleted_object(self, bucket: Bucket, name: str, generation: int) -> StoredObject:
-        """Return the soft-deleted version of this name and generation.
-
-        Raise 404 if it cannot be restored (any longer).
-        """
-        for item in self.deleted_objects(bucket):
-            if (item.name, item.generation) == (name, generation):
-                return item
-        raise ApiError(404, f"No such soft-deleted object: {bucket.name}/{name}#{generation}")
+        """Return the soft-deleted version of this generation; raise 404 if it cannot be restored any more."""
+        missing = ApiError(404, f"No such soft-deleted object: {bucket.name}/{name}#{generation}")
+        return _find(self.deleted_objects(bucket), name, generation, missing)
 
     def restorable_buckets(self) -> list[Bucket]:
         """Return the soft-deleted buckets, the oldest deletion first; drop those too old to be restored."""
         return _drop_expired(self.deleted_buckets, self.now())
 
     def deleted_bucket(self, name: str, generation: int) -> Bucket:
-        """Return the soft-deleted bucket of this name and generation.
-
-        Raise 404 if it cannot be restored (any longer).
-        """
-        for bucket in self.restorable_buckets():
-            if (bucket.name, bucket.generation) == (name, generation):
-                return bucket
-        raise not_found(f"The soft-deleted bucket {name}#{generation}")
+        """Return the soft-deleted bucket of this generation; raise 404 if it cannot be restored any more."""
+        missing = not_found(f"The soft-deleted bucket {name}#{generation}")
+        return _find(self.restorable_buckets(), name, generation, missing)
 
     def claim(self, contents: Iterable[Content]) -> None:
         """Count the bytes of contents to be copied as used memory; raise 413 if they exceed the limit.
@@ -251,10 +235,7 @@ class Store:
                 bucket.folders[parent] = Folder(parent, self.now(), self.now())
 
     def keep_operation(self, bucket: Bucket, number: str, operation: JsonObject) -> None:
-        """Keep a finished long-running operation of a bucket under its id.
-
-        If the bucket has 10 000, forget the oldest.
-        """
+        """Keep a finished operation of a bucket under its id; if there are 10 000, forget the oldest."""
         _make_room(bucket.operations)
         bucket.operations[number] = operation
 
@@ -318,6 +299,13 @@ def _drop_expired(things: list[_Deleted], now: float) -> list[_Deleted]:
     """Remove the things that can no longer be restored at `now` from the list, and return that same list."""
     things[:] = [thing for thing in things if thing.soft_deleted is not None and thing.soft_deleted[1] > now]
     return things
+
+
+def _find(things: list[_Deleted], name: str, generation: int, missing: ApiError) -> _Deleted:
+    for thing in things:
+        if (thing.name, thing.generation) == (name, generation):
+            return thing
+    raise missing
 
 
 def _make_room(entries: dict[str, _Entry], over: Callable[[_Entry], bool] = lambda _: True) -> None:
