@@ -1,12 +1,13 @@
 """`Policy`, the frozen value that users hold and share, and `retry()`, which makes one."""
 
+import sys
 from types import MethodType
 
 from forbear.core.decide import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
 from forbear.core.spelling import refuse_unknown
 from forbear.run.derive import KEYWORDS, Derivable
 from forbear.run.endings import RAISE
-from forbear.run.functions import MARK, check_retryable, is_async, name_of
+from forbear.run.functions import MARK, check_retryable, is_async, name_of, refuse_plain_loop
 from forbear.run.iterate import AsyncAttempts, Attempts
 from forbear.run.judges import types_of
 from forbear.run.loops import acall, awrap, call, wrap
@@ -84,8 +85,10 @@ class Policy(Derivable):
     def __iter__(self) -> "Iterator[Attempts]":
         """Return the iterator of `for attempt in policy: with attempt: ...`, which runs the block as often as allowed.
 
-        Raises TypeError if the policy has an attempt timeout or `on_result`.
+        Raises TypeError if the policy has an attempt timeout or `on_result`, and in async code, whose event loop the
+        waits would block.
         """
+        refuse_plain_loop(sys._getframe(1))
         if self.attempt_timeout is not None or self.on_give_up is not RAISE:
             self._refuse_async_parts("a block")
         return iter(Attempts(self, self.name or "block"))

@@ -2,7 +2,7 @@
 
 from forbear.core import check
 from forbear.core.budget import MICRO, SHORTEST_WINDOW, SLOTS, Ratio, micro, tokens, turn
-from forbear.core.record import Record
+from forbear.core.record import UserRecord
 from forbear.core.verdict import Kind
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class RequestRatio(Ratio):
         pass  # the first attempt has paid in
 
 
-class ActiveShare(Record):
+class ActiveShare(UserRecord):
     """At most a `share` of the active calls may be retries, or `least` retries at a time, if that is more (Envoy).
 
     A call is active while an attempt of it is under way. A granted retry that still waits is one of the retries, but no
@@ -85,7 +85,7 @@ class ActiveShare(Record):
         pass  # `release` has counted the end of the attempt
 
 
-class ClientThrottle(Record):
+class ClientThrottle(UserRecord):
     """Google SRE's client throttle: it refuses attempts before they are sent, the more the service refuses itself.
 
     It counts `requests`, and `accepts`: the attempts that succeeded, or failed in a way that no repeat can help. An

@@ -2,7 +2,7 @@
 
 from forbear.core import check
 from forbear.core.check import LARGEST
-from forbear.core.record import Record
+from forbear.core.record import UserRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 JITTERS: "tuple[Jitter, ...]" = ("full", "equal", "documented", "decorrelated", "none")
 
 
-class Exponential(Record):
+class Exponential(UserRecord):
     """Truncated exponential backoff: the step before retry n is `min(initial * multiplier**n, maximum)` seconds.
 
     Retries count from 0. `jitter` says how the random number u, uniform in [0, 1), changes the delay. "full" (default)
@@ -80,7 +80,7 @@ class Exponential(Record):
         return step * ((1 + u) / 2) if jitter == "equal" else step
 
 
-class Constant(Record):
+class Constant(UserRecord):
     """The same delay before every retry: `seconds`, plus up to `spread` seconds of jitter (default 0).
 
     Both may be timedeltas.
@@ -102,7 +102,7 @@ class Constant(Record):
         return min(self.seconds + u * self.spread, LARGEST)
 
 
-class Sequence(Record):
+class Sequence(UserRecord):
     """The listed `delays` in turn, then the last one for all further retries, each plus jitter.
 
     All are in seconds, or timedeltas. The jitter is random, up to `spread` (default 0). Raises ValueError if `delays`
@@ -115,6 +115,8 @@ class Sequence(Record):
     spread: float
 
     def __init__(self, delays: "Iterable[Seconds]", spread: "Seconds" = 0) -> None:
+        if not hasattr(type(delays), "__iter__"):
+            raise TypeError(f"`delays` must list waits in seconds, such as [1, 5, 30], got {check.shown(delays)}")
         listed = tuple(map(check.in_seconds, delays))
         random = check.in_seconds(spread)
         if not listed:

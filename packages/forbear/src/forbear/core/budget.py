@@ -5,7 +5,7 @@ attempts are in `core.admission`.
 """
 
 from forbear.core import check
-from forbear.core.record import Record
+from forbear.core.record import UserRecord
 from forbear.core.verdict import Kind
 
 TYPE_CHECKING = False
@@ -61,7 +61,7 @@ def check_rule(rule: "Any") -> "BudgetRule":
     return rule  # type: ignore[no-any-return]
 
 
-class TokenBucket(Record):
+class TokenBucket(UserRecord):
     """A bucket of at most `capacity` tokens, at first full: a success adds `deposit`, a retry takes `cost`.
 
     A retry is refused, and takes nothing, if too few tokens are left. It takes `throttled_cost` after a throttling
@@ -128,7 +128,7 @@ class TokenBucket(Record):
         state[0] = min(state[0] + (cost if cost and self.refund else state[2]), state[1])
 
 
-class Throttle(Record):
+class Throttle(UserRecord):
     """The gRPC retry throttle (gRFC A6): a failure takes one token, and a retry needs more than half of them left.
 
     The bucket has at most `max_tokens` and is full at first. Every failure that could be retried takes a token, down to
@@ -164,7 +164,7 @@ class Throttle(Record):
         state[0] = min(state[0] + state[2], state[1])
 
 
-class Ratio(Record):
+class Ratio(UserRecord):
     """At most `ratio` retries for each success of the last `window` seconds, plus `floor` retries per second.
 
     A retry is granted if it makes at most `ratio * successes + floor * window` retries in the window. The window is at

@@ -4,7 +4,7 @@ from enum import Enum
 
 from forbear.core import check
 from forbear.core.check import INFINITY, LARGEST
-from forbear.core.record import Record
+from forbear.core.record import UserRecord
 from forbear.core.verdict import Kind, Verdict
 from forbear.text.duration import show
 
@@ -45,7 +45,7 @@ DEFAULT = Default.DEFAULT
 """The value of `attempts` and `timeout` for a limit that nobody chose."""
 
 
-class Limits(Record):
+class Limits(UserRecord):
     """The limits of a run; the first one reached ends it.
 
     `attempts` counts the first call: 5 is at most 4 retries. `timeout` is a number of seconds or a timedelta, from

@@ -1,5 +1,7 @@
 """`Record`: the base of the frozen value classes; importing dataclasses would cost more than all of forbear."""
 
+from forbear.core.spelling import refuse_unknown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,6 +62,19 @@ class Record:
 
     def __reduce__(self) -> "tuple[Any, ...]":
         return _rebuild, (type(self), self._arguments())
+
+
+class UserRecord(Record):
+    """The base of records that users make: a keyword that is no field is refused with the name that forbear has."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # a type checker knows the parameters of `__init__`
+
+        def __new__(cls, *args, **fields):
+            """Make a record; TypeError for a keyword that is no field."""
+            refuse_unknown(cls.__name__, (name for name in fields if name not in cls._fields()), cls._fields())
+            return super().__new__(cls)
 
 
 def field_names(record: Record) -> tuple[str, ...]:

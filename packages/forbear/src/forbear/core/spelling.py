@@ -7,6 +7,7 @@ if TYPE_CHECKING:
 _OURS = {
     "base": "multiplier",
     "deadline": "timeout",
+    "delay": "seconds",
     "exceptions": "on",
     "exp_base": "multiplier",
     "factor": "multiplier",

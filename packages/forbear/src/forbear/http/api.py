@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from forbear.core import check
-from forbear.core.record import Record
+from forbear.core.record import UserRecord
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.http.patterns import Pattern, origin_of
 from forbear.http.status import THROTTLED_STATUSES
@@ -29,7 +29,7 @@ _MILLISECONDS = frozenset({"retry-after-ms", "x-ms-retry-after-ms", "x-amz-retry
 _OVERLOADED = THROTTLED_STATUSES | {529}
 
 
-class IdempotencyKey(Record):
+class IdempotencyKey(UserRecord):
     """A header by which an API drops duplicates, for `Api(key=...)`: `IdempotencyKey("Idempotency-Key", hours=24)`.
 
     A write that carries the header may be repeated, since all its attempts carry the same key. The response 409 means
@@ -64,7 +64,7 @@ class IdempotencyKey(Record):
         return 0.9 * (UNKNOWN_SPAN if self.hours is None else self.hours * 3600)
 
 
-class Api(Record):
+class Api(UserRecord):
     """Facts of the API at one origin, for `apis=` of adapters: `Api("https://api.example.com", transient=[409])`.
 
     - `origin`: scheme, host and port. `*` may stand for the first label of the host ("https://*.example.com").

@@ -45,6 +45,7 @@ class TransientErrors(Record):
 
     __slots__ = ("one_transaction",)
 
+    judges_errors = True  # and no values, so it is no `on_result`
     one_transaction: bool
 
     def __init__(self, one_transaction: bool = False) -> None:

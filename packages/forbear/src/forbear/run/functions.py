@@ -9,6 +9,7 @@ from types import FunctionType, MethodType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Any, NoReturn
 
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # CO_COROUTINE, CO_GENERATOR, CO_ASYNC_GENERATOR
@@ -116,6 +117,14 @@ def refuse_awaitable(value: object, name: str, kind: str = "an awaitable") -> "N
         f"{name} was called as a sync function, but returned {kind}, which would go unretried; "
         "call it with `policy.acall`, or make it `async def` if it is decorated"
     )
+
+
+def refuse_plain_loop(frame: "FrameType") -> None:
+    """Raise TypeError if `frame`, of a plain loop over a policy, is that of async code, whose event loop would wait."""
+    if frame.f_code.co_flags & (_COROUTINE | _ASYNC_GENERATOR):
+        raise TypeError(
+            "`for attempt in policy` would block the event loop while it waits: write `async for attempt in policy`"
+        )
 
 
 def refuse_async(parameter: str, function: object, cure: str) -> None:

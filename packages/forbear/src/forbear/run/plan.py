@@ -97,6 +97,15 @@ def _check_attempt_timeout(name: str, value: "Any") -> "Any":
     return value
 
 
+def _check_on_result(name: str, value: "Any") -> "Any":
+    if getattr(value, "judges_errors", False):
+        raise TypeError(
+            f"`{name}` judges returned values, and this judges errors: pass it as `on`, and let the function raise, as "
+            f"response.raise_for_status() does; got {value!r}"
+        )
+    return check_callable(name, value)
+
+
 def _check_stop(name: str, value: "Any") -> "Any":
     return check_callable(name, value, "decide by what the failure shows, or set an event for forbear.stop_on")
 
@@ -124,7 +133,7 @@ def _check_name(name: str, value: "Any") -> "Any":
 
 OPTIONS: "Mapping[str, Option]" = {
     "attempt_timeout": Option(None, _check_attempt_timeout),
-    "on_result": Option(None, check_callable),
+    "on_result": Option(None, _check_on_result),
     "on_event": Option(None, check_listener),
     "budget": Option(None, _check_budget),
     "repeatable": Option(None, _check_repeatable, of_each=True),
@@ -248,18 +257,18 @@ class RetryPlan(Record):
         return None if verdict.kind is Kind.PERMANENT else verdict
 
     def verdict_of_failed_value(self, value: object) -> Verdict | None:
-        """Return the verdict that `on_result` returns for a value that is a failure already, such as a response 503.
+        """Return the verdict of `on_result` on a value that is a failure already, such as a response 503.
 
-        None if there is no `on_result`, if it returns anything but a Verdict, or if it raises. It is written for
-        successes, so only an answer that cannot be meant for one counts.
+        None if there is no `on_result`, if it returns False, and if it raises or returns no answer: it may be written
+        for successes alone.
         """
         if self.on_result is None:
             return None
         try:
             answer = self.on_result(value)
+            return None if answer is False else verdict_of("on_result", answer)
         except Exception:
             return None
-        return answer if isinstance(answer, Verdict) else None
 
 
 def check_joined(left: RetryPlan, right: RetryPlan) -> None:

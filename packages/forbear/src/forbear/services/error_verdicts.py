@@ -51,6 +51,7 @@ class ErrorVerdicts(Record):
 
     __slots__ = ("service",)
 
+    judges_errors = True  # and no values, so it is no `on_result`
     is_of_service = True  # a policy with it repeats no function that may have been executed
     service: "HttpService"
 

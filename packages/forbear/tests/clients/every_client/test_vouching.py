@@ -207,8 +207,8 @@ def test_a_policy_that_repeats_nothing_in_doubt(flavour: Flavour) -> None:
     [
         (forbear.TRANSIENT, 404, 2),
         (forbear.PERMANENT, 503, 1),
-        (True, 404, 1),
-        (1.0, 404, 1),
+        (True, 404, 2),
+        (1.0, 404, 2),
         (False, 503, 2),
         (None, 503, 2),
         (KeyError("done"), 404, 1),
@@ -216,7 +216,7 @@ def test_a_policy_that_repeats_nothing_in_doubt(flavour: Flavour) -> None:
     ],
 )
 def test_on_result_and_failed_responses(flavour: Flavour, answer: Any, status: int, expected: int) -> None:
-    """Only a Verdict counts there; any other answer is meant for successes, and so is code that fails on an error."""
+    """It counts there as for a success, but code that fails on an error was written for successes alone."""
 
     def judge(response: Any) -> Any:
         if response.status_code == 200 if hasattr(response, "status_code") else response.status == 200:

@@ -77,8 +77,9 @@ def raising() -> bool:
 
 
 ANSWERS: list[tuple[Callable[[], Any], int]] = [
-    (lambda: True, 1),
-    (lambda: 0.0, 1),
+    (lambda: True, 3),
+    (lambda: 0.0, 3),
+    (lambda: False, 1),
     (raising, 1),
     (lambda: PERMANENT, 1),
     (lambda: TRANSIENT.replace(delay=0), 3),
@@ -103,7 +104,7 @@ def failing(pipe: Any) -> Any:
 
 
 def test_errors_among_the_responses(flavour: Flavour, path: str) -> None:
-    """Only a Verdict counts, and what `on_result` raises is no opinion: it was written for successes."""
+    """`on_result` judges them as it judges values, and what it raises is no opinion: it was written for successes."""
     judge = Changing()
     policy = AT_ONCE.with_attempts(3).with_on_result(judge)
     with proxy(path, once()) as seen, flavour.connect(seen.port, policy=policy) as session:

@@ -121,7 +121,7 @@ class CommandRun(Run):
         """Return the retry after a value that the policy's `on_result` refuses, None to return the value.
 
         None is for an accepted value, which counts as a success, and for the last value of a run that gives up. If
-        there are errors among the responses of a pipeline, only a Verdict of `on_result` counts.
+        there are errors among the responses of a pipeline, an exception of `on_result` is ignored.
         """
         try:
             return self._judged(value)

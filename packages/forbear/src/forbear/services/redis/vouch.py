@@ -82,6 +82,8 @@ def _check_name(text: object) -> str:
         similar = get_close_matches(name, _depends(), 1, _SIMILAR)
         if similar:
             raise ValueError(f'`safe` must hold names of commands; got {text!r}, is it "{similar[0]}"?')
+        if first != name and first not in _containers() and "." not in first:
+            raise ValueError(f"`safe` must hold names of commands; got {text!r}, and there is no {first}")
     return name
 
 
