@@ -39,6 +39,26 @@ def test_the_user_s_api_goes_first() -> None:
     assert apis.find_api(Request("POST", "api.example.com", "/").origin, elsewhere) is elsewhere
 
 
+class _Client:
+    """A client of an SDK, as far as its class and its base URL show it."""
+
+    __module__ = "openai.fake"
+
+    def __init__(self, base_url: str) -> None:
+        self.base_url = base_url
+
+
+def test_the_api_of_an_sdk_is_known_at_any_base_url() -> None:
+    """The rules of the SDK count at its base URL, beside the words of the user for that origin."""
+    (api,) = apis.add_api_of_sdk((), _Client("http://localhost:8000/v1"))
+    assert api == apis.openai.replace(origin="http://localhost:8000")
+    mine, other = Api("http://localhost:8000", transient=[404]), Api("http://localhost:9000")
+    joined, unchanged = apis.add_api_of_sdk([mine, other], _Client("http://localhost:8000/v1"))
+    assert joined == mine.join(apis.openai)
+    assert unchanged is other
+    assert apis.add_api_of_sdk(mine, object()) == (mine,)
+
+
 def test_the_module_is_an_attribute_of_forbear() -> None:
     """`forbear.apis.stripe` needs no import of its own."""
     assert isinstance(forbear.apis, ModuleType)

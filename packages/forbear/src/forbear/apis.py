@@ -4,10 +4,13 @@ None of them adds a key or counts one by itself: `apis=[forbear.apis.stripe]` of
 The pages were read in November 2026.
 """
 
-from forbear.http.api import Api, IdempotencyKey
+from forbear.http.api import Api, IdempotencyKey, check_apis
+from forbear.http.request import Request
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from forbear.http.patterns import Origin
 
 _OPENAI_QUOTAS = {"x-ratelimit-reset-requests": "duration", "x-ratelimit-reset-tokens": "duration"}
@@ -90,6 +93,9 @@ KNOWN = (
 """All APIs that are found by their hosts."""
 
 
+OF_SDKS = {"openai": openai, "anthropic": anthropic, "groq": groq}
+"""The APIs by the package of the SDK that calls them, also at another origin (`base_url`)."""
+
 UNKNOWN = Api("https://unknown.invalid")
 """The API of which nothing is known."""
 
@@ -100,3 +106,17 @@ def find_api(origin: "Origin", own: Api | None = None) -> Api:
     if own is None or own is known:
         return known
     return own if known is UNKNOWN else own.join(known)
+
+
+def add_api_of_sdk(apis: "Api | Iterable[Api]", client: object) -> tuple[Api, ...]:
+    """Return the `apis` of the user, and what is known of the one that the SDK's `client` calls at its `base_url`."""
+    listed = check_apis(apis)
+    known = OF_SDKS.get(type(client).__module__.partition(".")[0])
+    scheme, mark, rest = str(getattr(client, "base_url", "")).partition("://")
+    if known is None or not mark:
+        return listed
+    host = rest.partition("/")[0]
+    origin = Request("", host, "", scheme=scheme).origin
+    if any(api.is_for(origin) for api in listed):
+        return tuple(api.join(known) if api.is_for(origin) else api for api in listed)
+    return (*listed, known.replace(origin=f"{scheme}://{host}"))

@@ -70,6 +70,16 @@ def test_the_server_s_word_is_heard(make: errors.Maker) -> None:
     assert iam.policy.verdict_of_error(make(503, b"", {"Retry-After": "7"})) == expected
 
 
+@pytest.mark.parametrize(("host", "waits"), [("api.github.com", True), ("example.com", False)])
+def test_waits_in_headers_of_a_known_host(host: str, waits: bool) -> None:
+    """A header counts where its unit is known, as the request of the error shows."""
+    request = httpx.Request("GET", f"https://{host}/x")
+    headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "784111817", "date": "Sun, 06 Nov 1994 08:49:37 GMT"}
+    response = httpx.Response(429, headers=headers, request=request)
+    error = httpx.HTTPStatusError("x", request=request, response=response)
+    assert shapes.wait_of(error) == ((40.0, "x-ratelimit-reset") if waits else None)
+
+
 def test_a_conflict_is_told_by_the_body() -> None:
     """409 with ABORTED is a conflict, for a function too."""
     body = b'{"error": {"status": "ABORTED"}}'

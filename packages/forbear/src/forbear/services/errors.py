@@ -9,12 +9,13 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from forbear.apis import find_api
 from forbear.core.attempt import RequestIds
 from forbear.core.chain import chain, read
 from forbear.core.check import is_mapping
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata
-from forbear.http.request import joined
+from forbear.http.request import Request, joined
 from forbear.http.request_ids import request_ids
 from forbear.run.runtime import current_runtime
 from forbear.waits import Wait, find_wait, find_wait_of_rpc
@@ -105,7 +106,9 @@ def wait_of(error: object) -> Wait | None:
     status = status_of(error)
     if status is None:
         return find_wait_of_rpc(metadata_of(error))
-    return find_wait(headers_of(error), status, host=host_of(error), body=lambda: body_of(error), now=_read_clock)
+    host = host_of(error)
+    units = find_api(Request("", host, "").origin).wait_headers
+    return find_wait(headers_of(error), status, host=host, units=units, body=lambda: body_of(error), now=_read_clock)
 
 
 def host_of(error: object) -> str:

@@ -1,8 +1,10 @@
 """`install`: retries for a client that exists already, through its own transports."""
 
+import itertools
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -120,18 +122,18 @@ def test_an_sdk_that_retries() -> None:
 
 def openai_says(url: str) -> Any:
     """Ask through the SDK of OpenAI; return the text."""
-    client = openai.OpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0)
-    forbear.clients.httpx2.install(client, safe=f"POST {url}/v1/chat/completions")
-    answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hello"}])
-    return answer.choices[0].message.content
+    with openai.OpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0) as client:
+        forbear.clients.httpx2.install(client, safe=f"POST {url}/v1/chat/completions")
+        answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hello"}])
+        return answer.choices[0].message.content
 
 
 def anthropic_says(url: str) -> Any:
     """Ask through the SDK of Anthropic; return the text."""
-    client = anthropic.Anthropic(api_key="k", base_url=url, max_retries=0)
-    forbear.clients.httpx2.install(client, safe=f"POST {url}/v1/messages")
-    answer = client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hello"}])
-    return answer.content[0].text
+    with anthropic.Anthropic(api_key="k", base_url=url, max_retries=0) as client:
+        forbear.clients.httpx2.install(client, safe=f"POST {url}/v1/messages")
+        answer = client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hello"}])
+        return answer.content[0].text
 
 
 @pytest.mark.parametrize(
@@ -147,6 +149,32 @@ def test_an_sdk(ask: Any, answer: Answer) -> None:
         assert ask(wire.url) == "hi"
         assert len(wire.seen) == 3
         assert time.slept[0] >= 7
+
+
+@pytest.mark.parametrize(
+    ("failure", "requests", "least"),
+    [
+        (reply(529, b"", "retry-after-ms: 7000"), 2, 7),
+        (reply(409), 2, 0),
+        (reply(400, b"", "x-should-retry: true"), 2, 0),
+        (reply(500, b"", "x-should-retry: false"), 1, 0),
+        (reply(400), 1, 0),
+        (reply(429, b"", "x-ratelimit-remaining-tokens: 0", "x-ratelimit-reset-tokens: 6s"), 2, 6),
+    ],
+    ids=itertools.count(),
+)
+@pytest.mark.parametrize(
+    ("ask", "answer"), [(openai_says, CHAT), pytest.param(anthropic_says, MESSAGE, marks=pytest.mark.soak)]
+)
+def test_an_sdk_keeps_its_own_rules(ask: Any, answer: Answer, failure: Answer, requests: int, least: float) -> None:
+    """A call that the user vouches for is repeated whenever the SDK would have repeated it, and waits as long."""
+    if "x-ratelimit" in str(failure) and ask is anthropic_says:
+        least = 0  # Anthropic sends other headers
+    with virtual_time() as time, Wire(failure, answer) as wire:
+        with suppress(openai.APIStatusError, anthropic.APIStatusError):
+            ask(wire.url)
+        assert len(wire.seen) == requests
+        assert sum(time.slept) >= least
 
 
 def test_an_sdk_that_fails() -> None:

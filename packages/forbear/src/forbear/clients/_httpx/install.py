@@ -47,6 +47,10 @@ def installer(module: Any, transports: "tuple[Callable[..., Any], Callable[..., 
 
     def install(client: Any, policy: Policy | None = None, **options: Any) -> Any:
         inner = _client_of(client)
+        if inner is not client:
+            from forbear.apis import add_api_of_sdk
+
+            options["apis"] = add_api_of_sdk(options.get("apis", ()), client)
         kind = transports[isinstance(inner, module.AsyncClient)]
         transport, mounts = _transports_of(inner)
         wrapped = kind(policy, transport=transport, **options)
@@ -96,7 +100,8 @@ DOCUMENTATION = """Put retries into a client that exists already, and return it:
 
     - `client`: an `{module}.Client` or `AsyncClient`, or the client of an SDK that sends by one, such as those of
       OpenAI and Anthropic. The SDK must not retry by itself: make its client with `max_retries=0`.
-    - The others are the parameters of `RetryTransport`.
+    - The others are the parameters of `RetryTransport`. The statuses and headers by which the SDKs of OpenAI,
+      Anthropic and Groq retry by themselves count at their `base_url`, too.
 
     All transports of the client are wrapped, also those of its proxies and mounts, so that its `proxy`, `verify`,
     `http2` and `limits` stay. TypeError or ValueError for another client, for one with retries, and for wrong options;
