@@ -98,15 +98,15 @@ PAIRS = (
         "loops.py",
         "The sync loops of Redis: commands, pipelines, steps under WATCH, whole transactions, clusters, subscriptions.",
         {
-            """    blocked_for: Callable[[S], float | None] = lambda _: 0.0,
+            """    blocking_time: Callable[[S], float | None] = lambda _: 0.0,
 """: "",
             """
 
     An attempt may take the policy's attempt timeout, plus the seconds for which the server may block the command by
-    `blocked_for(sent)`; None for no limit. `finish` has no limit.
+    `blocking_time(sent)`; None for no limit. `finish` has no limit.
 """: "\n",
             """                limit = settings.limit if run is None else run.attempt_limit()
-                blocked = None if limit is None else blocked_for(sent)
+                blocked = None if limit is None else blocking_time(sent)
                 if limit is None or blocked is None:
                     value = await attempt(*args, **options)
                 else:
@@ -121,7 +121,7 @@ PAIRS = (
 """: "",
             ", which asyncio clients await if they can": "",
             "from inspect import isawaitable\n": "",
-            ", blocked_for=blocking.blocked_for": "",
+            ", blocking_time=blocking.blocking_time": "",
             "from forbear.exchange.redis import blocking\n": "",
         },
     ),
@@ -136,8 +136,8 @@ PAIRS = (
 
         An attempt may take the policy's attempt timeout plus the time for which a blocking command may block.
         \"\"\"
-        send = super().execute_command
-        return aloops.send(self.settings, describe_command, args, send, args, options, blocked_for=blocking.blocked_for)
+        send, block = super().execute_command, blocking.blocking_time
+        return aloops.send(self.settings, describe_command, args, send, args, options, blocking_time=block)
 """: """    def execute_command(self, *args: Any, **options: Any) -> Any:
         \"\"\"Send the command `args` as often as the policy allows and return the response.\"\"\"
         return aloops.send(self.settings, describe_command, args, super().execute_command, args, options)

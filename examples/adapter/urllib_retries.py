@@ -24,7 +24,7 @@ from forbear.adapters import (
     HttpBody,
     HttpOptions,
     HttpPort,
-    Send,
+    Variation,
     Vouch,
     attach_report,
     drive,
@@ -138,18 +138,18 @@ class UrllibPort(HttpPort["RetriedResponse"]):
         """Send the caller's request unchanged and return the response."""
         return self._sent(self._request)
 
-    def send(self, send: Send, limit: float | None) -> "RetriedResponse":
-        """Send the request as `send` varies it, with a timeout of at most `limit` seconds, and return the response."""
+    def send(self, variation: Variation, limit: float | None) -> "RetriedResponse":
+        """Send the request as `variation` says, with a timeout of at most `limit` seconds, and return the response."""
         varied, headers = copy.copy(self._request), self._headers()
         varied.headers, varied.unredirected_hdrs = {}, {}  # before the data, which would change those of the original
-        if send.skip is None:
+        if variation.skip is None:
             varied.data = None
-        elif send.skip or self._body.once:
-            varied.data = self._body.chunks(send.skip)
-        self._adjust(headers, send)
+        elif variation.skip or self._body.once:
+            varied.data = self._body.chunks(variation.skip)
+        self._adjust(headers, variation)
         varied.headers = {name.capitalize(): value for name, value in headers.items()}
-        if send.query:
-            varied.selector += f"{'&' if '?' in varied.selector else '?'}{send.query}"
+        if variation.query:
+            varied.selector += f"{'&' if '?' in varied.selector else '?'}{variation.query}"
         if limit is not None:
             own: Any = self._request.timeout
             varied.timeout = min(own, limit) if isinstance(own, int | float) else limit
@@ -187,7 +187,7 @@ class UrllibPort(HttpPort["RetriedResponse"]):
         """Read the whole body of a response into memory."""
         response.body.pieces = iter(list(response.body.pieces))
 
-    def shown(self, response: "RetriedResponse") -> "RetriedResponse":
+    def read_copy(self, response: "RetriedResponse") -> "RetriedResponse":
         """Return a copy of a response for `on_result`, its body read; the response if that is longer."""
         body, held = response.body, list[bytes]()
         for piece in body.pieces:

@@ -4,13 +4,12 @@ forbear's own siblings (transfers, the audit, the simulator) import nothing deep
 changes only with a line in the CHANGELOG, but that may be in any release: the siblings pin the exact version. A name is
 loaded when it is first used. docs/http.md has the steps for an adapter, and examples/adapter is one.
 
-- **The exchange of an HTTP request.** A port is a subclass of `HttpPort` or `AsyncHttpPort`, or of
-  `AsyncHttpSender` if it continues no bodies; `drive` or `adrive` sends its request. `HttpOptions` are the options of
-  an adapter; for a policy
-  taken elsewhere, `refuse_for_clients` checks what a client cannot do. `Send` is what an attempt sends, and `HttpBody`
-  its body: a `FixedBody`, `SeekableBody`, `RenderedBody`, `OnceBody` or `AsyncOnceBody`. `streamed_body` makes the one
-  that fits. A `BodyReader` or `AsyncBodyReader` continues the body of a response that breaks. `on_result` sees bodies
-  of up to `MOST_SHOWN` bytes.
+- **The exchange of an HTTP request.** A port is a subclass of `HttpPort` or `AsyncHttpPort`, or of `AsyncHttpSender` if
+  it continues no bodies; `drive` or `adrive` sends its request. `HttpOptions` are the options of an adapter; for a
+  policy taken elsewhere, `refuse_for_clients` checks what a client cannot do. `Variation` is what an attempt sends, and
+  `HttpBody` its body: a `FixedBody`, `SeekableBody`, `RenderedBody`, `OnceBody` or `AsyncOnceBody`. `streamed_body`
+  makes the one that fits. A `BodyReader` or `AsyncBodyReader` continues the body of a response that breaks. `on_result`
+  sees bodies of up to `MOST_SHOWN` bytes.
 - **A run without an exchange.** `Run` is the state of one run, and `Spending` its part of a budget. It takes each
   `Failure` or `DetailedFailure`, and answers with a `Grant`. `admit` counts the first attempt, `count_success` a
   success. `HostBudgets` are
@@ -78,8 +77,8 @@ if TYPE_CHECKING:
     from forbear.exchange.http.send import Once as OnceBody
     from forbear.exchange.http.send import Rendered as RenderedBody
     from forbear.exchange.http.send import Seekable as SeekableBody
-    from forbear.exchange.http.send import Send
-    from forbear.exchange.http.send import streamed as streamed_body
+    from forbear.exchange.http.send import Variation
+    from forbear.exchange.http.send import body_of_stream as streamed_body
     from forbear.exchange.redis.descriptions import describe_command
     from forbear.grpc.call import GrpcCall
     from forbear.http.patterns import suggested as suggested_patterns
@@ -149,8 +148,8 @@ __all__ = [
     "Run",
     "Runtime",
     "SeekableBody",
-    "Send",
     "Spending",
+    "Variation",
     "Vouch",
     "admit",
     "adrive",
@@ -237,7 +236,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "Run": "run.state",
             "Runtime": "run.runtime",
             "SeekableBody": "exchange.http.send:Seekable",
-            "Send": "exchange.http.send",
+            "Variation": "exchange.http.send",
             "Spending": "run.spending",
             "Vouch": "http.vouch",
             "admit": "run.spending",
@@ -274,7 +273,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "hide_in_path": "answers.http",
             "shown_value": "core.check:shown",
             "status_phrase": "http.status:reason",
-            "streamed_body": "exchange.http.send:streamed",
+            "streamed_body": "exchange.http.send:body_of_stream",
             "suggested_patterns": "http.patterns:suggested",
             "takes_next": "answers.curl",
             "vouched": "http.vouch",

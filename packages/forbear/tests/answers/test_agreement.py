@@ -138,7 +138,7 @@ def driven(request: Request, overrides: Overrides) -> list[FailureOutcome]:
             add(failure, None, one.failed(ConnectionError(failure), verdict), one)
         for status in (408, 429, 500, 502, 503, 504, 400, 401, 403, 404, 409, 412):
             one = exchange()
-            add(str(status), status, one.answered(status, {}, None), one)
+            add(str(status), status, one.responded(status, {}, None), one)
     return outcomes
 
 

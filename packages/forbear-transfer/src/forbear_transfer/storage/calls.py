@@ -15,8 +15,8 @@ from forbear.adapters import (
     Request,
     RequestIds,
     Run,
-    Send,
     Spending,
+    Variation,
     admit,
     adrive,
     count_success,
@@ -95,12 +95,12 @@ class StorageCall(AsyncHttpSender[Response]):
         self._deadline = Deadline(self._seconds, self._content)
         return await self._attempt({}, self._deadline)
 
-    async def send(self, send: Send, limit: float | None) -> Response:
+    async def send(self, variation: Variation, limit: float | None) -> Response:
         """Make another attempt, with the headers that mark the attempts as one request, and return its response."""
         self._deadline = Deadline(self._seconds, self._content)
-        return await self._attempt({**dict(filter(None, [self._token])), **send.headers}, self._deadline)
+        return await self._attempt({**dict(filter(None, [self._token])), **variation.headers}, self._deadline)
 
-    async def shown(self, response: Response) -> Response:
+    async def read_copy(self, response: Response) -> Response:
         """Return the response: `on_result` sees its status and headers."""
         return response
 

@@ -22,6 +22,6 @@ class GivenUp:
 
 
 @cache
-def given_up(kind: type[Any]) -> type[Any]:
+def make_given_up(kind: type[Any]) -> type[Any]:
     """Return a class of responses like `kind` with the base `GivenUp`; pickle does not find it."""
     return type(kind.__name__, (GivenUp, kind), {"__module__": kind.__module__})

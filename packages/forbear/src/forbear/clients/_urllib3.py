@@ -8,6 +8,7 @@ from typing import Any
 from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.evidence.opening import was_opening
+from forbear.exchange.interrupt import frames_of
 from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
 
@@ -82,12 +83,7 @@ def _refusal(cause: BaseException) -> int | None:
 
 def _is_of_socks(cause: BaseException) -> bool:
     """Return whether urllib3 raised an error while it opened a connection by PySocks."""
-    trace = cause.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_globals.get("__name__") == "urllib3.contrib.socks":
-            return True
-        trace = trace.tb_next
-    return False
+    return any(frame.f_globals.get("__name__") == "urllib3.contrib.socks" for frame in frames_of(cause))
 
 
 def _was_opening(causes: list[BaseException]) -> bool:

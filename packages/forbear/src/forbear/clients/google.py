@@ -62,7 +62,7 @@ def retry_for(
     Raises ValueError for an RPC that no table knows if `safe` is False, and for a name that no RPC has. Raises
     TypeError if `method` is no string, or `safe` neither a bool nor a function.
     """
-    return Retry(_known("retry_for", method, policy, safe, options))
+    return Retry(_find_rpc("retry_for", method, policy, safe, options))
 
 
 def async_retry_for(
@@ -73,7 +73,7 @@ def async_retry_for(
     **options: "Unpack[ClientOptions]",
 ) -> "AsyncRetry":
     """Return the object to pass as `retry=` to an async client's call of the RPC `method`; see `retry_for`."""
-    return AsyncRetry(_known("async_retry_for", method, policy, safe, options))
+    return AsyncRetry(_find_rpc("async_retry_for", method, policy, safe, options))
 
 
 class _ForRpc(api_retry.retry_base._BaseRetry):
@@ -88,20 +88,15 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         self._rpc = rpc
 
     def with_timeout(self, timeout: float | None) -> Self:
-        """Return a copy with another number of seconds for the whole run; None for no limit."""
         limits = self._rpc.policy.limits
         unlimited = limits.unlimited or timeout is None
         return self._with(limits=limits.replace(timeout=timeout, unlimited=unlimited))
 
     def with_deadline(self, deadline: float | None) -> Self:
-        """Return a copy with another timeout: the older name of `with_timeout`."""
         return self.with_timeout(deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries only the errors that `predicate` accepts.
-
-        It does not change which requests may be repeated.
-        """
+        """Return a copy that retries only the errors that `predicate` accepts."""
         return self._with(on=predicate, service=None)
 
     def with_delay(
@@ -170,10 +165,6 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
     def __call__(
         self, func: Callable[..., Awaitable[T]], on_error: Callable[[Exception], Any] | None = None
     ) -> Callable[P, Awaitable[T]]:
-        """Return the async function `func` with retries. `func` sends the request message, which is its first argument.
-
-        `on_error` is called with each error worth a retry, even if no other attempt follows, as google-api-core does.
-        """
         rpc = self._rpc
 
         @functools.wraps(func)
@@ -201,7 +192,7 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
         return retried
 
 
-def _known(
+def _find_rpc(
     function: str, method: str, policy: Policy | None, safe: "bool | Callable[[GrpcCall], bool]", options: Any
 ) -> Rpc:
     rule = (

@@ -126,7 +126,7 @@ class Retry(urllib3.Retry):
         if status_code >= 400:
             return True
         if self._exchange is not None:
-            self._exchange.answered(status_code, {}, None)
+            self._exchange.responded(status_code, {}, None)
         else:
             succeeded(None, self._options.sample)
         return False
@@ -149,7 +149,7 @@ class Retry(urllib3.Retry):
             following._exchange = None  # a redirected request is another request
             return following
         following = self.new(history=(*self.history, RequestHistory(method, url, error, _status(response), None)))
-        grant = None if is_off() else following._after(str(method), str(url), response, error, _pool)
+        grant = None if is_off() else following._judge(str(method), str(url), response, error, _pool)
         if grant is None or not grant.ask():
             following._give_up(str(url), response, error, _pool)
         if response is not None:
@@ -158,15 +158,13 @@ class Retry(urllib3.Retry):
         return following
 
     def get_backoff_time(self) -> float:
-        """Return the seconds to wait before the next attempt."""
         return 0.0 if self._grant is None else self._grant.delay
 
     def sleep(self, response: urllib3.BaseHTTPResponse | None = None) -> None:
-        """Wait the seconds of `get_backoff_time`, after a redirect none; `response` does not matter."""
         if self._exchange is not None and self._grant is not None:
             self._grant.sleep()
 
-    def _after(
+    def _judge(
         self,
         method: str,
         url: str,
@@ -183,7 +181,7 @@ class Retry(urllib3.Retry):
         if response is None:
             return None
         self._body.note(method)
-        return self._exchange.answered(response.status, response.headers, response)
+        return self._exchange.responded(response.status, response.headers, response)
 
     def _begin(self, method: str, url: str, pool: ConnectionPool | None) -> Exchange:
         parts = urlsplit(url)

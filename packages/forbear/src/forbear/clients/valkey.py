@@ -74,7 +74,7 @@ class Valkey(ClientMixin[Pipeline, PubSub], valkey.Valkey):  # pyright: ignore[r
     _pubsub_class = PubSub
 
     @staticmethod
-    def _once() -> dict[str, Any]:
+    def _switch_retries_off() -> dict[str, Any]:
         return {"retry": Retry(NoBackoff(), 0)}
 
 
@@ -104,7 +104,7 @@ class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMe
     _pubsub_class = AsyncPubSub
 
     @staticmethod
-    def _once() -> dict[str, Any]:
+    def _switch_retries_off() -> dict[str, Any]:
         return {"retry": AsyncRetry(NoBackoff(), 0)}
 
 
@@ -114,18 +114,12 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
     settings: RedisSettings = ONCE
 
     def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
-        """Return the client of a node."""
         find: Callable[..., Any] = super().get_valkey_connection
         return Node(find(node), current_command())
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
     ) -> list[Any]:
-        """Send the commands in `stack` as often as the policy allows and return the responses.
-
-        With `raise_on_error` the first error is raised, otherwise errors stay among the responses. `allow_redirections`
-        does not matter.
-        """
         send_all: Callable[..., Any] = super()._send_cluster_commands
         send_one: Callable[..., Any] = partial(_sync_cluster.ValkeyCluster.execute_command, self)
         return send_pipeline(self.settings, stack, send_all, send_one, raise_on_error=raise_on_error)
@@ -142,11 +136,10 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
     _raised = _RAISED
 
     @staticmethod
-    def _once() -> dict[str, Any]:
+    def _switch_retries_off() -> dict[str, Any]:
         return {"cluster_error_retry_attempts": 0}
 
     def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
-        """Return the client of a node."""
         find: Callable[..., Any] = super().get_valkey_connection
         return guard_node(find(node))
 
@@ -179,11 +172,6 @@ class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
     """A pipeline that sends commands to their nodes together, then failed ones that may be repeated each by itself."""
 
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
-        """Send the queued commands as often as the policy allows, empty the queue, and return the responses.
-
-        With `raise_on_error` the first error is raised, otherwise errors stay among the responses. `allow_redirections`
-        does not matter.
-        """
         queue, self._command_stack = self._command_stack, []
         client: Any = self._client  # an AsyncValkeyCluster
         return await asend_pipeline(client, queue, self._execute, raise_on_error=raise_on_error)
@@ -197,14 +185,10 @@ class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # ty
     _connection = AsyncConnection
 
     @staticmethod
-    def _once() -> dict[str, Any]:
+    def _switch_retries_off() -> dict[str, Any]:
         return {"cluster_error_retry_attempts": 0, "connection_error_retry_attempts": 0}
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> AsyncClusterPipeline:
-        """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
-
-        The library has no transactions on clusters: a true `transaction` or `shard_hint` raises its own error.
-        """
         if transaction or shard_hint:
             refuse: Callable[..., Any] = super().pipeline
             refuse(transaction, shard_hint)

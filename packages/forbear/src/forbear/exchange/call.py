@@ -66,12 +66,9 @@ class RetriedCall:
         self._spending = None if policy.budget is None else Spending(policy.budget)
 
     def begin(self, operation: Callable[[], str | None], subject: "Subject | None") -> None:
-        """Count the first attempt in the policy's budget; raise Throttled, with a report, if the budget refuses it.
-
-        Then nothing may be sent. `operation` returns the name for the report.
-        """
+        """Count the first attempt in the policy's budget; raise Throttled, with a report, if the budget refuses it."""
         if self._spending is not None:
-            admit(self._spending, self._start.runtime, lambda: self._begun(operation(), subject))
+            admit(self._spending, self._start.runtime, lambda: self._begin_run(operation(), subject))
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
@@ -107,7 +104,7 @@ class RetriedCall:
         None if it is not known. `by_word` says that only the user calls the failure NOT_EXECUTED.
         """
         policy, start = self._policy, self._start
-        run = self._begun(judgement.operation, subject)
+        run = self._begin_run(judgement.operation, subject)
         unsafe = None
         if policy.repeatable is False:
             unsafe = f"{judgement.operation or 'the call'} {FORBIDDEN}"
@@ -134,7 +131,7 @@ class RetriedCall:
         """
         if judgement.repeatable and self._policy.repeatable is not False:
             return
-        run = self._begun(judgement.operation, subject)
+        run = self._begin_run(judgement.operation, subject)
         unsafe = why_not(judgement, "the call")
         leave_in_doubt(error, run.operation, unsafe, run.runtime, run.started, subject, run.attempt)
 
@@ -143,7 +140,7 @@ class RetriedCall:
         if self._run is not None or self._spending is not None:
             succeeded(self._run, self._policy, self._spending)
 
-    def _begun(self, operation: str | None, subject: "Subject | None") -> Run:
+    def _begin_run(self, operation: str | None, subject: "Subject | None") -> Run:
         """Return the run of this call, made at its first failure."""
         policy, start = self._policy, self._start
         if self._run is None:
@@ -154,7 +151,7 @@ class RetriedCall:
         self._run.subject = subject
         return self._run
 
-    def left(self, timeout: float | None) -> float | None:
+    def time_left(self, timeout: float | None) -> float | None:
         """Return the seconds left of the caller's `timeout` for all attempts, at least 0; None without a timeout."""
         start = self._start
         return None if timeout is None else max(0.0, timeout - (start.runtime.monotonic() - start.time))
@@ -198,7 +195,7 @@ def check_word(parameter: str, word: object) -> None:
         refuse_async(f"`{parameter}`", word, "judge by the request or the response alone")
 
 
-def begun(verdict: Verdict) -> Verdict:
+def drop_proof(verdict: Verdict) -> Verdict:
     """Return `verdict` with NOT_EXECUTED turned into TRANSIENT, for an attempt that certainly began.
 
     A part of its response or of its body was seen. Its outcome is unknown, even if the error claims that nothing was
@@ -216,7 +213,7 @@ def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:
     return ruled.replace(kind=Kind.NOT_EXECUTED) if proven else ruled
 
 
-def within_rules(verdict: Verdict, judgement: Judgement) -> Verdict:
+def apply_rules(verdict: Verdict, judgement: Judgement) -> Verdict:
     """Return the user's verdict, but TRANSIENT for NOT_EXECUTED of what is refused or belongs to a session.
 
     A part of a batch or of an upload may have been executed, whatever the user says.

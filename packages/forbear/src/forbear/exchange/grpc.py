@@ -12,7 +12,15 @@ from typing import NamedTuple
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict, settle
-from forbear.exchange.call import RetriedCall, Start, check_word, limit_timeout, with_proof, within_rules
+from forbear.exchange.call import (
+    RetriedCall,
+    Start,
+    apply_rules,
+    check_word,
+    is_only_of_user,
+    limit_timeout,
+    with_proof,
+)
 from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, refuse_unraised
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
@@ -138,22 +146,19 @@ class Rpc:
             verdict = self.verdict(error, judgement)
             if on_error is not None and verdict.kind in _WORTH_IT:
                 on_error(error)
-            by_word = (
-                verdict.kind is Kind.NOT_EXECUTED and self._by_tables(error, judgement).kind is not Kind.NOT_EXECUTED
+            by_word = verdict.kind is Kind.NOT_EXECUTED and is_only_of_user(
+                verdict, self._verdict_of_tables(error, judgement)
             )
             subject = self._subject(message)
             return call.failed(error, verdict, judgement, code, stuck, self.option, subject, by_word=by_word)
         except Exception as broken:  # raised by a function of the user
             judgement = self.judge(message, by_table=True)
-            proven = self._by_tables(error, judgement).kind is Kind.NOT_EXECUTED
+            proven = self._verdict_of_tables(error, judgement).kind is Kind.NOT_EXECUTED
             verdict = Broken(broken, Kind.NOT_EXECUTED if proven else Kind.PERMANENT)
             return call.failed(error, verdict, judgement, None, stuck, self.option, self._subject(message))
 
     def cut_off(self, call: RetriedCall, error: BaseException, message: object) -> None:
-        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the call is harmless.
-
-        The call may have been executed. `message` is as for `failed`.
-        """
+        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the call is harmless."""
         message = None if is_once(message) else message
         try:
             judgement = self.judge(message)
@@ -198,26 +203,26 @@ class Rpc:
         If such a policy calls the error transient without a delay, the wait that the server asks for applies. If the
         service proves that nothing was executed, the verdict is then NOT_EXECUTED.
         """
-        served = self._served(error, judgement)
+        served = self._verdict_of_service(error, judgement)
         if self.policy.service is not None:
             return served
         ruled = self.policy.verdict_of_error(error)
         if ruled.kind is not Kind.TRANSIENT:
-            return with_proof(ruled, served) if served.kind is Kind.NOT_EXECUTED else within_rules(ruled, judgement)
+            return with_proof(ruled, served) if served.kind is Kind.NOT_EXECUTED else apply_rules(ruled, judgement)
         return with_proof(add_wait(ruled, errors.wait_of(error)), served)
 
-    def _served(self, error: Exception, judgement: Judgement) -> Verdict:
+    def _verdict_of_service(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failure, by the user's word or by the tables.
 
         A code by which the server refuses calls, as the user vouches, is NOT_EXECUTED.
         """
         code = errors.code_of(error) if errors.status_of(error) is None else None
         if code is None or not self.vouch.is_refusal(judgement, code, text_of(error)):
-            return self._by_tables(error, judgement)
+            return self._verdict_of_tables(error, judgement)
         refused = settle(grpc_status.verdict(code, (code,), read=True)).replace(kind=Kind.NOT_EXECUTED)
         return add_wait(refused, errors.wait_of(error))
 
-    def _by_tables(self, error: Exception, judgement: Judgement) -> Verdict:
+    def _verdict_of_tables(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failure by its HTTP status, else by its gRPC code, else by the kind of the error.
 
         The RPC's service judges a status or a code; for an RPC without a service RFC 9110 judges the status, and the
@@ -228,7 +233,7 @@ class Rpc:
             return NOT_EXECUTED
         service, status, code = self.service, errors.status_of(error), errors.code_of(error)
         if status is not None:
-            return _answered(service, error, judgement, status)
+            return _verdict_of_response(service, error, judgement, status)
         if code is None:
             return verdict_of_one_request(error)
         if service is None:
@@ -238,7 +243,7 @@ class Rpc:
         return add_wait(settle(verdict), errors.wait_of(error))
 
 
-def _answered(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
+def _verdict_of_response(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
     """Return the verdict on an error that a REST transport made from a response with an HTTP status.
 
     The `service` judges it, RFC 9110 if that is None; PERMANENT where it has no verdict.

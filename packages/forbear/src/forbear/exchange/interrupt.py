@@ -17,7 +17,7 @@ def is_interrupt(error: BaseException) -> bool:
     while each is not None and codes:
         if any(frame.f_code in codes for frame in frames_of(each)):
             return True
-        each = hidden_by(each, list(frames_of(each)))
+        each = find_hidden(each, list(frames_of(each)))
     return False
 
 
@@ -29,7 +29,7 @@ def frames_of(error: BaseException) -> Iterator[FrameType]:
         traceback = traceback.tb_next
 
 
-def hidden_by(error: BaseException, path: Sequence[FrameType]) -> BaseException | None:
+def find_hidden(error: BaseException, path: Sequence[FrameType]) -> BaseException | None:
     """Return the error that was being handled when this one was raised, None if that passed none of its frames `path`.
 
     Python also notes an error that the caller was handling at the time; that one has nothing to do with this one.

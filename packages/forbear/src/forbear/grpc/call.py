@@ -34,10 +34,7 @@ if TYPE_CHECKING:
             headers: Mapping[str, str],
             body: Callable[[], bytes] | None = None,
         ) -> Verdict | None:
-            """Return the verdict on a response over HTTP, None for a success.
-
-            It is that of `forbear.http.request.HttpService`.
-            """
+            """Return the verdict on a response over HTTP, None for a success."""
             ...
 
 
@@ -83,13 +80,13 @@ def field(message: object, path: str) -> object:
     """
     value: Any = message
     for name in path.split("."):
-        value = _mapped(value, name) if is_mapping(value) else _set_in(value, name)
+        value = _read_mapping(value, name) if is_mapping(value) else _set_in(value, name)
         if value is None:
             return None
     return value
 
 
-def _mapped(message: Any, name: str) -> Any:
+def _read_mapping(message: Any, name: str) -> Any:
     value = message.get(name, message.get(f"{name}_"))
     return getattr(value, "name", value)  # a member of an enum
 

@@ -93,10 +93,7 @@ def parts(data: bytes) -> list[tuple[int, int | bytes]]:
 
 
 def submessages(data: bytes, field: int) -> list[bytes]:
-    """Return the bytes of every occurrence of the field number `field` in the encoded message `data`.
-
-    Occurrences with a varint are left out. The list is empty for broken data.
-    """
+    """Return the bytes of every occurrence of the field number `field` in the encoded message `data`."""
     return [value for number, value in parts(data) if number == field and isinstance(value, bytes)]
 
 

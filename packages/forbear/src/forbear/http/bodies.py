@@ -84,18 +84,12 @@ class Recording:
             self._chunks.append(bytes(chunk))
 
     def fail(self, error: BaseException) -> None:
-        """Record in `refusal` that the stream raised `error` or was cancelled, and drop the kept chunks.
-
-        The rest of the body is lost then.
-        """
+        """Record in `refusal` that the stream raised `error` or was cancelled, and drop the kept chunks."""
         how = "failed" if isinstance(error, Exception) else "was cancelled with the attempt that read it"
         self._refuse(f"the body's own stream {how}, so the rest of it is lost; pass bytes or a seekable file")
 
     def _begin(self) -> tuple[int, tuple[bytes, ...]]:
-        """Begin an attempt: return its number, from 1, and the kept chunks, which it sends first.
-
-        Raises ValueError if there is a `refusal`.
-        """
+        """Begin an attempt: return its number, from 1, and the kept chunks, which it sends first."""
         if self.refusal is not None:
             raise ValueError(self.refusal)
         self._attempts += 1

@@ -169,10 +169,7 @@ def parts(text: str, url: str, parameter: str) -> tuple[tuple[str, str, int], st
 
 
 def origin_of(url: object, rule: str) -> "Origin":
-    """Return the origin of a URL without a path, as `Request.origin` does; TypeError or ValueError for other values.
-
-    The text of an error begins with the `rule`.
-    """
+    """Return the origin of a URL without a path, as `Request.origin` does; TypeError or ValueError for other values."""
     if not isinstance(url, str):
         raise TypeError(f"{rule}; got the origin {url!r}")
     try:

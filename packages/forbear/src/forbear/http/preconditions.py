@@ -36,10 +36,7 @@ def values(query: str, name: str) -> list[str]:
 
 
 def value(query: str, name: str) -> str | None:
-    """Return the value of the query parameter `name`, None if it is absent or has several different values.
-
-    The value is percent-decoded, and the name is compared case-sensitively.
-    """
+    """Return the value of the query parameter `name`, None if it is absent or has several different values."""
     distinct = set(values(query, name))
     return distinct.pop() if len(distinct) == 1 else None
 

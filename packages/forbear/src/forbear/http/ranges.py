@@ -40,10 +40,7 @@ class ContentRange(Record):
 
 
 def parse(value: str) -> ContentRange | None:
-    """Parse the value of a Content-Range header (RFC 9110 §14.4); None where it cannot be read or makes no sense.
-
-    A unit other than bytes cannot be read.
-    """
+    """Parse a Content-Range header (RFC 9110 §14.4); None if it makes no sense or has another unit than bytes."""
     unit, _, rest = value.strip().partition(" ")
     span, slash, size = rest.strip().partition("/")
     total = number(size)
@@ -176,9 +173,8 @@ def verify(
     """Check that a response continues the range `expected` exactly after `received` bytes of it.
 
     Returns the number of bytes that the download has once this response is read to its end. `headers` has lower-case
-    names. `named` says that the request named the object, so that a 416 without a validator counts: it may say that
-    there are no more bytes. Raises Unresumable with the reason if the response does not continue the download; do not
-    use its body then.
+    names. `named` says that the request named the object, so that a 416 without a validator may say that there are no
+    more bytes. Raises Unresumable with the reason if the response does not continue the download.
     """
     if status == 416 and expected.last is None and not expected.encoding:  # its size may be the uncoded object's
         return _verify_end(expected, received, headers, named=named)
@@ -207,9 +203,8 @@ def verify_again(
     """Check that the `second` response to a request has the same bytes as the `first`; return their number.
 
     Each response is a status and headers with lower-case names. Returns None if neither has a length. `range_header` is
-    the request's own Range. Raises Unresumable with the reason if status, range, validators, coding or length differ. A
-    missing length does not differ. Nor do 200 and 206, if a range was requested and the first response has a
-    Content-Range.
+    the request's own Range. Raises Unresumable if status, range, validators, coding or length differ. A missing length
+    does not, nor do 200 and 206 if a range was requested and the first response has a Content-Range.
     """
     (status, headers), (again, others) = first, second
     # A server that answers a range with 200 may answer with 206 the next time.
@@ -229,10 +224,9 @@ def verify_again(
 
 
 def verify_anew(headers: Mapping[str, str], others: Mapping[str, str]) -> int | None:
-    """Check that the body of a response can take the place of another one; return its length, None if it has none.
+    """Check that a response with the headers `others` can take the place of the first one; return its length or None.
 
-    `headers` (with lower-case names) are those of the first response, `others` those of the new one. Raises Unresumable
-    if their codings differ: the reader of the first one has chosen how to decode it.
+    Raises Unresumable if their codings differ: the reader of the first one has chosen how to decode it.
     """
     if coding(headers) != coding(others):
         raise Unresumable("the second response has another content-encoding than the first")
@@ -240,11 +234,7 @@ def verify_anew(headers: Mapping[str, str], others: Mapping[str, str]) -> int | 
 
 
 def _verify_end(expected: DownloadRange, received: int, headers: Mapping[str, str], *, named: bool) -> int:
-    """Check that a 416 says that nothing follows the `received` bytes of `expected`, and return `received`.
-
-    Raises Unresumable if it gives another size or names another object. If it names none, the request must have named
-    it (`named`).
-    """
+    """Check that a 416 says that nothing follows the `received` bytes of the same object, and return `received`."""
     actual = parse(headers.get("content-range", ""))
     if actual is None or actual.first is not None or actual.total != expected.first + received:
         raise Unresumable(f"the server answered {reason(416)} instead of sending the rest")
@@ -254,10 +244,7 @@ def _verify_end(expected: DownloadRange, received: int, headers: Mapping[str, st
 
 
 def _is_same(expected: DownloadRange, headers: Mapping[str, str]) -> bool:
-    """Return whether a response names the expected object, by ETag or generation; False if it names none.
-
-    Raises Unresumable if it names another.
-    """
+    """Return whether a response names the expected object, False if it names none; Unresumable if it names another."""
     etag, generation = headers.get("etag"), headers.get("x-goog-generation")
     if expected.etag is not None and etag not in (None, expected.etag):
         raise Unresumable("the object has another ETag now", final=True)
@@ -269,20 +256,15 @@ def _is_same(expected: DownloadRange, headers: Mapping[str, str]) -> bool:
 
 
 def _names(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return the strong ETag and the generation of a response, None for each that is missing.
-
-    A weak ETag counts as missing.
-    """
+    """Return the strong ETag and the generation of a response, None for each that is missing (or a weak ETag)."""
     etag = headers.get("etag", "")
     return etag if is_strong(etag) else None, headers.get("x-goog-generation") or None
 
 
 def _extent(status: int, headers: Mapping[str, str], range_header: str) -> tuple[int, int | None, int | None]:
-    """Return the first and the last byte that a response has, and the size of its object.
+    """Return the first and the last byte that a response has, and the size of its object, each None if unknown.
 
-    The last byte and the size are None if unknown. Raises Unresumable for a status other than 200 and 206, and for a
-    response that does not say which one range it has. A 200 with a Content-Range must have exactly the range in
-    `range_header`, the request's Range.
+    A 200 with a Content-Range must have exactly the range in `range_header`, the request's Range.
     """
     if status == 200 and "content-range" not in headers:
         total = _length(headers)
@@ -292,28 +274,21 @@ def _extent(status: int, headers: Mapping[str, str], range_header: str) -> tuple
     span = parse(headers.get("content-range", ""))
     if span is None or span.first is None:
         raise Unresumable("the response does not say which one range of bytes it has")
-    if status == 200 and (not _is_part(headers) or (span.first, span.last) != _requested(range_header, span.total)):
+    if status == 200 and (not _is_part(headers) or (span.first, span.last) != _parse_range(range_header, span.total)):
         raise Unresumable("the response is a 200 with a Content-Range that is not exactly the requested one")
     return span.first, span.last, span.total
 
 
 def _is_part(headers: Mapping[str, str]) -> bool:
-    """Return whether a response has a Content-Range, and a Content-Length that is the length of that range.
-
-    It is for a 200, where RFC 9110 gives a Content-Range no meaning.
-    """
+    """Return whether a 200, where RFC 9110 gives a Content-Range no meaning, has one that its length confirms."""
     span = parse(headers.get("content-range", ""))
     if span is None or span.first is None or span.last is None:
         return False
     return _length(headers) == span.last + 1 - span.first
 
 
-def _requested(range_header: str, total: int | None) -> tuple[int, int] | None:
-    """Return the first and last byte that a Range header requests, of an object of `total` bytes.
-
-    Without a header ("") that is the whole object. None if the size is unknown (None) or the header is not one range of
-    bytes.
-    """
+def _parse_range(range_header: str, total: int | None) -> tuple[int, int] | None:
+    """Return the first and last byte that a Range header ("": all) requests of an object of `total` bytes, if any."""
     if total is None:
         return None
     unit, _, spec = (range_header or "bytes=0-").partition("=")
@@ -327,10 +302,7 @@ def _requested(range_header: str, total: int | None) -> tuple[int, int] | None:
 
 
 def _is_same_span(one: str, other: str) -> bool:
-    """Return whether two Content-Range headers name the same bytes; the size of the object may be missing in one.
-
-    If one cannot be read, the two texts must be equal.
-    """
+    """Return whether two Content-Range headers name the same bytes; one may lack the size of the object."""
     first, second = parse(one), parse(other)
     if first is None or second is None:
         return one == other

@@ -154,10 +154,7 @@ def _text(value: object) -> str:
 
 
 def method_overrides(headers: "Mapping[str, str]") -> list[str]:
-    """Return the methods that the headers in OVERRIDES name, in upper case; [] if there is none.
-
-    `headers` has lower-case names.
-    """
+    """Return the methods that the headers in OVERRIDES name, in upper case; [] if there is none."""
     return [headers[name].strip().upper() for name in OVERRIDES if name in headers]
 
 

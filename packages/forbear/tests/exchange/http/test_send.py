@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.exchange.http.send import AsyncOnce, Fixed, Once, Rendered, Seekable, streamed
+from forbear.exchange.http.send import AsyncOnce, Fixed, Once, Rendered, Seekable, body_of_stream
 
 Kind = Fixed | Seekable | Rendered | Once
 
@@ -34,7 +34,7 @@ def seekable(pieces: list[bytes]) -> Seekable:
     """A body from the middle of a file."""
     file = io.BytesIO(b"before" + b"".join(pieces))
     file.seek(6)
-    body = streamed(Read(file), file, 0)
+    body = body_of_stream(Read(file), file, 0)
     assert isinstance(body, Seekable)
     return body
 
@@ -60,7 +60,7 @@ MAKERS: list[Callable[[list[bytes]], Kind]] = [
     lambda pieces: Fixed(b"".join(pieces)),
     seekable,
     rendered,
-    lambda pieces: streamed(iter(pieces), None, 1000),
+    lambda pieces: body_of_stream(iter(pieces), None, 1000),
 ]
 
 
@@ -98,11 +98,11 @@ async def test_the_same_holds_for_async_bodies(pieces: list[bytes], breaks: list
 def test_a_body_that_cannot_be_whole_raises() -> None:
     """A closed file and a stream beyond the limit refuse to be iterated again."""
     file = io.BytesIO(b"abc")
-    body = streamed(Read(file), file, 0)
+    body = body_of_stream(Read(file), file, 0)
     file.close()
     with pytest.raises(ValueError, match="can no longer be rewound"):
         list(body.chunks(0))
-    long = streamed(iter([b"abc"]), None, 2)
+    long = body_of_stream(iter([b"abc"]), None, 2)
     assert list(long.chunks(0)) == [b"abc"]
     with pytest.raises(ValueError, match="one-shot stream of more than 2 bytes"):
         list(long.chunks(0))
@@ -119,7 +119,7 @@ async def test_a_stream_that_raises_is_marked() -> None:
         yield b"a"
         raise OSError("disk")
 
-    body, abody = streamed(stream(), None, 10), AsyncOnce(astream(), 10)
+    body, abody = body_of_stream(stream(), None, 10), AsyncOnce(astream(), 10)
     with pytest.raises(OSError, match="disk"):
         list(body.chunks(0))
     with pytest.raises(OSError, match="disk"):

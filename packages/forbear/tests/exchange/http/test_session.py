@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.exchange.http.send import ORIGINAL
-from forbear.exchange.http.session import Chunk
+from forbear.exchange.http.session import ChunkSession
 from forbear.http.request import Request
 
 
-def chunk_of(**headers: str) -> Chunk | None:
+def chunk_of(**headers: str) -> ChunkSession | None:
     """The chunk of a request with these headers."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Chunk.of(Request("PUT", "host", "/upload?upload_id=1", named, None))
+    return ChunkSession.of(Request("PUT", "host", "/upload?upload_id=1", named, None))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_only_what_is_missing_is_sent(start: int, size: int, stored: int) -> Non
     """Whatever a session has, what goes next begins at its very end and stops at the chunk's, or nothing goes."""
     chunk = chunk_of(content_range=f"bytes {start}-{start + size - 1}/*")
     assert chunk is not None
-    send = chunk.rest(308, {"range": f"bytes=0-{stored - 1}"} if stored else {})
+    send = chunk.find_rest(308, {"range": f"bytes=0-{stored - 1}"} if stored else {})
     if send is None:
         assert stored < start or stored >= start + size
     elif send is ORIGINAL:
@@ -61,4 +61,4 @@ def test_any_other_answer_is_the_callers(status: int) -> None:
     """Only 308 says that something is missing."""
     chunk = chunk_of(content_length="10")
     assert chunk is not None
-    assert chunk.rest(status, {}) is None
+    assert chunk.find_rest(status, {}) is None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forbear.exchange.redis.blocking import blocked_for
+from forbear.exchange.redis.blocking import blocking_time
 
 
 @pytest.mark.parametrize(
@@ -35,4 +35,4 @@ from forbear.exchange.redis.blocking import blocked_for
 )
 def test_blocked_for(command: tuple[Any, ...], seconds: float | None) -> None:
     """A timeout of 0 is no limit; the server refuses nonsense at once, so that blocks for 0 seconds."""
-    assert blocked_for(command) == seconds
+    assert blocking_time(command) == seconds

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.exchange.redis.command_run import CommandRun, without_arguments
+from forbear.exchange.redis.command_run import CommandRun, hide_arguments
 from forbear.exchange.redis.descriptions import describe_command
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.services import redis as service
@@ -29,7 +29,7 @@ CAUSED = ") of pipeline caused error: "
 )
 def test_arguments_are_left_out(text: str, expected: str) -> None:
     """The arguments are left out whatever they contain; the name of the command stays."""
-    assert without_arguments(text) == expected
+    assert hide_arguments(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_arguments_are_left_out(text: str, expected: str) -> None:
 @pytest.mark.parametrize("after", ["", CAUSED])
 def test_in_linear_time(unit: str, before: str, after: str) -> None:
     """The time is linear in the length of the text, whatever it repeats."""
-    assert grows_linearly(lambda size: before + unit * size + after, without_arguments, 2_000)
+    assert grows_linearly(lambda size: before + unit * size + after, hide_arguments, 2_000)
 
 
 def test_a_huge_error_is_cut() -> None:

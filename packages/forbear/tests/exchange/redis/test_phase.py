@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forbear.exchange.interrupt import is_interrupt
-from forbear.exchange.redis.phase import Phase, behind, decisive, is_unreadable, phase_of
+from forbear.exchange.redis.phase import Phase, decisive, find_context, is_unreadable, phase_of
 
 
 class Broken(Exception):
@@ -77,14 +77,14 @@ def test_what_is_behind_an_error() -> None:
         except Broken:
             raise Broken from None
 
-    assert isinstance(behind(caught(library)), Broken)
+    assert isinstance(find_context(caught(library)), Broken)
     try:
         raise KeyError
     except KeyError:
         error = caught(through("read_response"))
     assert isinstance(error.__context__, KeyError)
-    assert behind(error) is None
-    assert behind(Broken()) is None
+    assert find_context(error) is None
+    assert find_context(Broken()) is None
 
 
 class Cut(BaseException):

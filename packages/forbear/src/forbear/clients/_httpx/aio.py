@@ -13,7 +13,7 @@ from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.port import AsyncPort
 from forbear.exchange.http.responses import SHOWN
-from forbear.exchange.http.send import Send
+from forbear.exchange.http.send import Variation
 
 
 class AsyncHttpxPort(HttpxPortBase, AsyncPort[Any]):
@@ -25,15 +25,15 @@ class AsyncHttpxPort(HttpxPortBase, AsyncPort[Any]):
         sending: Awaitable[Any] = self._send(self._request)
         return sending
 
-    async def send(self, send: Send, limit: float | None) -> Any:
-        response = await self._send(self._next(send, limit))
+    async def send(self, variation: Variation, limit: float | None) -> Any:
+        response = await self._send(self._next(variation, limit))
         response.request = self._request  # the client does the same, but too late for `on_result`
         return response
 
     def chunks(self, response: Any) -> AsyncIterator[bytes]:
         return aiter(response.stream)
 
-    async def shown(self, response: Any) -> Any:
+    async def read_copy(self, response: Any) -> Any:
         stream, head, size = response.stream, list[bytes](), 0
         chunks = aiter(stream)
         try:
@@ -91,11 +91,7 @@ class AsyncRetrying(RetryingBase[Transport, Req, Resp]):
         return cast(Resp, response)
 
     def _continue(self, port: AsyncHttpxPort, response: Any) -> None:
-        """Replace the stream of `response` by a reader.
-
-        The reader continues a GET body that breaks in further responses. Where that is impossible, the error gets a
-        report.
-        """
+        """Replace the stream of `response` by a reader."""
         raw, headers = response.stream, response.headers
         response.stream = self._library.AsyncResponseBody(port, response.status_code, headers, aiter(raw), raw.aclose)
 
@@ -112,5 +108,4 @@ class AsyncRetrying(RetryingBase[Transport, Req, Resp]):
         await self._transport.__aexit__(exc_type, exc_value, traceback)
 
     async def aclose(self) -> None:
-        """Close the wrapped transport."""
         await self._transport.aclose()

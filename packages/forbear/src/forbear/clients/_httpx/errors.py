@@ -10,6 +10,7 @@ from forbear.core.chain import chain
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.drive import Reader
+from forbear.exchange.interrupt import frames_of
 from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
 
@@ -69,7 +70,7 @@ class HttpxLibrary:
         self.GivenUpResponse: Any = type("GivenUpResponse", (GivenUp, module.Response), {"__module__": own})
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on an error raised before a response began; `exchange.begun` corrects a later one.
+        """Return the verdict on an error raised before a response began; the exchange corrects that on a later one.
 
         - NOT_EXECUTED: no connection could be opened, or none was free in time. A proxy, of HTTP or SOCKS, did not open
           its tunnel for a passing reason. Or the server did not process the HTTP/2 stream.
@@ -174,11 +175,7 @@ def _is_of_socks(error: Exception) -> bool:
 def _frames(error: Exception, module: str) -> Iterator[FrameType]:
     """Yield the frames, in the tracebacks of an error and its causes, of a module whose name ends so."""
     for cause in chain(error):
-        trace = cause.__traceback__
-        while trace is not None:
-            frame, trace = trace.tb_frame, trace.tb_next
-            if frame.f_globals.get("__name__", "").endswith(module):
-                yield frame
+        yield from (frame for frame in frames_of(cause) if frame.f_globals.get("__name__", "").endswith(module))
 
 
 def _is_reset_while_sending(error: Exception) -> bool:
@@ -213,9 +210,7 @@ def _is_untouched(last: object, cause: BaseException) -> bool:
     `last` is the last stream that the server may have processed, None if it did not say. The traceback of `cause` has
     the connection and the id, in the frame of httpcore's method that sends one request over HTTP/2.
     """
-    trace = cause.__traceback__
-    while trace is not None:
-        frame, trace = trace.tb_frame, trace.tb_next
+    for frame in frames_of(cause):
         if frame.f_code.co_name not in _SENDING or not frame.f_globals.get("__name__", "").endswith(".http2"):
             continue
         stream = frame.f_locals.get("stream_id")

@@ -38,10 +38,7 @@ if TYPE_CHECKING:
 
 
 def installer(module: Any, transports: "tuple[Callable[..., Any], Callable[..., Any]]") -> "Install":
-    """Return the function `install` for the clients of `module`: httpx or httpx2.
-
-    `transports` are the adapter's retrying transports, the sync and the async one.
-    """
+    """Return the function `install` for the clients of `module`: httpx or httpx2."""
     name = module.__name__
     other = "httpx2" if name == "httpx" else "httpx"
 

@@ -10,7 +10,7 @@ from forbear.core.verdict import Verdict
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import HttpCall
 from forbear.exchange.http.responses import SHOWN
-from forbear.exchange.http.send import AsyncOnce, Body, Fixed, Rendered, Send, streamed
+from forbear.exchange.http.send import AsyncOnce, Body, Fixed, Rendered, Variation, body_of_stream
 from forbear.http.bodies import position
 
 _PIECE = 4096
@@ -74,23 +74,23 @@ class HttpxPortBase(HttpCall):
         copy._content = b"".join(decoded)  # as its `read` does, which has no limit
         return copy
 
-    def _next(self, send: Send, limit: float | None) -> Any:
+    def _next(self, variation: Variation, limit: float | None) -> Any:
         """Return the request to send: the caller's own if nothing is changed, otherwise a changed copy.
 
-        The copy has the headers and the added query of `send`, and the token if there is one. It leaves out the first
-        `send.skip` bytes of the body, with None the whole body. Its timeouts are at most `limit` seconds (None:
-        unchanged). A body that can be read only once needs a copy, too.
+        The copy has the headers, the added query and the part of the body of `variation`, and the token if there is
+        one. Its timeouts are at most `limit` seconds (None: unchanged). A body that can be read only once needs a copy,
+        too.
         """
         request, body = self._request, self._body
-        if send.is_original and self._token is None and limit is None and not body.once:
+        if variation.is_original and self._token is None and limit is None and not body.once:
             return request
         stream, url, extensions = request.stream, self._url, request.extensions
-        if send.skip is None:
+        if variation.skip is None:
             stream = self._library.ByteStream(b"")
-        elif send.skip or body.once:
-            stream = self._stream(send.skip)
-        if send.query:
-            url = url.copy_with(query=b"&".join(filter(None, (url.query, send.query.encode("ascii")))))
+        elif variation.skip or body.once:
+            stream = self._stream(variation.skip)
+        if variation.query:
+            url = url.copy_with(query=b"&".join(filter(None, (url.query, variation.query.encode("ascii")))))
         if limit is not None:
             own = extensions.get("timeout", {})
             bounds = {kind: _least(own.get(kind), limit) for kind in ("connect", "read", "write", "pool")}
@@ -98,7 +98,7 @@ class HttpxPortBase(HttpCall):
         varied = self._library.Request(
             request.method, url, headers=request.headers, stream=stream, extensions=extensions
         )
-        self._adjust(varied.headers, send)
+        self._adjust(varied.headers, variation)
         return varied
 
 
@@ -115,7 +115,7 @@ def _body_of(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Cal
     if form is not None:
         return form, partial(library.RequestBody, form.chunks)
     file: object = getattr(stream, "_stream", None) if type(stream) is library.Iterated else None
-    body = streamed(stream, file, limit)
+    body = body_of_stream(stream, file, limit)
     return body, partial(library.RequestBody, body.chunks)
 
 

@@ -13,7 +13,7 @@ from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
 from forbear.exchange.http.drive import drive
 from forbear.exchange.http.port import Port
 from forbear.exchange.http.responses import SHOWN
-from forbear.exchange.http.send import Send
+from forbear.exchange.http.send import Variation
 
 
 class HttpxPort(HttpxPortBase, Port[Any]):
@@ -25,15 +25,15 @@ class HttpxPort(HttpxPortBase, Port[Any]):
         sending: Any = self._send(self._request)
         return sending
 
-    def send(self, send: Send, limit: float | None) -> Any:
-        response = self._send(self._next(send, limit))
+    def send(self, variation: Variation, limit: float | None) -> Any:
+        response = self._send(self._next(variation, limit))
         response.request = self._request  # the client does the same, but too late for `on_result`
         return response
 
     def chunks(self, response: Any) -> Iterator[bytes]:
         return iter(response.stream)
 
-    def shown(self, response: Any) -> Any:
+    def read_copy(self, response: Any) -> Any:
         stream, head, size = response.stream, list[bytes](), 0
         chunks = iter(stream)
         try:
@@ -91,11 +91,7 @@ class Retrying(RetryingBase[Transport, Req, Resp]):
         return cast(Resp, response)
 
     def _continue(self, port: HttpxPort, response: Any) -> None:
-        """Replace the stream of `response` by a reader.
-
-        The reader continues a GET body that breaks in further responses. Where that is impossible, the error gets a
-        report.
-        """
+        """Replace the stream of `response` by a reader."""
         raw, headers = response.stream, response.headers
         response.stream = self._library.ResponseBody(port, response.status_code, headers, iter(raw), raw.close)
 
@@ -112,5 +108,4 @@ class Retrying(RetryingBase[Transport, Req, Resp]):
         self._transport.__exit__(exc_type, exc_value, traceback)
 
     def close(self) -> None:
-        """Close the wrapped transport."""
         self._transport.close()

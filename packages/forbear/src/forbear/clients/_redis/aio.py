@@ -40,8 +40,8 @@ class AsyncCommandsMixin(LibraryClient):
 
         An attempt may take the policy's attempt timeout plus the time for which a blocking command may block.
         """
-        send = super().execute_command
-        return aloops.send(self.settings, describe_command, args, send, args, options, blocked_for=blocking.blocked_for)
+        send, block = super().execute_command, blocking.blocking_time
+        return aloops.send(self.settings, describe_command, args, send, args, options, blocking_time=block)
 
     async def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
         try:
@@ -106,7 +106,6 @@ class AsyncPipelineMixin(PipelineBase):
             raise
 
     async def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the next response."""
         read = self.read_queued if self._unread else super().parse_response
         return await read(connection, command_name, **options)
 

@@ -163,15 +163,15 @@ S = TypeVar("S", bound=PubSubBase)
 class Setup:
     """The settings of a client for one server or a cluster.
 
-    `_once` returns the options of the constructor by which the library sends everything once. `_interrupts` is true if
-    the client interrupts an attempt at the attempt timeout; otherwise its sockets time out by then. `_raised` are the
-    bases of the library's errors.
+    `_switch_retries_off` returns the options of the constructor by which the library sends everything once.
+    `_interrupts` is true if the client interrupts an attempt at the attempt timeout; otherwise its sockets time out by
+    then. `_raised` are the bases of the library's errors.
     """
 
     settings: RedisSettings
     _interrupts: ClassVar[bool]
     _raised: ClassVar[tuple[type[Exception], ...]]
-    _once: Callable[[], dict[str, Any]]
+    _switch_retries_off: Callable[[], dict[str, Any]]
 
     def _set_up(self, policy: Policy | None, safe: str | Iterable[str], options: dict[str, Any]) -> None:
         """Adopt the policy (None: no retries), and switch off the library's own retries in the constructor's `options`.
@@ -185,7 +185,7 @@ class Setup:
         refuse_retries(options)
         if options.get("connection_pool") is None:
             limit_sockets(options, self._socket_limit(self.settings))
-            options |= self._once()
+            options |= self._switch_retries_off()
 
     def set_retry(self, retry: Any) -> None:
         """Pass `retry` to the library; raises ValueError if it repeats anything, since it would repeat any command."""
@@ -229,7 +229,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         policy = with_keywords(policy, kwargs)
         refuse_retries(kwargs)
         limit_sockets(kwargs, cls._socket_limit(RedisSettings(policy, safe, cls._raised)))
-        return cast(Self, super().from_url(url, *args, **kwargs))._under(policy, safe)
+        return cast(Self, super().from_url(url, *args, **kwargs))._adopt(policy, safe)
 
     @classmethod
     def from_pool(
@@ -249,9 +249,9 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         policy = with_keywords(policy, kwargs)
         if kwargs:
             refuse_unknown("from_pool", kwargs, ("policy", "safe", *KEYWORDS_OF_CLIENTS))
-        return cast(Self, super().from_pool(connection_pool))._under(policy, safe)
+        return cast(Self, super().from_pool(connection_pool))._adopt(policy, safe)
 
-    def _under(self, policy: Policy | None, safe: str | Iterable[str]) -> Self:
+    def _adopt(self, policy: Policy | None, safe: str | Iterable[str]) -> Self:
         self.settings = RedisSettings(policy, safe, self._raised)
         self._adopt_pool()
         return self
@@ -261,7 +261,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         check_pool(pool.connection_kwargs, self._socket_limit(self.settings))
         service: object = getattr(pool, "service_name", None)  # of a pool behind a Sentinel
         named = {} if service is None else {"service_name": service}
-        self.settings = self.settings.at(address_of({**pool.connection_kwargs, **named}))
+        self.settings = self.settings.copy_for(address_of({**pool.connection_kwargs, **named}))
 
     def client(self) -> Self:
         """Return another client with the same policy, and with one connection of its own from the same pool."""

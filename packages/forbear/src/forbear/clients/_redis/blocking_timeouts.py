@@ -53,7 +53,6 @@ class Node:
         return getattr(self._node, name)
 
     def get_connection(self, *args: Any, **options: Any) -> Any:
-        """Return a connection of the node's pool."""
         return self._node.connection_pool.get_connection(*args, **options)
 
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
@@ -92,7 +91,6 @@ class WaitingConnection(LibraryConnection):
     _opens = False  # the commands of a handshake are not counted
 
     def pack_command(self, *args: Any) -> Any:
-        """Return a command in the form in which it is sent."""
         self._packed = args if args[0] in blocking.NAMES else ()
         self._count = 1
         return super().pack_command(*args)
@@ -105,7 +103,6 @@ class WaitingConnection(LibraryConnection):
         return packed
 
     async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
-        """Send what was packed, after connecting where that is necessary."""
         if self._opens:
             return await super().send_packed_command(command, check_health)
         packed, self._packed = self._packed, ()
@@ -124,7 +121,6 @@ class WaitingConnection(LibraryConnection):
         return None
 
     async def read_response(self, *args: Any, **options: Any) -> Any:
-        """Return the next response."""
         sent, self._sent = self._sent, ()
         try:
             if not sent:

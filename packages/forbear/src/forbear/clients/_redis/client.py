@@ -102,7 +102,6 @@ class PipelineMixin(PipelineBase):
             raise
 
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the next response."""
         read = self.read_queued if self._unread else super().parse_response
         return read(connection, command_name, **options)
 

@@ -27,7 +27,7 @@ class ClusterBase(Setup, LibraryCluster):
     ) -> None:
         self._set_up(policy, safe, kwargs)
         positional = dict(zip(("host", "port", "startup_nodes"), args, strict=False))
-        self.settings = self.settings.at(address_of({**positional, **kwargs}))
+        self.settings = self.settings.copy_for(address_of({**positional, **kwargs}))
         super().__init__(*args, **kwargs)
         if self._connection is not None:
             own = cast(Any, self)

@@ -89,5 +89,5 @@ class RetryMiddleware:
         if port.report is not None:
             attach_report(response, port.report)
         if not response.content.is_eof() and port.needs_reader(response):
-            port.continued(response)
+            port.continue_body(response)
         return response

@@ -103,43 +103,35 @@ class InTurn(Payload):
             del reading  # otherwise the error's traceback would refer to the attempt
 
     async def write(self, writer: Any) -> None:
-        """Write the whole payload for one attempt, without a limit of length."""
         await self.write_with_length(writer, None)
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """Return the wrapped payload as text."""
         return self._payload.decode(encoding, errors)
 
     async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-        """Return the wrapped payload as bytes, once no attempt reads it."""
         await self._free()
         return await self._payload.as_bytes(encoding, errors)
 
     @property
     def headers(self) -> Any:
-        """The headers of the wrapped payload."""
         return self._payload.headers
 
     @property
     def size(self) -> int | None:
-        """The length of the wrapped payload in bytes, None if it is unknown."""
         return self._payload.size
 
     @property
     def consumed(self) -> bool:
-        """True if the wrapped payload cannot be written again, as aiohttp sees it."""
         return self._payload.consumed
 
     @property
     def autoclose(self) -> bool:
-        """True if the wrapped payload needs no closing."""
         return self._payload.autoclose
 
     def _close(self) -> None:
         self._payload._close()
 
     async def close(self) -> None:
-        """Close the wrapped payload."""
         await self._payload.close()
 
 
@@ -161,10 +153,7 @@ class _Gate:
 
 
 def body_of(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
-    """Return forbear's form of a request's body: Fixed for bytes, AsyncOnce for an async iterable, else Reusable.
-
-    AsyncOnce keeps up to `limit` bytes to send them again. An async iterable whose chunks aiohttp has kept is Reusable.
-    """
+    """Return forbear's form of a request's body: Fixed for bytes, AsyncOnce for an async iterable, else Reusable."""
     if isinstance(body, bytes):
         return Fixed(body)
     if isinstance(body, BytesPayload):

@@ -6,7 +6,6 @@ An error proves NOT_EXECUTED only if aiohttp raised it while it opened the conne
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any
 from weakref import ref
 
@@ -18,12 +17,13 @@ from aiohttp.payload import AsyncIterablePayload, BytesPayload
 from yarl import URL
 
 from forbear.clients.aiohttp.body import Reusable, body_of
-from forbear.clients.aiohttp.response import Continued, Pieces, settled, shown
+from forbear.clients.aiohttp.response import Continued, Pieces, read_copy, settle
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import AsyncPort
-from forbear.exchange.http.send import AsyncOnce, Body, Send
+from forbear.exchange.http.send import AsyncOnce, Body, Variation
+from forbear.exchange.interrupt import frames_of
 from forbear.http.ranges import coding
 from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
@@ -45,14 +45,14 @@ def verdict_of(error: Exception) -> Verdict:
         return PERMANENT  # a certificate stays what it is, and the session's `total` timeout is over for good
     if isinstance(error, _UNSENT):
         return NOT_EXECUTED
-    if _passed(error, "aiohttp_socks.connector", "_wrap_create_connection"):
+    if _has_frame(error, "aiohttp_socks.connector", "_wrap_create_connection"):
         return _verdict_of_socks(error)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return NOT_EXECUTED if error.status in TRANSIENT_STATUSES else PERMANENT
     if isinstance(error.__cause__, ContentEncodingError):
         return PERMANENT
     if isinstance(error, _LOST) or isinstance(error.__cause__, HttpProcessingError):
-        return NOT_EXECUTED if _passed(error, "aiohttp.connector", "connect") else TRANSIENT
+        return NOT_EXECUTED if _has_frame(error, "aiohttp.connector", "connect") else TRANSIENT
     return PERMANENT
 
 
@@ -67,22 +67,15 @@ def _verdict_of_socks(error: Exception) -> Verdict:
 
 
 def is_of_another_request(error: Exception) -> bool:
-    """Return whether an error seen by a middleware belongs to another request, which an inner middleware made.
-
-    Then its traceback passes through `ClientSession._request`.
-    """
-    return _passed(error, "aiohttp.client", "_request")
+    """Return whether an error seen by a middleware belongs to another request, which an inner middleware made."""
+    return _has_frame(error, "aiohttp.client", "_request")
 
 
-def _passed(error: Exception, module: str, function: str) -> bool:
+def _has_frame(error: Exception, module: str, function: str) -> bool:
     """Return whether the traceback of an error has a frame of the function named `function` in the module `module`."""
-    trace: TracebackType | None = error.__traceback__
-    while trace is not None:
-        frame = trace.tb_frame
-        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
-            return True
-        trace = trace.tb_next
-    return False
+    return any(
+        frame.f_code.co_name == function and frame.f_globals.get("__name__") == module for frame in frames_of(error)
+    )
 
 
 _IN_MEMORY = (bytes, BytesPayload)
@@ -124,12 +117,9 @@ class AiohttpPort(AsyncPort[ClientResponse]):
     def first(self) -> Awaitable[ClientResponse]:
         return self._handler(self._request)
 
-    async def send(self, send: Send, limit: float | None) -> ClientResponse:
-        """Send the request as `send` describes it and return the response.
-
-        It must begin within `limit` seconds (None: no limit).
-        """
-        await self._vary(send)
+    async def send(self, variation: Variation, limit: float | None) -> ClientResponse:
+        """Send the request as `variation` describes it and return the response."""
+        await self._vary(variation)
         if limit is None:
             self._last = await self._handler(self._request)
         else:
@@ -137,7 +127,7 @@ class AiohttpPort(AsyncPort[ClientResponse]):
                 self._last = await self._handler(self._request)
         return self._last
 
-    def continued(self, response: ClientResponse) -> None:
+    def continue_body(self, response: ClientResponse) -> None:
         """Replace `response.content` by a stream that continues the body in further responses where it breaks.
 
         Only the body of a GET is continued. If that is impossible, the error gets a report. The stream must not refer
@@ -187,11 +177,11 @@ class AiohttpPort(AsyncPort[ClientResponse]):
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
         return Pieces(response)
 
-    async def shown(self, response: ClientResponse) -> ClientResponse:
-        return await shown(response)
+    async def read_copy(self, response: ClientResponse) -> ClientResponse:
+        return await read_copy(response)
 
     async def settle(self, response: ClientResponse) -> None:
-        await settled(response)
+        await settle(response)
 
     async def close(self, response: ClientResponse) -> None:
         response.close()
@@ -212,32 +202,34 @@ class AiohttpPort(AsyncPort[ClientResponse]):
     def broken(self, text: str) -> Exception:
         return ClientPayloadError(text)
 
-    async def _vary(self, send: Send) -> None:
-        """Change the session's request in place into the one that `send` describes: body, headers and query.
+    async def _vary(self, variation: Variation) -> None:
+        """Change the session's request in place into the one that `variation` describes: body, headers and query.
 
-        The headers are the caller's, changed by `send` and with the token if there is one. The whole body is framed
+        The headers are the caller's, changed by `variation`, with the token if there is one. The whole body is framed
         (chunked or not) as the caller's was; a part of it gets new framing.
         """
         request, body = self._request, self._body
         if isinstance(body, AsyncOnce):
-            await request.update_body(None if send.skip is None else AsyncIterablePayload(body.achunks(send.skip)))
-        elif send.skip != 0 or self._replaced:
+            await request.update_body(
+                None if variation.skip is None else AsyncIterablePayload(body.achunks(variation.skip))
+            )
+        elif variation.skip != 0 or self._replaced:
             content = await body.content() if isinstance(body, Reusable) else body.content
-            await request.update_body(None if send.skip is None else content[send.skip :])
+            await request.update_body(None if variation.skip is None else content[variation.skip :])
             self._replaced = True
         elif isinstance(body, Reusable):
             request._body = body.in_turn
         headers = self._caller_headers.copy()
-        self._adjust(headers, send)
+        self._adjust(headers, variation)
         request.headers = headers
-        request.chunked = self._chunked if send.skip == 0 else None
+        request.chunked = self._chunked if variation.skip == 0 else None
         if request._continue is not None:  # the previous attempt's was answered, or cancelled with that attempt
             request._continue = None
             request.update_expect_continue()
         request.url = self._url
-        if send.query:
+        if variation.query:
             sign = "&" if self._url.raw_query_string else "?"
-            request.url = URL(f"{self._url}{sign}{send.query}", encoded=True)
+            request.url = URL(f"{self._url}{sign}{variation.query}", encoded=True)
 
 
 async def _hang_up(connection: Connection | None) -> None:

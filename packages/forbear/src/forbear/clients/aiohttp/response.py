@@ -12,7 +12,7 @@ from typing import Any, cast
 from aiohttp import ClientPayloadError, ClientResponse, StreamReader
 from aiohttp.base_protocol import BaseProtocol
 
-from forbear.clients._given_up import GivenUp, given_up
+from forbear.clients._given_up import GivenUp, make_given_up
 from forbear.core.report import Report
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.responses import SHOWN
@@ -43,7 +43,7 @@ class Pieces(AsyncIterator[bytes]):
         return piece
 
 
-async def settled(response: ClientResponse) -> None:
+async def settle(response: ClientResponse) -> None:
     """Read the whole body of a response, so that it can be read again from memory; close the response if that fails."""
     try:
         content = await response.content.read()
@@ -54,7 +54,7 @@ async def settled(response: ClientResponse) -> None:
     response.content.feed_eof()
 
 
-async def shown(response: ClientResponse) -> ClientResponse:
+async def read_copy(response: ClientResponse) -> ClientResponse:
     """Return a copy of a response whose body was read; the `content` of both yields it, decoded, from memory.
 
     `copy.content.read_nowait()` returns all of it. If the body is longer than SHOWN, return the response itself, which
@@ -82,7 +82,7 @@ def attach_report(response: ClientResponse, report: Report) -> None:
     untyped, kind = cast("Any", response), cast("Any", type(response))
     untyped.__forbear_report__ = report
     if GivenUp not in kind.__mro__:
-        untyped.__class__ = given_up(kind)
+        untyped.__class__ = make_given_up(kind)
 
 
 class _Fed(StreamReader):
@@ -130,16 +130,12 @@ class Continued(StreamReader):
         self._close = close
 
     def set_exception(self, exc: BaseException, *args: Any, **kwargs: Any) -> None:
-        """End the body with the error `exc` and call `close`, which closes the response that is being read.
-
-        aiohttp calls it when a response is released.
-        """
+        """End the body with the error `exc` and call `close`, which closes the response that is being read."""
         super().set_exception(exc, *args, **kwargs)
         self._reader.end()
         self._close()
 
     async def read(self, n: int = -1) -> bytes:
-        """Return at most `n` bytes of the body, all of it for -1."""
         if n < 0 and not self.total_bytes:
             self._reader.whole = True
         return await super().read(n)

@@ -14,10 +14,7 @@ from google.api_core.exceptions import RetryError
 
 
 def _variable(module: str, function: str, name: str) -> tuple[CodeType, str]:
-    """Return the code object of `function` (a dotted name in `module`), and `name`, a variable of that function.
-
-    Raises ImportError if this version of the client has no such function or variable.
-    """
+    """Return the code object of `function` (a dotted name in `module`), and `name`, a variable of that function."""
     defined: Any = import_module(module)  # by name: some of these modules have types, some have none
     for part in function.split("."):
         defined = getattr(defined, part, None)

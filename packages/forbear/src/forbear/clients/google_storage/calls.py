@@ -17,8 +17,8 @@ from requests.structures import CaseInsensitiveDict
 from forbear.core.chain import chain
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety, Verdict
-from forbear.exchange.http.send import Send
-from forbear.exchange.http.session import Chunk, ChunkSession
+from forbear.exchange.http.send import Variation
+from forbear.exchange.http.session import ChunkSession
 from forbear.http.request import Request, joined
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
@@ -118,13 +118,10 @@ class Sending:
         )
 
     def can_resume(self) -> bool:
-        """Return whether the request is a chunk of a resumable upload whose headers say which bytes it has.
-
-        Such a chunk can be continued after a query of its session (`resume`).
-        """
+        """Return whether the request is a chunk of a resumable upload whose headers say which bytes it has."""
         if self._session is None:
-            chunk = Chunk.of(self.request) if hasattr(self._names["self"], "_process_resumable_response") else None
-            self._session = None if chunk is None else ChunkSession(chunk)
+            resumes = hasattr(self._names["self"], "_process_resumable_response")
+            self._session = ChunkSession.of(self.request) if resumes else None
         return self._session is not None
 
     def has_progressed(self) -> bool:
@@ -140,20 +137,20 @@ class Sending:
         session: Any = self._session
         response = self._send(session.ask(RECOMMENDED, self.request))
         headers = {name.lower(): value for name, value in response.headers.items()}
-        rest = session.answered(response.status_code, headers)
+        rest = session.responded(response.status_code, headers)
         if rest is not None:
             response = self._send(rest)
         self._names["self"]._process_resumable_response(response, len(self._names["payload"]))
         return response
 
-    def _send(self, send: Send) -> Any:
+    def _send(self, variation: Variation) -> Any:
         names = self._names
         headers: CaseInsensitiveDict[Any] = CaseInsensitiveDict(names["headers"])
-        send.adjust(headers)
+        variation.adjust(headers)
         headers.pop("content-length", None)  # the session of requests counts it
-        if send.skip is None:
+        if variation.skip is None:
             headers.pop(_HASH, None)
-        body = b"" if send.skip is None else names["payload"][send.skip :]
+        body = b"" if variation.skip is None else names["payload"][variation.skip :]
         return names["transport"].request(
             names["method"], names["url"], data=body, headers=headers, timeout=names["timeout"]
         )

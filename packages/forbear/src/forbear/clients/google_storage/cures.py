@@ -24,10 +24,7 @@ CURES = {
 
 
 def cure_of(judgement: Judgement) -> str | None:
-    """Return what a caller must pass so that a call with this judgement may be repeated, None if nothing helps.
-
-    None also for a call that may be repeated as it is, and for one that is refused.
-    """
+    """Return what a caller must pass so that a call with this judgement may be repeated, None if nothing helps."""
     if judgement.repeatable or judgement.refused is not None:
         return None
     return CURES.get(judgement.operation or "")

@@ -99,18 +99,13 @@ class Retry(api_retry.Retry):
         return functools.partial(self._decorate, known=request_of_call(kwargs) if "path" in kwargs else None)
 
     def with_timeout(self, timeout: float | None) -> Self:
-        """Return a copy with another number of seconds for the whole run; None for no limit."""
         return self._with(timeout=timeout)
 
     def with_deadline(self, deadline: float | None) -> Self:
-        """Return a copy with another timeout: the older name of `with_timeout`."""
         return self._with(timeout=deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries only the errors that `predicate` accepts.
-
-        It does not change which operations may be repeated.
-        """
+        """Return a copy that retries only the errors that `predicate` accepts."""
         return self._with(predicate=predicate)
 
     def with_delay(
@@ -229,10 +224,7 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
     required_kwargs: list[str]
 
     def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Any:
-        """Return the retry object or decorator for a call with these arguments, None to send it once.
-
-        None if one of `required_kwargs` is missing, or if the condition does not hold for their values.
-        """
+        """Return the retry object or decorator for a call with these arguments, None to send it once."""
         if any(name not in kwargs for name in self.required_kwargs):
             return None
         if not self.conditional_predicate(*[kwargs[name] for name in self.required_kwargs]):
@@ -243,21 +235,17 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
         return policy
 
     def with_timeout(self, timeout: float | None) -> Self:
-        """Return a copy with another number of seconds for the whole run; None for no limit."""
         return self._with(self.retry_policy.with_timeout(timeout))
 
     def with_deadline(self, deadline: float | None) -> Self:
-        """Return a copy with another timeout: the older name of `with_timeout`."""
         return self._with(self.retry_policy.with_timeout(deadline))
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries only the errors that `predicate` accepts; the condition on arguments stays."""
         return self._with(self.retry_policy.with_predicate(predicate))
 
     def with_delay(
         self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
     ) -> Self:
-        """Return a copy with other delays, in seconds; None keeps a value."""
         return self._with(self.retry_policy.with_delay(initial, maximum, multiplier))
 
     def _with(self, policy: Retry) -> Self:

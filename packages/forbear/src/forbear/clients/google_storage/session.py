@@ -120,22 +120,19 @@ class _Adapter(RetryAdapter):
         """
         caller = self._caller()
         if caller.sends_once:
-            return RetryAdapter.send(self._once(), request, stream, timeout, verify, cert, proxies)
+            return RetryAdapter.send(self._copy_for_one_attempt(), request, stream, timeout, verify, cert, proxies)
         if caller.ended is not None:
             raise caller.ended
         try:
             response = super().send(request, stream, timeout, verify, cert, proxies)
             if response.status_code in TRANSIENT_STATUSES:
-                raise _of(response)  # within this block, because reading the body may fail, too
+                raise _error_of(response)  # within this block, because reading the body may fail, too
         except (*_BROKEN, exceptions.GoogleAPICallError) as error:
-            raise _given_up(error, _with_cure(report(error), request)) from error
+            raise _make_retry_error(error, _with_cure(report(error), request)) from error
         return _EndingResponse.of(response)
 
-    def _once(self) -> "_Adapter":
-        """Return an adapter for a call whose retries are off: it makes one attempt and still annotates a failure.
-
-        The copy shares the connections.
-        """
+    def _copy_for_one_attempt(self) -> "_Adapter":
+        """Return an adapter for a call whose retries are off: it makes one attempt and still annotates a failure."""
         once = self.__new__(type(self))
         vars(once).update(vars(self))  # the connections, too
         once._options = self._options.replace(policy=self._policy.with_attempts(1))
@@ -147,7 +144,6 @@ class _EndingResponse(requests.Response):
 
     @classmethod
     def of(cls, response: requests.Response) -> "_EndingResponse":
-        """Return a copy of `response`, a response of requests, that has this class."""
         copy = cls.__new__(cls)  # everything that its constructor would set is replaced
         vars(copy).update(vars(response))
         return copy
@@ -162,7 +158,7 @@ def _read(pieces: Iterator[Any]) -> Iterator[Any]:
         yield from pieces
     except _BROKEN as error:
         inner = error.args[0] if error.args else None  # of which requests made this one
-        raise _given_up(error, report(error) or report(inner)) from error
+        raise _make_retry_error(error, report(error) or report(inner)) from error
 
 
 def _with_cure(report: Report | None, request: requests.PreparedRequest) -> Report | None:
@@ -173,13 +169,13 @@ def _with_cure(report: Report | None, request: requests.PreparedRequest) -> Repo
     return report if cure is None else report.replace(text=f"{report.text}; {cure}", origin=report.origin)
 
 
-def _of(response: requests.Response) -> exceptions.GoogleAPICallError:
+def _error_of(response: requests.Response) -> exceptions.GoogleAPICallError:
     untyped: Any = exceptions
     error: exceptions.GoogleAPICallError = untyped.from_http_response(response)
     return error
 
 
-def _given_up(error: Exception, report: Report | None) -> exceptions.RetryError:
+def _make_retry_error(error: Exception, report: Report | None) -> exceptions.RetryError:
     untyped: Any = exceptions
     ended: exceptions.RetryError = untyped.RetryError("forbear gave up", error)
     if report is not None:

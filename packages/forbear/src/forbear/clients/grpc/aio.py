@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from forbear.clients.grpc.ready import AioReadiness, AioUnsent
-from forbear.clients.grpc.sync import comes_again, first_of, name_of, timed
+from forbear.clients.grpc.sync import first_message, is_rereadable, name_of, with_time_left
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
@@ -57,18 +57,17 @@ class _Interceptor:
         self._rpcs = rpcs
         self._ready = ready
 
-    def _gated(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
-        """Return `continuation`, behind a wait for the connection if the channel is known and needs it."""
+    def _gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
         return continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
 
     async def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
-        continuation = self._gated(continuation, rpc, message)
+        continuation = self._gate(continuation, rpc, message)
         retried = rpc.begin(details.timeout, awaits=True)
         try:
             while True:
                 try:
-                    call = await continuation(timed(details, retried), requests)
+                    call = await continuation(with_time_left(details, retried), requests)
                     await call
                 except grpc.RpcError as error:
                     grant = rpc.failed(retried, error, message)
@@ -89,21 +88,21 @@ class _Interceptor:
         rpc = self._rpcs[name_of(details)]
         retried = rpc.begin(details.timeout, awaits=True)
         try:
-            call = await opened(rpc, retried, self._gated(continuation, rpc, None), details, None, requests)
+            call = await open_call(rpc, retried, self._gate(continuation, rpc, None), details, None, requests)
         except BaseException:
             retried.end()
             raise
-        call.add_done_callback(partial(_ended_once, rpc, retried))
+        call.add_done_callback(partial(_count_end, rpc, retried))
         return call
 
 
-async def opened(
+async def open_call(
     rpc: Rpc, retried: RetriedCall, continuation: Continuation, details: Any, message: Any, requests: Any
 ) -> Any:
     """Make a call and return it; if it was not sent for want of a connection, repeat that as the policy allows."""
     while True:
         try:
-            return await continuation(timed(details, retried), requests)
+            return await continuation(with_time_left(details, retried), requests)
         except AioUnsent as error:
             grant = rpc.failed(retried, error, message)
             if grant is None or not await grant.aask():
@@ -111,27 +110,27 @@ async def opened(
         await grant.asleep()
 
 
-def _ended_once(rpc: Rpc, retried: RetriedCall, call: Any) -> None:
+def _count_end(rpc: Rpc, retried: RetriedCall, call: Any) -> None:
     """Count the end of a call that is sent once. If it failed, tell the runs around it that it must not be repeated.
 
     The caller may write its requests by hand, so the call cannot be awaited before it is handed out, and grpc makes its
     error later. The runs around it are those of this context: the call was made in it.
     """
     try:
-        code = _at_once(call.code())
+        code = _read_result(call.code())
         if code is grpc.StatusCode.OK:
             retried.succeeded()
         elif call.cancelled():
             rpc.cut_off(retried, asyncio.CancelledError(), None)
         else:
-            trailing = _at_once(call.trailing_metadata()) or grpc.aio.Metadata()
-            error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, _at_once(call.details()), None)
+            trailing = _read_result(call.trailing_metadata()) or grpc.aio.Metadata()
+            error = grpc.aio.AioRpcError(code, grpc.aio.Metadata(), trailing, _read_result(call.details()), None)
             rpc.failed(retried, error, None, ONCE)
     finally:
         retried.end()
 
 
-def _at_once(answer: Any) -> Any:
+def _read_result(answer: Any) -> Any:
     """Return what a call that has ended knows of itself: the coroutine has nothing to wait for."""
     try:
         answer.send(None)
@@ -153,28 +152,37 @@ class _UnaryStream(_Interceptor, grpc.aio.UnaryStreamClientInterceptor):  # type
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
     ) -> Any:
         rpc = self._rpcs[name_of(client_call_details)]
-        continuation = self._gated(continuation, rpc, request)
-        return await _UnaryResponses(rpc, continuation, client_call_details, request, request).opened()
+        continuation = self._gate(continuation, rpc, request)
+        return await _UnaryResponses(rpc, continuation, client_call_details, request, request).open_call()
 
 
 class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):  # type: ignore[type-arg]
     async def intercept_stream_unary(
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request_iterator: Any
     ) -> Any:
-        if not comes_again(request_iterator):
+        if not is_rereadable(request_iterator):
             return await self._send_once(continuation, client_call_details, request_iterator)
-        return await self._send(continuation, client_call_details, first_of(request_iterator), request_iterator)
+        return await self._send(continuation, client_call_details, first_message(request_iterator), request_iterator)
 
 
 class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # type: ignore[type-arg]
     async def intercept_stream_stream(
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request_iterator: Any
     ) -> Any:
-        if not comes_again(request_iterator):
+        if not is_rereadable(request_iterator):
             return await self._send_once(continuation, client_call_details, request_iterator)
-        rpc, first = self._rpcs[name_of(client_call_details)], first_of(request_iterator)
-        continuation = self._gated(continuation, rpc, first)
-        return await _StreamReplies(rpc, continuation, client_call_details, first, request_iterator).opened()
+        rpc, first = self._rpcs[name_of(client_call_details)], first_message(request_iterator)
+        continuation = self._gate(continuation, rpc, first)
+        return await _StreamReplies(rpc, continuation, client_call_details, first, request_iterator).open_call()
+
+
+def _pass_on(name: str) -> Any:
+    """Return a method that calls the method `name` of the current attempt's call."""
+
+    def method(self: "_AsyncResponses", *args: Any) -> Any:
+        return getattr(self._call, name)(*args)
+
+    return method
 
 
 class _AsyncResponses:
@@ -195,10 +203,10 @@ class _AsyncResponses:
         self._wait: asyncio.Future[None] | None = None
         self._cancelled = False
 
-    async def opened(self) -> Any:
+    async def open_call(self) -> Any:
         """Make the call of the next attempt, with the time left of the caller's timeout, and return this object."""
         try:
-            self._call = await opened(
+            self._call = await open_call(
                 self._rpc, self._retried, self._continuation, self._details, self._message, self._requests
             )
         except BaseException:
@@ -238,16 +246,14 @@ class _AsyncResponses:
                     await self._wait
                 finally:
                     self._wait = None
-                await self.opened()
+                await self.open_call()
         finally:
             self._retried.end()
 
     async def read(self) -> Any:
-        """Return the next response, or `grpc.aio.EOF` after the last one."""
         return await anext(aiter(self), _AIO.EOF)
 
     def cancel(self) -> bool:
-        """Cancel the call, or the wait before the next one; return whether that was still possible."""
         self._retried.end()
         if self._wait is None:
             return self._call.cancel()
@@ -255,40 +261,18 @@ class _AsyncResponses:
         return self._cancelled
 
     def cancelled(self) -> bool:
-        """Return whether the call, or the wait before the next one, was cancelled."""
         return self._cancelled or self._call.cancelled()
 
     def done(self) -> bool:
-        """Return whether the current attempt's call has ended; False during the wait before the next one."""
         return self._wait is None and self._call.done()
 
-    def time_remaining(self) -> float | None:
-        """Return the seconds left of the current attempt's timeout, None without one."""
-        return self._call.time_remaining()
-
-    def add_done_callback(self, callback: Any) -> None:
-        """Register `callback` to be called when the current attempt's call ends."""
-        self._call.add_done_callback(callback)
-
-    async def initial_metadata(self) -> Any:
-        """Return the initial metadata of the current attempt's call."""
-        return await self._call.initial_metadata()
-
-    async def trailing_metadata(self) -> Any:
-        """Return the trailing metadata of the current attempt's call."""
-        return await self._call.trailing_metadata()
-
-    async def code(self) -> grpc.StatusCode:
-        """Return the status code of the current attempt's call, once it has ended."""
-        return await self._call.code()
-
-    async def details(self) -> str:
-        """Return the server's text for the status of the current attempt's call, once it has ended."""
-        return await self._call.details()
-
-    async def wait_for_connection(self) -> None:
-        """Wait for the initial metadata of the current attempt's call."""
-        await self._call.wait_for_connection()
+    time_remaining = _pass_on("time_remaining")
+    add_done_callback = _pass_on("add_done_callback")
+    initial_metadata = _pass_on("initial_metadata")
+    trailing_metadata = _pass_on("trailing_metadata")
+    code = _pass_on("code")
+    details = _pass_on("details")
+    wait_for_connection = _pass_on("wait_for_connection")
 
 
 class _UnaryResponses(_AsyncResponses, grpc.aio.UnaryStreamCall):  # type: ignore[type-arg]
@@ -296,8 +280,5 @@ class _UnaryResponses(_AsyncResponses, grpc.aio.UnaryStreamCall):  # type: ignor
 
 
 class _StreamReplies(_AsyncResponses, grpc.aio.StreamStreamCall):  # type: ignore[type-arg]
-    async def write(self, request: Any) -> None:
-        await self._call.write(request)
-
-    async def done_writing(self) -> None:
-        await self._call.done_writing()
+    write = _pass_on("write")
+    done_writing = _pass_on("done_writing")

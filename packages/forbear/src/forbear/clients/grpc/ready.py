@@ -65,55 +65,43 @@ class Unsent(grpc.RpcError, grpc.Call, grpc.Future):  # type: ignore[type-arg] #
         self._state = state
 
     def code(self) -> grpc.StatusCode:
-        """Return UNAVAILABLE, or DEADLINE_EXCEEDED if the call's time was over."""
         return _code(self._state)
 
     def details(self) -> str:
-        """Return why the call was not sent."""
         return _text(self._state)
 
     def initial_metadata(self) -> tuple[()]:
-        """Return nothing: no server was asked."""
         return ()
 
     def trailing_metadata(self) -> tuple[()]:
-        """Return nothing: no server was asked."""
         return ()
 
     def exception(self, timeout: float | None = None) -> "Unsent":
-        """Return this error."""
         return self
 
     def traceback(self, timeout: float | None = None) -> Any:
-        """Return the traceback of this error."""
         return self.__traceback__
 
     def result(self, timeout: float | None = None) -> NoReturn:
-        """Raise this error."""
         raise self
 
     __next__ = result
 
     def add_callback(self, callback: Callable[[], None]) -> bool:
-        """Return False: the call has ended."""
         return False
 
     def add_done_callback(self, fn: Callable[[Any], None]) -> None:
-        """Call `fn` with this call, which has ended."""
         fn(self)
 
     def cancel(self) -> bool:
-        """Return False: the call has ended."""
         return False
 
     cancelled = running = is_active = cancel
 
     def done(self) -> bool:
-        """Return True: the call has ended."""
         return True
 
     def time_remaining(self) -> float:
-        """Return 0.0: the call has ended."""
         return 0.0
 
 
@@ -152,7 +140,7 @@ class Readiness:
         if rpc.judge(message).repeatable:
             return continuation
 
-        def checked(details: Any, requests: Any) -> Any:
+        def send_when_ready(details: Any, requests: Any) -> Any:
             began = time.monotonic()
             try:
                 state = self._wait(details.timeout, patient=bool(details.wait_for_ready))
@@ -160,7 +148,7 @@ class Readiness:
                 state = grpc.ChannelConnectivity.SHUTDOWN
             return continuation(_with_rest(details, began), requests) if state in _HANDED_OVER else Unsent(state)
 
-        return checked
+        return send_when_ready
 
     def _wait(self, timeout: float | None, *, patient: bool) -> grpc.ChannelConnectivity | None:
         """Wait until the channel is connected, or has failed to if not `patient`; return its state, None if too late.
@@ -190,18 +178,17 @@ class AioReadiness:
         self._channel = channel
 
     def gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
-        """Return `continuation`, behind a wait for the connection if the call may not be repeated."""
         if rpc.judge(message).repeatable:
             return continuation
 
-        async def checked(details: Any, requests: Any) -> Any:
+        async def send_when_ready(details: Any, requests: Any) -> Any:
             began = time.monotonic()
             state = await self._wait(details.timeout, patient=bool(details.wait_for_ready))
             if state not in _HANDED_OVER:
                 raise AioUnsent(state)
             return await continuation(_with_rest(details, began), requests)
 
-        return checked
+        return send_when_ready
 
     async def _wait(self, timeout: float | None, *, patient: bool) -> grpc.ChannelConnectivity | None:
         channel = self._channel()

@@ -31,18 +31,18 @@ def name_of(details: Any) -> str:
     return method.decode() if isinstance(method, bytes) else method
 
 
-def timed(details: Any, retried: RetriedCall) -> Any:
+def with_time_left(details: Any, retried: RetriedCall) -> Any:
     """Return the details for the next attempt, with the seconds left of the caller's timeout; unchanged without one."""
-    left = retried.left(details.timeout)
+    left = retried.time_left(details.timeout)
     return details if left is None else Details(details, left)
 
 
-def comes_again(requests: object) -> bool:
+def is_rereadable(requests: object) -> bool:
     """Return whether `requests` is a list or tuple: only such a stream can surely be sent again from its start."""
     return isinstance(requests, list | tuple)
 
 
-def first_of(requests: Iterable[Any]) -> Any:
+def first_message(requests: Iterable[Any]) -> Any:
     """Return the first message of a stream, None if it is empty. An iterator would lose that message."""
     return next(iter(requests), None)
 
@@ -92,53 +92,45 @@ class RetryInterceptor(
     def intercept_unary_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
     ) -> Any:
-        """Send one request message, with retries; return the last attempt's call, which has the response or error."""
         return self._send(continuation, client_call_details, request, lambda: request)
 
     def intercept_unary_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
     ) -> Any:
-        """Send one request message and return the stream of responses, opened again until its first one arrives."""
         rpc = self._rpcs[name_of(client_call_details)]
-        continuation = self._gated(continuation, rpc, request)
+        continuation = self._gate(continuation, rpc, request)
         return _Responses(rpc, continuation, client_call_details, request, lambda: request)
 
     def intercept_stream_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
-        """Send a stream of requests and return the last attempt's call, which has the response or the error.
-
-        It is repeated only if the stream is a list or tuple.
-        """
-        if not comes_again(request_iterator):
+        if not is_rereadable(request_iterator):
             return self._send_once(continuation, client_call_details, request_iterator)
-        return self._send(continuation, client_call_details, first_of(request_iterator), lambda: iter(request_iterator))
+        return self._send(
+            continuation, client_call_details, first_message(request_iterator), lambda: iter(request_iterator)
+        )
 
     def intercept_stream_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
-        """Send a stream of requests and return the stream of responses, opened again until its first response arrives.
-
-        It is opened again only if the stream of requests is a list or tuple.
-        """
         rpc = self._rpcs[name_of(client_call_details)]
-        message = first_of(request_iterator) if comes_again(request_iterator) else None
-        continuation = self._gated(continuation, rpc, message)
-        if not comes_again(request_iterator):
+        message = first_message(request_iterator) if is_rereadable(request_iterator) else None
+        continuation = self._gate(continuation, rpc, message)
+        if not is_rereadable(request_iterator):
             return _Responses(rpc, continuation, client_call_details, None, lambda: iter(request_iterator), ONCE)
         return _Responses(rpc, continuation, client_call_details, message, lambda: iter(request_iterator))
 
-    def _gated(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
+    def _gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
         """Return `continuation`, behind a wait for the connection if the channel is known and needs it."""
         return continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
 
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
         rpc = self._rpcs[name_of(details)]
-        continuation = self._gated(continuation, rpc, message)
+        continuation = self._gate(continuation, rpc, message)
         retried = rpc.begin(details.timeout)
         try:
             while True:
-                call = continuation(timed(details, retried), requests())
+                call = continuation(with_time_left(details, retried), requests())
                 try:
                     error = call.exception()
                 except grpc.FutureCancelledError as cancellation:
@@ -161,16 +153,16 @@ class RetryInterceptor(
 
     def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
-        continuation = self._gated(continuation, rpc, None)
+        continuation = self._gate(continuation, rpc, None)
         retried = rpc.begin(details.timeout)
         try:
-            call = continuation(timed(details, retried), iter(requests))
+            call = continuation(with_time_left(details, retried), iter(requests))
             while isinstance(call, Unsent):  # nothing of the requests was read
                 grant = rpc.failed(retried, call, None)
                 if grant is None or not grant.ask():
                     return call
                 grant.sleep()
-                call = continuation(timed(details, retried), iter(requests))
+                call = continuation(with_time_left(details, retried), iter(requests))
         except BaseException:
             retried.end()
             raise
@@ -211,7 +203,7 @@ class _Responses(Iterator[Any]):
         self._message = message
         self._stuck = stuck
         self._cancelled = threading.Event()
-        self._open: Callable[[], Any] = lambda: continuation(timed(details, self._retried), requests())
+        self._open: Callable[[], Any] = lambda: continuation(with_time_left(details, self._retried), requests())
         try:
             self._call = self._open()
         except BaseException:

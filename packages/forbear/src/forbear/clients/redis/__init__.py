@@ -54,11 +54,11 @@ _RAISED = (redis.RedisError, redis.exceptions.RedisClusterException)
 P = TypeVar("P")
 
 
-def _once() -> dict[str, Any]:
+def _switch_retries_off() -> dict[str, Any]:
     return {"retry": Retry(NoBackoff(), 0)}
 
 
-def _async_once() -> dict[str, Any]:
+def _switch_async_retries_off() -> dict[str, Any]:
     return {"retry": AsyncRetry(NoBackoff(), 0)}
 
 
@@ -95,7 +95,7 @@ class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[repo
     _raised = _RAISED
     _pipeline_class = Pipeline
     _pubsub_class = PubSub
-    _once = staticmethod(_once)
+    _switch_retries_off = staticmethod(_switch_retries_off)
 
 
 class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
@@ -122,7 +122,7 @@ class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMet
     _raised = _RAISED
     _pipeline_class = AsyncPipeline
     _pubsub_class = AsyncPubSub
-    _once = staticmethod(_async_once)
+    _switch_retries_off = staticmethod(_switch_async_retries_off)
 
 
 class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
@@ -132,12 +132,11 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
     A command for several nodes counts as executed once one of them has it.
     """
 
-    _once = staticmethod(_once)
+    _switch_retries_off = staticmethod(_switch_retries_off)
     _lost = (redis.ConnectionError, redis.TimeoutError)
     _raised = _RAISED
 
     def get_redis_connection(self, node: redis.cluster.ClusterNode) -> Any:
-        """Return the client of a node."""
         return guard_node(super().get_redis_connection(node))
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.cluster.ClusterPipeline:
@@ -158,16 +157,12 @@ class AsyncRedisCluster(  # type: ignore[misc]
 ):
     """A `redis.asyncio.RedisCluster` that retries as `RedisCluster` does and takes all the same arguments."""
 
-    _once = staticmethod(_async_once)
+    _switch_retries_off = staticmethod(_switch_async_retries_off)
     _lost = (redis.ConnectionError, redis.TimeoutError)
     _raised = _RAISED
     _connection = AsyncConnection
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.asyncio.cluster.ClusterPipeline:
-        """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
-
-        If `transaction` is true, it sends its commands between MULTI and EXEC on one node.
-        """
         return self._pipeline(self.settings, transaction, shard_hint)
 
     def _pipeline(

@@ -34,7 +34,6 @@ class AsyncQueuedReader:
         return getattr(self._node, name)
 
     async def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the next response."""
         read = self.read_queued if command_name in _BEFORE_EXEC else self._node.parse_response
         return await read(connection, command_name, **options)
 
@@ -97,7 +96,6 @@ class AsyncTransaction(redis.asyncio.cluster.TransactionStrategy):
             raise WatchError(BEGIN_AGAIN)
 
     async def reset(self) -> None:
-        """Drop the queue, lift the WATCH, and give the connection back to the pool, even if UNWATCH fails."""
         try:
             if self._watching:
                 await aloops.unwatch(self._transaction_connection)

@@ -34,7 +34,6 @@ class QueuedReader:
         return getattr(self._node, name)
 
     def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        """Return the next response."""
         read = self.read_queued if command_name in _BEFORE_EXEC else self._node.parse_response
         return read(connection, command_name, **options)
 
@@ -95,7 +94,6 @@ class Transaction(redis.cluster.TransactionStrategy):
             raise WatchError(BEGIN_AGAIN)
 
     def reset(self) -> None:
-        """Drop the queue, lift the WATCH, and give the connection back to the pool, even if UNWATCH fails."""
         try:
             if self._watching:
                 loops.unwatch(self._transaction_connection)

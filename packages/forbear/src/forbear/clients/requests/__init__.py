@@ -13,7 +13,7 @@ except ImportError as error:
     ) from error
 
 from forbear.clients.requests.port import RequestsPort
-from forbear.clients.requests.response import attach_report, continued, read
+from forbear.clients.requests.response import attach_report, continue_body, read
 from forbear.exchange.chosen import choose
 from forbear.exchange.http.drive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
@@ -100,7 +100,7 @@ class RetryAdapter(HTTPAdapter):
         response = drive(port)
         if port.needs_reader(response):
             if stream or "content-encoding" in response.headers:
-                response = continued(port, response, whole=not stream)
+                response = continue_body(port, response, whole=not stream)
                 port.raw = ref(response.raw)
             else:
                 read(port, response)  # the session would, and takes longer

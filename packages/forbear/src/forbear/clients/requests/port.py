@@ -11,16 +11,16 @@ import requests
 import urllib3
 
 from forbear.clients._urllib3 import Urllib3Errors
-from forbear.clients.requests.response import pieces, settled, shown
+from forbear.clients.requests.response import pieces, read_copy, settle
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import Port
-from forbear.exchange.http.send import Body, Fixed, Once, Seekable, Send, streamed
+from forbear.exchange.http.send import Body, Fixed, Once, Seekable, Variation, body_of_stream
 
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 
 
-def bounded(timeout: Timeout, limit: float | None) -> Timeout:
+def limit_timeout(timeout: Timeout, limit: float | None) -> Timeout:
     """Return the timeouts of an attempt: the caller's `timeout`, but at most `limit` seconds for each part.
 
     Of a urllib3.Timeout only the total is limited. A missing timeout becomes `limit`; `limit` None changes nothing.
@@ -56,15 +56,12 @@ class _Pieces:
 
 
 def body_of(body: Any, limit: int) -> Fixed | Once | Seekable:
-    """Return forbear's form of a request's body: Fixed for text, bytes and None, Seekable for a file, else Once.
-
-    Once keeps up to `limit` bytes to send them again. A file that cannot seek is Once, too.
-    """
+    """Return forbear's form of a request's body: Fixed for text, bytes and None, Seekable for a file, else Once."""
     if body is None or isinstance(body, str):
         return Fixed((body or "").encode())
     if isinstance(body, bytes | bytearray | memoryview):
         return Fixed(bytes(cast("bytes", body)))
-    return streamed(_Pieces(body), body, limit)
+    return body_of_stream(_Pieces(body), body, limit)
 
 
 _LIBRARY = Urllib3Errors(
@@ -109,8 +106,8 @@ class RequestsPort(Port[requests.Response]):
     def first(self) -> requests.Response:
         return self._send(self._request, timeout=self._timeout)
 
-    def send(self, send: Send, limit: float | None) -> requests.Response:
-        response = self._send(self._next(send), timeout=bounded(self._timeout, limit))
+    def send(self, variation: Variation, limit: float | None) -> requests.Response:
+        response = self._send(self._next(variation), timeout=limit_timeout(self._timeout, limit))
         response.request = self._request
         return response
 
@@ -124,11 +121,11 @@ class RequestsPort(Port[requests.Response]):
     def chunks(self, response: requests.Response) -> Iterator[bytes]:
         return pieces(response)
 
-    def shown(self, response: requests.Response) -> requests.Response:
-        return shown(response)
+    def read_copy(self, response: requests.Response) -> requests.Response:
+        return read_copy(response)
 
     def settle(self, response: requests.Response) -> None:
-        settled(response)
+        settle(response)
 
     def close(self, response: requests.Response) -> None:
         response.close()
@@ -139,19 +136,19 @@ class RequestsPort(Port[requests.Response]):
     def broken(self, text: str) -> Exception:
         return requests.exceptions.ChunkedEncodingError(urllib3.exceptions.ProtocolError(text))
 
-    def _next(self, send: Send) -> requests.PreparedRequest:
+    def _next(self, variation: Variation) -> requests.PreparedRequest:
         request, body = self._request, self._body
-        if send.is_original and self._token is None and not body.once:
+        if variation.is_original and self._token is None and not body.once:
             return request
         varied: Any = request.copy()
         for name in [name for name in varied.headers if isinstance(name, bytes)]:  # `_adjust` finds only text
             varied.headers[name.decode("latin-1")] = varied.headers.pop(name)
-        if send.skip is None:
+        if variation.skip is None:
             varied.body = None
-        elif send.skip or body.once:
-            varied.body = body.chunks(send.skip)
-        if send.query:
+        elif variation.skip or body.once:
+            varied.body = body.chunks(variation.skip)
+        if variation.query:
             parts = urlsplit(str(varied.url))
-            varied.url = parts._replace(query="&".join(filter(None, (parts.query, send.query)))).geturl()
-        self._adjust(varied.headers, send)
+            varied.url = parts._replace(query="&".join(filter(None, (parts.query, variation.query)))).geturl()
+        self._adjust(varied.headers, variation)
         return varied  # type: ignore[no-any-return]

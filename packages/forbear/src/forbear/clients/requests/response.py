@@ -22,10 +22,7 @@ class GivenUpResponse(GivenUp, requests.Response):
 
 
 def attach_report(response: Any, report: Report) -> None:
-    """Attach a report to a response, which keeps it when it is pickled.
-
-    The error of its `raise_for_status()` gets the report, too.
-    """
+    """Attach a report to a response, which keeps it when it is pickled."""
     setattr(response, ATTRIBUTE, report)
     if isinstance(response, requests.Response):
         known: Any = response
@@ -50,7 +47,7 @@ def pieces(response: requests.Response) -> Iterator[bytes]:
         raise requests.exceptions.SSLError(error) from error
 
 
-def settled(response: requests.Response) -> None:
+def settle(response: requests.Response) -> None:
     """Read the whole body of a response and close it; its `raw` then yields the body from memory, still coded."""
     try:
         content = b"".join(pieces(response))
@@ -59,7 +56,7 @@ def settled(response: requests.Response) -> None:
     response.raw = _Raw(response.raw, _File(iter((content,)), lambda: None))
 
 
-def shown(response: requests.Response) -> requests.Response:
+def read_copy(response: requests.Response) -> requests.Response:
     """Return a copy of a response whose body was read, and can be read from memory in both; both yield it still coded.
 
     If the body is longer than SHOWN, return the response itself, which yields all of it.
@@ -104,7 +101,7 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
     known._content_consumed = True
 
 
-def continued(port: Port[requests.Response], response: requests.Response, *, whole: bool) -> requests.Response:
+def continue_body(port: Port[requests.Response], response: requests.Response, *, whole: bool) -> requests.Response:
     """Return a copy of the response, whose body is continued by further requests where it breaks.
 
     Only the body of a GET is continued. If that is impossible, the error gets a report. `whole` is True if the session
@@ -184,7 +181,6 @@ class _File:
         return self._ended and not self._buffer and self._broken is None
 
     def close(self) -> None:
-        """Drop what is left of the body and close the response that it comes from."""
         self._ended, self._broken = True, None
         self._buffer.clear()
         self._close()

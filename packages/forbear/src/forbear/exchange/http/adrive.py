@@ -10,7 +10,7 @@ from types import AsyncGeneratorType
 from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
-from forbear.exchange.call import begun
+from forbear.exchange.call import drop_proof
 from forbear.exchange.http.download import Download, Refused
 from forbear.exchange.http.handed_out import HandedOut
 from forbear.exchange.http.port import AsyncPort, AsyncSender
@@ -34,7 +34,7 @@ async def drive(port: AsyncSender[R]) -> R:
                 status = port.status(response)
                 if not plain and port.is_shown(response):
                     done, headers = status, port.headers(response)
-                    shown = await port.shown(response)
+                    shown = await port.read_copy(response)
                 elif port.is_read_at_once(response):
                     done, headers = status, port.headers(response)
                     await port.settle(response)
@@ -49,7 +49,7 @@ async def drive(port: AsyncSender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
-                    grant = port.exchange.answered(status, port.headers(response), shown)
+                    grant = port.exchange.responded(status, port.headers(response), shown)
                     if grant is None or not await grant.aask():
                         return response
                 except BaseException:  # raised by the caller's own `on_result`
@@ -166,19 +166,16 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
             raise self._port.broken(wrong)
 
     async def _resume(self, error: Exception) -> bytes | None:
-        """Wait, then continue the body in another response; return its first bytes, None to raise `error`.
-
-        The bytes may be b"".
-        """
+        """Wait, then continue the body in another response; return its first bytes, None to raise `error`."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
-            port.exchange.broke_off(error, self._status, self._headers)
+            port.exchange.broken(error, self._status, self._headers)
             port.note_broken_body()
             return None
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
         download = self._download
-        grant = download.broken(error, begun(port.verdict(error)))
+        grant = download.broken(error, drop_proof(port.verdict(error)))
         while grant is not None and await grant.aask():
             await self._close_response()
             await grant.asleep()

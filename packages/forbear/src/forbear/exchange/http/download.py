@@ -9,19 +9,21 @@ place of the first one, whatever it has.
 
 from enum import Enum
 from hashlib import sha256
+from typing import NamedTuple
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.exchange.http.handed_out import HandedOut
 from forbear.exchange.http.options import is_signed
-from forbear.exchange.http.send import ORIGINAL, Send
+from forbear.exchange.http.send import ORIGINAL, Variation
 from forbear.http import preconditions, ranges
 from forbear.http.ranges import Unresumable
 from forbear.http.status import reason
 from forbear.run.failure import DetailedFailure
 from forbear.run.grant import Grant
 from forbear.run.state import Run
+from forbear.waits import add_wait, find_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +48,17 @@ class Refused(Exception):
         self.name = name
 
 
-class _State(Enum):
-    """The ways of a broken body: requests for its rest, for the whole from its start, or none any more."""
+class _Plan(Enum):
+    """The next request for a broken body: for its rest, or for the whole from its start."""
 
-    CONTINUES = "continues"
-    STARTS_OVER = "starts over"
-    GAVE_UP = "gave up"
+    REST = "the rest"
+    WHOLE = "the whole"
+
+
+class _GaveUp(NamedTuple):
+    """The state of a broken body of which nothing is requested any more, with the reason."""
+
+    because: str
 
 
 class Download:
@@ -63,7 +70,7 @@ class Download:
     the place of the first one.
     """
 
-    __slots__ = ("is_new", "send", "_exchange", "_gave_up_because", "_handed_out", "_headers", "_is_pinned",
+    __slots__ = ("is_new", "send", "_exchange", "_handed_out", "_headers", "_is_pinned",
                  "_latest_response", "_received", "_rest", "_run", "_skipped_hash", "_state", "_total",
                  "_status", "_to_skip")  # fmt: skip
 
@@ -74,8 +81,7 @@ class Download:
         self._status = status
         self._headers = headers
         self._handed_out = handed_out
-        self._state = _State.CONTINUES
-        self._gave_up_because: str | None = None  # set with _State.GAVE_UP
+        self._state: _Plan | _GaveUp = _Plan.REST
         self._received = 0
         self._rest: ranges.DownloadRange | None = None  # that `send` requests; None: it requests the whole
         self._is_pinned = False  # True if `send` makes the server compare the ETag or the generation
@@ -99,7 +105,7 @@ class Download:
         `verdict` is the adapter's. Progress by ranges since the last break starts a new run.
         """
         received = self._handed_out.count
-        if received > self._received and self._state is _State.CONTINUES:
+        if received > self._received and self._state is _Plan.REST:
             self._run = self._begin()
         self._received = received
         return self.failed(error, error, verdict)
@@ -114,11 +120,12 @@ class Download:
             name, verdict = failure.name, failure.verdict
         else:
             name, verdict = type(failure).__qualname__, exchange.verdict_of(failure, verdict)
-        if self._state is not _State.GAVE_UP:
+        if not isinstance(self._state, _GaveUp):
             self._plan()
         details, self._latest_response = exchange.details(*self._latest_response), _NO_RESPONSE
-        why = self._gave_up_because
-        blocked = None if why is None else Stop(Reason.BODY, f"the rest cannot be requested: {why}")
+        blocked = None
+        if isinstance(self._state, _GaveUp):
+            blocked = Stop(Reason.BODY, f"the rest cannot be requested: {self._state.because}")
         unsafe = None if exchange.repeatable else exchange.unsafe
         return self._run.after(
             DetailedFailure(
@@ -141,7 +148,8 @@ class Download:
         self._total, self._to_skip, self._skipped_hash, self.is_new = None, 0, None, False
         verdict = exchange.service.verdict(exchange.judgement, status, headers)
         if verdict is not None and verdict.kind is not Kind.PERMANENT:
-            raise Refused(verdict, f"HTTP {status}", reason(status))
+            wait = find_wait(headers, status, host=exchange.request.host, now=exchange.runtime.now)
+            raise Refused(add_wait(verdict, wait), f"HTTP {status}", reason(status))
         rest = self._rest
         is_whole = status == 200 and self._status == 200 and "content-range" not in headers
         try:
@@ -150,7 +158,7 @@ class Download:
                     self._begin_anew(status, headers)
                 else:
                     self._start_over(status, headers)
-                self._state = _State.STARTS_OVER  # the server does not serve ranges
+                self._state = _Plan.WHOLE  # the server does not serve ranges
             else:
                 self._total = ranges.verify(rest, self._received, status, headers, named=self._is_pinned)
         except Unresumable as why:
@@ -210,7 +218,7 @@ class Download:
 
     def _give_up(self, why: str) -> str:
         """Request nothing more, and return the reason."""
-        self._state, self._gave_up_because = _State.GAVE_UP, why
+        self._state = _GaveUp(why)
         return why
 
     def _refuse(self, why: str, *, final: bool) -> None:
@@ -221,7 +229,7 @@ class Download:
         if self._rest is None or final:
             self._give_up(why)
         else:
-            self._state = _State.STARTS_OVER
+            self._state = _Plan.WHOLE
 
     def _plan(self) -> None:
         """Set `send` to a request for the rest, or else for the whole; give up if neither is possible."""
@@ -229,11 +237,11 @@ class Download:
         if stuck is not None:
             self._give_up(stuck)
             return
-        if self._state is _State.CONTINUES:
+        if self._state is _Plan.REST:
             try:
                 rest = ranges.download_range("GET", self._status, self._headers, self._requested_range)
             except Unresumable:
-                self._state = _State.STARTS_OVER
+                self._state = _Plan.WHOLE
             else:
                 self._ask_for_rest(rest)
                 return
@@ -252,14 +260,11 @@ class Download:
         has_generation = bool(preconditions.values(preconditions.split(request.target)[1], "generation"))
         if rest.generation is not None and not is_signed(request.target, request.headers.get("authorization", "")):
             query = "" if has_generation else f"generation={rest.generation}"
-        self._rest, self.send = rest, Send(rest.headers(self._received), query)
+        self._rest, self.send = rest, Variation(rest.headers(self._received), query)
         self._is_pinned = rest.is_conditional or (rest.generation is not None and (has_generation or query != ""))
 
     def _start_over(self, status: int, headers: "Mapping[str, str]") -> None:
-        """Prepare to read a response to the caller's own request from its start and to skip the bytes received before.
-
-        Raises Unresumable if the response cannot have the same bytes as the first.
-        """
+        """Prepare to read a response to the caller's own request from its start and to skip what was received."""
         self._total = ranges.verify_again((self._status, self._headers), (status, headers), self._requested_range)
         self._to_skip = self._received
         self._skipped_hash = None if self._handed_out.digest() is None else sha256()

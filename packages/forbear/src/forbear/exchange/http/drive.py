@@ -8,7 +8,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
-from forbear.exchange.call import begun
+from forbear.exchange.call import drop_proof
 from forbear.exchange.http.download import Download, Refused
 from forbear.exchange.http.handed_out import HandedOut
 from forbear.exchange.http.port import Port, Sender
@@ -32,7 +32,7 @@ def drive(port: Sender[R]) -> R:
                 status = port.status(response)
                 if not plain and port.is_shown(response):
                     done, headers = status, port.headers(response)
-                    shown = port.shown(response)
+                    shown = port.read_copy(response)
                 elif port.is_read_at_once(response):
                     done, headers = status, port.headers(response)
                     port.settle(response)
@@ -47,7 +47,7 @@ def drive(port: Sender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
-                    grant = port.exchange.answered(status, port.headers(response), shown)
+                    grant = port.exchange.responded(status, port.headers(response), shown)
                     if grant is None or not grant.ask():
                         return response
                 except BaseException:  # raised by the caller's own `on_result`
@@ -161,19 +161,16 @@ class Reader(Iterator[bytes], Generic[R]):
             raise self._port.broken(wrong)
 
     def _resume(self, error: Exception) -> bytes | None:
-        """Wait, then continue the body in another response; return its first bytes, None to raise `error`.
-
-        The bytes may be b"".
-        """
+        """Wait, then continue the body in another response; return its first bytes, None to raise `error`."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
-            port.exchange.broke_off(error, self._status, self._headers)
+            port.exchange.broken(error, self._status, self._headers)
             port.note_broken_body()
             return None
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
         download = self._download
-        grant = download.broken(error, begun(port.verdict(error)))
+        grant = download.broken(error, drop_proof(port.verdict(error)))
         while grant is not None and grant.ask():
             self._close_response()
             grant.sleep()

@@ -6,20 +6,18 @@ from types import MappingProxyType
 
 from forbear.core.attempt import Details
 from forbear.core.decide import Reason, Stop
-from forbear.core.events import Operation
 from forbear.core.report import Report, attach
-from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import FORBIDDEN, Start, begun, first_limit, is_only_of_user, with_proof, within_rules
+from forbear.exchange.call import Start, apply_rules, drop_proof, first_limit, is_only_of_user, with_proof
+from forbear.exchange.http.request_state import RequestState
 from forbear.exchange.http.send import ORIGINAL, Body
-from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.exchange.interrupt import is_interrupt
 from forbear.http.api import IN_USE, IdempotencyKey
 from forbear.http.patterns import is_for_its_host
-from forbear.http.request import Request, method_label
+from forbear.http.request import Request
 from forbear.http.request_ids import is_resumable, request_ids
 from forbear.http.status import reason
-from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
+from forbear.http.vouch import NO_VOUCH, Vouch
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.doubt import leave_in_doubt
@@ -28,7 +26,6 @@ from forbear.run.grant import Grant
 from forbear.run.judges import Broken
 from forbear.run.spending import Spending, admit, succeeded
 from forbear.run.state import Run
-from forbear.run.vouching import is_vouched
 from forbear.services.rfc9110 import RFC9110
 from forbear.waits import add_wait, find_wait
 
@@ -37,23 +34,18 @@ if TYPE_CHECKING:
     from forbear.http.request import HttpService
 
 
-class Exchange:
+class Exchange(RequestState):
     """One request through its attempts.
 
-    The adapter sends `send`, reports the result (`failed` or `answered`), asks the returned grant, waits, and sends
-    again; None means that the caller gets the error or the response. The request is classified on the first failure,
-    not before. `describe` returns the request in the form to classify. It must not refer to the exchange: that would
-    make each request a cycle for the garbage collector. `key` is the header by which the API drops duplicates, None if
-    the request does not carry one. `is_new_key` is True if forbear made its value for this request. `vouch` is the word
-    of the adapter's user. `cure` is what to do instead where the adapter takes no such word.
+    The adapter sends `send`, reports the result (`failed` or `responded`), asks the returned grant, waits, and sends
+    again; None means that the caller gets the error or the response. `is_new_key` is True if forbear made the value of
+    the key for this request. The other parameters are those of `RequestState`.
 
     A chunk of a resumable upload gets the policy's full limits at its first failure, and again whenever its session has
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_key",
-                 "_is_new_key", "_vouch", "_cure", "_started", "_request", "_run", "_judgement", "_session",
-                 "_spending")  # fmt: skip
+    __slots__ = ("awaits", "reports", "runtime", "send", "_body", "_is_new_key", "_run", "_spending", "_started")
 
     def __init__(
         self,
@@ -68,23 +60,15 @@ class Exchange:
         vouch: Vouch = NO_VOUCH,
         cure: str | None = None,
     ) -> None:
-        self.policy = policy
-        self.service = service
+        super().__init__(policy, service, describe, key, vouch, cure)
         self.send = ORIGINAL
         self.runtime = start.runtime
         self.reports = start.reports
         self.awaits = start.awaits
         self._started = start.time
-        self._describe = describe
         self._body = body
-        self._vouch = vouch
-        self._cure = cure
-        self._key = key
         self._is_new_key = is_new_key
-        self._request: Request | None = None
         self._run: Run | None = None
-        self._judgement: Judgement | None = None
-        self._session: ChunkSession | None = None  # the session of a chunk that must not be sent again blindly
         self._spending: Spending | None = None
 
     @property
@@ -100,7 +84,7 @@ class Exchange:
         if self.policy.budget is not None:
             self._spending = spending = self.new_spending()
             if spending is not None:
-                admit(spending, self.runtime, self._refused)
+                admit(spending, self.runtime, self._begin_run)
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
@@ -127,22 +111,22 @@ class Exchange:
         and `headers` are its headers. With it, or if the caller's own body stream raised, the request counts as begun.
         """
         is_begun = done is not None or self._body.failed
-        proven = begun(verdict) if is_begun else verdict
+        proven = drop_proof(verdict) if is_begun else verdict
         try:
             verdict = self.verdict_of(error, verdict)
             if is_begun:
-                verdict = begun(verdict)
+                verdict = drop_proof(verdict)
                 if self._body.failed and verdict.kind is Kind.PERMANENT and not self.repeatable:
                     verdict = TRANSIENT  # the server may have all of the body that it expected
             by_word = is_only_of_user(verdict, proven)
             details = self.details(done, headers)
             if verdict.kind is Kind.PERMANENT and not self.repeatable and is_interrupt(error):
                 self._leave_in_doubt(error)
-            return self._after(DetailedFailure(verdict, error, details=details, vouched=by_word), done=done)
+            return self._decide(DetailedFailure(verdict, error, details=details, vouched=by_word), done=done)
         except Exception as broken:  # of the user's own `safe`
             self._judge_by_table()
             kind = Kind.NOT_EXECUTED if proven.kind is Kind.NOT_EXECUTED else Kind.PERMANENT
-            return self._after(DetailedFailure(Broken(broken, kind), error), done=done)
+            return self._decide(DetailedFailure(Broken(broken, kind), error), done=done)
 
     def verdict_of(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the verdict on an error: the adapter's `verdict` under a policy of a service, else that of the policy.
@@ -154,28 +138,28 @@ class Exchange:
             return verdict
         ruled = self.policy.verdict_of_error(error)
         if is_only_of_user(ruled, verdict):
-            return within_rules(ruled, self.judgement)
+            return apply_rules(ruled, self.judgement)
         return with_proof(ruled, verdict)
 
-    def answered(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
+    def responded(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
         """Return the retry that sends `send` after a response, None to give the response to the caller.
 
         A status of 400 or more is judged by the service, unless the user knows better. On any other, `on_result` judges
         the client's `response`. After a status query that shows missing bytes of the chunk, the rest is sent at once.
         """
         try:
-            return self._answered(status, headers, response)
+            return self._judge_response(status, headers, response)
         except Exception as broken:
             self._leave_in_doubt(broken)
             raise
 
-    def _answered(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
+    def _judge_response(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
         policy = self.policy
         verdict, by_word = None, False
         if status >= 400:
             verdict, by_word = self._judge_failed(status, headers, response)
         elif self._session is not None and self._body.why_not_again() is None:
-            rest = self._session.answered(status, headers)
+            rest = self._session.responded(status, headers)
             if rest is not None:
                 self.send = rest
                 return Grant(self.runtime, 0.0)
@@ -183,25 +167,18 @@ class Exchange:
             verdict = policy.verdict_of_value(response)
             if verdict is not None:
                 wait = find_wait(headers, status, host=self.request.host, now=self.runtime.now)
-                verdict = add_wait(within_rules(verdict, self.judgement), wait)
+                verdict = add_wait(apply_rules(verdict, self.judgement), wait)
                 by_word = verdict.kind is Kind.NOT_EXECUTED
         if verdict is not None:
-            details = self.details(status, headers)
-            return self._after(
-                DetailedFailure(
-                    verdict,
-                    response=response,
-                    name=f"HTTP {status}",
-                    text=reason(status),
-                    maybe_done=status in self.judgement.maybe_done,
-                    vouched=by_word,
-                    details=details,
-                )
-            )
+            failure = DetailedFailure(verdict, response=response, name=f"HTTP {status}", text=reason(status))
+            failure.maybe_done = status in self.judgement.maybe_done
+            failure.vouched = by_word
+            failure.details = self.details(status, headers)
+            return self._decide(failure)
         succeeded(self._run, policy, self._spending)
         return None
 
-    def broke_off(self, error: Exception, status: int, headers: Mapping[str, str]) -> None:
+    def broken(self, error: Exception, status: int, headers: Mapping[str, str]) -> None:
         """Attach a report to an error raised while the caller reads the body: no outer policy then repeats a write.
 
         `status` and `headers` are those of the response. The report is the request's own if the request was
@@ -213,17 +190,13 @@ class Exchange:
         judgement = self.judgement
         if self._may_repeat and ((judgement.safety is Safety.ALWAYS and judgement.repeatable) or self.vouched):
             return  # sending the request again is harmless
-        if self._run is None:
-            self._run = self._begun(self._started)
-        self._run.in_doubt = True
-        unsafe, details = self._broke_after(status), self.details(status, headers)
-        self._run.after(DetailedFailure(TRANSIENT, error, unsafe=unsafe, maybe_done=status < 400, details=details))
+        run = self._run or self._begin_run()
+        run.in_doubt = True
+        unsafe, details = self._describe_break(status), self.details(status, headers)
+        run.after(DetailedFailure(TRANSIENT, error, unsafe=unsafe, maybe_done=status < 400, details=details))
 
     def cut_off(self, error: BaseException) -> None:
-        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the request is harmless.
-
-        The request may have been executed.
-        """
+        """Attach a report to `error`, a cancellation or interrupt, unless repeating the request is harmless."""
         with suppress(Exception):  # of the user's own `safe`
             _ = self.judgement
         self._leave_in_doubt(error)
@@ -235,16 +208,8 @@ class Exchange:
             number = 1 if self._run is None else self._run.attempt
             leave_in_doubt(error, self.operation, self.unsafe, self.runtime, self._started, self.request, number)
 
-    def _judge_by_table(self) -> None:
-        """Judge the request by its service alone, unless it is judged: `safe` raised, and vouches for nothing."""
-        if self._judgement is None:
-            self._judgement = self.service.classify(self.request)
-
     def details(self, status: int | None, headers: Mapping[str, str]) -> Details:
-        """Return what a support case needs of an attempt that failed now: the time, the status and the request ids.
-
-        `status` and `headers` are those of its response; None and an empty mapping without one.
-        """
+        """Return what a support case needs of an attempt that failed now: the time, the status and the request ids."""
         ids = request_ids(headers, resumable=is_resumable(self.request)) if headers else ()
         return self.runtime.now(), status, ids
 
@@ -257,71 +222,9 @@ class Exchange:
         return first_limit(self.policy) if self._run is None else self._run.attempt_limit()
 
     @property
-    def request(self) -> Request:
-        """The caller's request, reduced to what decides its safety; made when it is first read, and kept."""
-        if self._request is None:
-            self._request = self._describe()
-        return self._request
-
-    @property
-    def judgement(self) -> Judgement:
-        """The safety of the request, as its service judges it or the adapter's user vouches for it; kept once made."""
-        if self._judgement is None:
-            self._judgement = vouched(self.service.classify(self.request), self.request, self._vouch)
-            if self._judgement.session and not self._judgement.repeatable:
-                chunk = Chunk.of(self.request)
-                self._session = None if chunk is None else ChunkSession(chunk)
-        return self._judgement
-
-    @property
-    def repeatable(self) -> bool:
-        """True if the request may be executed twice: by judgement, token or the user's word, and by the policy."""
-        return self._may_repeat and (self._is_proven or self.vouched)
-
-    @property
-    def vouched(self) -> bool:
-        """True if only the user's word makes the request repeatable: the adapter's options, or a scope that is open."""
-        judgement = self.judgement
-        if judgement.vouched or self._is_proven:
-            return judgement.vouched
-        return judgement.refused is None and not judgement.session and is_vouched(self.request)
-
-    @property
-    def _is_proven(self) -> bool:
-        """True if the judgement, or the API's handling of the request's key, allows that it is executed twice."""
-        judgement = self.judgement
-        return judgement.repeatable or (self._key is not None and judgement.refused is None)
-
-    @property
-    def _may_repeat(self) -> bool:
-        """True unless the policy forbids to repeat what may have been executed, by `repeatable=False`."""
-        return self.policy.repeatable is not False
-
-    @property
-    def unsafe(self) -> str:
-        """The reason why the request may not be executed twice, with what would allow it: conditions or a vouch."""
-        judgement = self.judgement
-        if not self._may_repeat:
-            return f"{judgement.operation or 'the request'} {FORBIDDEN}"
-        why = why_not(judgement, "the request")
-        if judgement.refused is not None or judgement.conditions or judgement.session:
-            return why
-        return why + cure_for(judgement, option_for(self.request)) if self._cure is None else f"{why}; {self._cure}"
-
-    @property
     def stuck(self) -> str | None:
         """The reason why the request's own body cannot be sent again, None if it can."""
         return self._body.why_not_again()
-
-    @property
-    def operation(self) -> str:
-        """The name for reports and events: the policy's name, else the operation's id, else the method and the host."""
-        request = self.request
-        return (
-            self.policy.name
-            or self.judgement.operation
-            or Operation(f"{request.method} {request.host}", method_label(request.method))
-        )
 
     def _judge_failed(self, status: int, headers: Mapping[str, str], response: object) -> "tuple[Verdict | None, bool]":
         """Return the verdict on a failed response, with the wait that it asks for.
@@ -338,7 +241,7 @@ class Exchange:
         wait = find_wait(headers, status, host=request.host, units=api.wait_headers, now=self.runtime.now)
         verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
         if verdict is not None:
-            verdict = within_rules(verdict, judgement)
+            verdict = apply_rules(verdict, judgement)
             return add_wait(verdict, wait), verdict.kind is Kind.NOT_EXECUTED
         query = None if self._session is None else self._session.query
         verdict = self.service.verdict(query or judgement, status, headers)
@@ -353,45 +256,40 @@ class Exchange:
         by_word = verdict.kind is Kind.NOT_EXECUTED and own is not None and status in own.not_executed
         return add_wait(verdict, wait), by_word
 
-    def _begun(self, started: float) -> Run:
-        return Run(
+    def _begin_run(self, started: float | None = None) -> Run:
+        """Begin the run that counts the attempts from the time `started` on, by default from before the first one."""
+        self._run = run = Run(
             self.policy,
             self.operation,
             self.runtime,
-            started,
+            self._started if started is None else started,
             self.reports,
             awaits=self.awaits,
             subject=self.request,
             spending=self._spending,
         )
-
-    def _refused(self) -> Run:
-        """Return the run of a request that the budget refused, for its report."""
-        self._run = run = self._begun(self._started)
         return run
 
-    def _broke_after(self, status: int) -> str:
+    def _describe_break(self, status: int) -> str:
         return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its response broke off"
 
-    def _after(self, failure: DetailedFailure, done: int | None = None) -> Grant | None:
+    def _decide(self, failure: DetailedFailure, done: int | None = None) -> Grant | None:
         """Return the retry after `failure`; `done` is the status of a successful response whose body broke."""
-        judgement = self.judgement
-        session = self._session
-        if self._run is None or (session is not None and session.has_progressed()):
-            started = self._started if session is None else self.runtime.monotonic()
-            self._run = self._begun(started)
+        judgement, session, run = self.judgement, self._session, self._run
+        if run is None or (session is not None and session.has_progressed()):
+            run = self._begin_run(None if session is None else self.runtime.monotonic())
         # The session may have the whole chunk. But the caller's own error must not get lost.
         stuck = self._body.why_not_again() if session is None or self._body.failed else None
         failure.blocked = None if stuck is None else Stop(Reason.BODY, stuck)
         failure.unsafe = None if self.repeatable else self.unsafe
         failure.vouched = failure.vouched or (failure.verdict.kind is not Kind.NOT_EXECUTED and self.vouched)
         if done is not None:
-            self._run.in_doubt = failure.maybe_done = True
+            run.in_doubt = failure.maybe_done = True
             if judgement.safety is not Safety.ALWAYS and self._key is None and not self.vouched:
-                failure.unsafe = self._broke_after(done)  # its condition cannot hold a second time
+                failure.unsafe = self._describe_break(done)  # its condition cannot hold a second time
         if session is not None and self._may_repeat:
             failure.unsafe = None
-        grant = self._run.after(failure)
+        grant = run.after(failure)
         if grant is not None and session is not None:
             self.send = session.ask(self.service, self.request)
         return grant

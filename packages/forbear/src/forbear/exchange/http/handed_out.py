@@ -43,7 +43,7 @@ class HandedOut:
         if self._kept is not None:
             self._kept.append(chunk)
             if self.count > KEPT:
-                self._hash, self._kept = self._hashed(self._kept), None
+                self._hash, self._kept = self._make_hash(self._kept), None
         elif self._hash is not None:
             self._hash.update(chunk)
 
@@ -52,12 +52,9 @@ class HandedOut:
         self._hash = self._kept = None
 
     def digest(self) -> bytes | None:
-        """Return the SHA-256 hash of all bytes so far, None if the validator of the response is the proof.
-
-        None also after `forget`.
-        """
-        known = self._hash if self._kept is None else self._hashed(self._kept)
+        """Return the SHA-256 hash of all bytes so far, None if the validator of the response is the proof."""
+        known = self._hash if self._kept is None else self._make_hash(self._kept)
         return None if known is None else known.digest()
 
-    def _hashed(self, chunks: list[bytes]) -> "_Hash | None":
+    def _make_hash(self, chunks: list[bytes]) -> "_Hash | None":
         return None if ranges.is_pinned(self._status, self._headers) else sha256(b"".join(chunks))

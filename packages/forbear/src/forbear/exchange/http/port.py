@@ -16,7 +16,7 @@ from forbear.exchange.call import Start, limit_timeout
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
 from forbear.exchange.http.responses import CONTINUED, is_read_at_once, is_shown, needs_reader
-from forbear.exchange.http.send import Body, Fixed, Send
+from forbear.exchange.http.send import Body, Fixed, Variation
 from forbear.http.patterns import is_for_its_host
 from forbear.http.request import READS, Request, joined
 
@@ -143,11 +143,11 @@ class HttpCall(Start, ABC):
         scheme, port = self._scheme_and_port()
         return Request(self._method, host, target, scheme=scheme, port=port).origin
 
-    def _adjust(self, headers: MutableMapping[str, str], send: Send) -> None:
-        """Change the caller's `headers`, in place, into those of `send`; add the idempotency token if there is one."""
+    def _adjust(self, headers: MutableMapping[str, str], variation: Variation) -> None:
+        """Change the caller's `headers`, in place, into those of `variation`, with the token if there is one."""
         if self._token is not None:
             headers[self._token[0]] = self._token[1]
-        send.adjust(headers)
+        variation.adjust(headers)
 
     def _open(self) -> Exchange:
         """Return the exchange of the request, and set its body and its token.
@@ -170,7 +170,7 @@ class HttpCall(Start, ABC):
             key = None  # the request does not carry it
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
-        describe = partial(_described, method, host, target, headers, content, *self._scheme_and_port())
+        describe = partial(_describe, method, host, target, headers, content, *self._scheme_and_port())
         if key is not None and not is_for_its_host(describe()):
             key = None
         if key is not None:
@@ -189,14 +189,14 @@ class Sender(HttpCall, Generic[R]):
         """Send the caller's request unchanged, without an attempt timeout, and return the response."""
 
     @abstractmethod
-    def send(self, send: Send, limit: float | None) -> R:
-        """Send the request as `send` varies it, and return the response, whose request is the caller's own.
+    def send(self, variation: Variation, limit: float | None) -> R:
+        """Send the request as `variation` says, and return the response, whose request is the caller's own.
 
         `limit` is the attempt timeout in seconds, None for none.
         """
 
     @abstractmethod
-    def shown(self, response: R) -> R:
+    def read_copy(self, response: R) -> R:
         """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN.
 
         The body of the response itself can still be read from its start.
@@ -236,10 +236,10 @@ class AsyncSender(HttpCall, Generic[R]):
     def first(self) -> Awaitable[R]: ...
 
     @abstractmethod
-    def send(self, send: Send, limit: float | None) -> Awaitable[R]: ...
+    def send(self, variation: Variation, limit: float | None) -> Awaitable[R]: ...
 
     @abstractmethod
-    async def shown(self, response: R) -> R: ...
+    async def read_copy(self, response: R) -> R: ...
 
     @abstractmethod
     async def settle(self, response: R) -> None: ...
@@ -260,7 +260,7 @@ class AsyncPort(AsyncSender[R]):
     def broken(self, text: str) -> Exception: ...
 
 
-def _described(
+def _describe(
     method: str,
     host: str,
     target: str,

@@ -14,7 +14,7 @@ _WHOLE_BODY = ("transfer-encoding", "expect", "content-md5", "content-digest", "
 """Headers (lower case) that describe the whole body, and are left out where only a part of it is sent."""
 
 
-class Send(Record):
+class Variation(Record):
     """The caller's request with `headers` set (lower-case names) and `query` appended to its query string.
 
     The first `skip` bytes of the body are left out (default 0), with None the whole body. If any are left out,
@@ -48,7 +48,7 @@ class Send(Record):
         headers.update(self.headers)
 
 
-ORIGINAL = Send()
+ORIGINAL = Variation()
 
 
 class Body(Protocol):
@@ -98,7 +98,6 @@ class Fixed(_SyncBody):
         """Return None: bytes can always be sent again."""
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """Return the body without its first `skip` bytes, as one chunk."""
         yield self.content[skip:]
 
 
@@ -113,7 +112,6 @@ class Seekable(_SyncBody):
         self._start = start
 
     def why_not_again(self) -> str | None:
-        """Return a reason if the file cannot be sent again because it is closed or not seekable any more, else None."""
         if position(self._file) is not None:
             return None
         return (
@@ -121,7 +119,6 @@ class Seekable(_SyncBody):
         )
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """Rewind the file and return the body without its first `skip` bytes; ValueError if rewinding fails."""
         if not rewind(self._file, self._start + skip):
             raise ValueError("the file that is the body can no longer be rewound")
         yield from self._stream
@@ -137,14 +134,12 @@ class Rendered(_SyncBody):
         self._files = tuple(files)
 
     def why_not_again(self) -> str | None:
-        """Return a reason if the form cannot be sent again since a file of it is closed or not seekable, else None."""
         if all(position(file) is not None for file in self._files):
             return None
         return "a file in the form can no longer be rewound; keep it open until the response arrives, or pass bytes"
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """Return the body without its first `skip` bytes."""
-        return _without(self._stream, skip)
+        return _skip_bytes(self._stream, skip)
 
 
 class Once:
@@ -159,16 +154,13 @@ class Once:
         self.failed = False
 
     def why_not_again(self) -> str | None:
-        """Return a reason if the stream cannot be sent again, else None.
-
-        It cannot if it was longer than the limit, if it raised or was cancelled, or while it is still being read.
-        """
+        """Return a reason if the stream cannot be sent again, else None."""
         return self._replay.refusal
 
     def chunks(self, skip: int) -> Iterator[bytes]:
         """Return the body without its first `skip` bytes; an error of the stream sets `failed`."""
         try:
-            yield from _without(self._replay, skip)
+            yield from _skip_bytes(self._replay, skip)
         except Exception:
             self.failed = True
             raise
@@ -186,10 +178,7 @@ class AsyncOnce:
         self.failed = False
 
     def why_not_again(self) -> str | None:
-        """Return a reason if the stream cannot be sent again, else None.
-
-        It cannot if it was longer than the limit, if it raised or was cancelled, or while it is still being read.
-        """
+        """Return a reason if the stream cannot be sent again, else None."""
         return self._replay.refusal
 
     def achunks(self, skip: int) -> AsyncIterator[bytes]:
@@ -232,7 +221,7 @@ class _Async(AsyncIterator[bytes]):
         raise StopAsyncIteration
 
 
-def _without(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
+def _skip_bytes(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
     """Return a stream without its first `skip` bytes."""
     for chunk in chunks:
         if skip < len(chunk):
@@ -240,10 +229,7 @@ def _without(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
         skip = max(skip - len(chunk), 0)
 
 
-def streamed(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:
-    """Return the body that a sync client reads through `stream`: `Seekable` if `file` is a seekable file, else `Once`.
-
-    `Once` keeps up to `limit` bytes to send them again.
-    """
+def body_of_stream(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:
+    """Return the body that a sync client reads through `stream`: Seekable if `file` is a seekable file, else Once."""
     start = position(file)
     return Once(stream, limit) if start is None else Seekable(file, stream, start)

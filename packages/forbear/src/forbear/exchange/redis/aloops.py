@@ -36,7 +36,7 @@ async def send(
     attempt: Callable[..., Awaitable[T]],
     args: tuple[Any, ...] = (),
     options: Mapping[str, Any] = _NONE,
-    blocked_for: Callable[[S], float | None] = lambda _: 0.0,
+    blocking_time: Callable[[S], float | None] = lambda _: 0.0,
     finish: Callable[[], Awaitable[T]] | None = None,
 ) -> T:
     """Call `attempt(*args, **options)` as often as the policy allows and return what it returns; without a policy once.
@@ -47,7 +47,7 @@ async def send(
     because making a partial for each command would cost time.
 
     An attempt may take the policy's attempt timeout, plus the seconds for which the server may block the command by
-    `blocked_for(sent)`; None for no limit. `finish` has no limit.
+    `blocking_time(sent)`; None for no limit. `finish` has no limit.
     """
     policy = settings.policy
     if policy is None:
@@ -63,7 +63,7 @@ async def send(
         while True:
             try:
                 limit = settings.limit if run is None else run.attempt_limit()
-                blocked = None if limit is None else blocked_for(sent)
+                blocked = None if limit is None else blocking_time(sent)
                 if limit is None or blocked is None:
                     value = await attempt(*args, **options)
                 else:
@@ -133,10 +133,7 @@ async def listen(settings: RedisSettings, attempt: Callable[[], Awaitable[T]]) -
 async def send_request(
     request: PipelineRequest, attempt: Callable[..., Awaitable[Any]], *args: Any, **options: Any
 ) -> Any:
-    """Send a request of a pipeline by `attempt`; under WATCH once, else as often as the policy allows.
-
-    A failure is recorded in the current cycle, if there is one.
-    """
+    """Send a request of a pipeline by `attempt`; under WATCH once, else as often as the policy allows."""
     cycle = request.state.cycle
     try:
         if request.watched:
@@ -227,7 +224,7 @@ async def send_to_nodes(settings: RedisSettings, attempt: Callable[[], Awaitable
             return await attempt()
 
     describe = partial(describe_command, nodes=nodes)
-    return await send(settings, describe, command, attempt_once, blocked_for=blocking.blocked_for)
+    return await send(settings, describe, command, attempt_once, blocking_time=blocking.blocking_time)
 
 
 async def send_scattered(

@@ -27,7 +27,7 @@ NAMES = frozenset(name.decode() for name in (*_TIMEOUTS, *_STREAMS))
 """The commands that may block, as the clients name them."""
 
 
-def blocked_for(command: Sequence[Argument]) -> float | None:
+def blocking_time(command: Sequence[Argument]) -> float | None:
     """Return the seconds that the server may block a command: 0.0 if it does not block, None without a limit.
 
     A timeout that cannot be read is 0.0, because the server refuses it at once. One over 1e9 seconds is no limit.
@@ -58,7 +58,7 @@ def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[No
     Within the block its socket has the longer timeout, or none if the server waits without limit. Does nothing for a
     closed connection. A client that gave up earlier would lose the element that the server takes from a list for it.
     """
-    seconds = blocked_for(command)
+    seconds = blocking_time(command)
     connection = getattr(connection, "_conn", connection)  # the one behind client-side caching
     socket = getattr(connection, "_sock", None)
     if seconds == 0 or socket is None:
@@ -76,7 +76,7 @@ def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[No
 @contextmanager
 def async_longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
     """The asyncio form of `longer_timeout`: it changes `connection.socket_timeout` within the block, open or not."""
-    seconds = blocked_for(command)
+    seconds = blocking_time(command)
     own = connection.socket_timeout
     connection.socket_timeout = None if seconds is None or own is None else own + seconds
     try:

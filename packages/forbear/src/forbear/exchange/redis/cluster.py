@@ -45,10 +45,7 @@ _nodes: ContextVar[Nodes | None] = ContextVar("forbear_nodes", default=None)
 
 
 def record_node(node: object) -> None:
-    """Record that the current attempt sends to `node`: one node may execute a command that another node refused.
-
-    Outside of an attempt of `loops.send_to_nodes` it does nothing.
-    """
+    """Record that the current attempt sends to `node`: one node may execute a command that another node refused."""
     nodes = _nodes.get()
     if nodes is not None:
         nodes.append(node)
@@ -102,7 +99,7 @@ def plan_repair(
     decisive = harmful or failures[0]
     vouched = any(failure.vouched for failure in failures)
     work = replace(work, repeatable=harmful is None, vouched=vouched)
-    grant = run.failed_as(decisive.verdict, decisive.queued.result, work)
+    grant = run.fail_as(decisive.verdict, decisive.queued.result, work)
     return run, grant, [failure.queued for failure in failures]
 
 
@@ -131,10 +128,7 @@ def _list_failures(run: CommandRun, stack: Sequence[QueuedCommand], safe: Safe) 
 
 
 def raise_first(stack: Sequence[QueuedCommand]) -> None:
-    """Raise the first error among the results, with its command's name and number (from 1) in the text.
-
-    Does nothing if there is no error.
-    """
+    """Raise the first error among the results, with its command's name and number (from 1) in the text."""
     for queued in stack:
         error = queued.result
         if isinstance(error, Exception):

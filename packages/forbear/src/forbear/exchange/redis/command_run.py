@@ -61,7 +61,7 @@ class CommandRun(Run):
         """Return the retry that follows, None to raise `error`; its verdict decides."""
         proven = verdict_of(error, self._work)
         verdict = self.policy_verdict(error, proven)
-        return self.failed_as(verdict, error, by_word=is_only_of_user(verdict, proven))
+        return self.fail_as(verdict, error, by_word=is_only_of_user(verdict, proven))
 
     def policy_verdict(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the policy's verdict on `error`, which overrules `verdict`, the one by what was sent.
@@ -80,7 +80,7 @@ class CommandRun(Run):
             self._leave_in_doubt(broken, verdict, self._work)
             raise
 
-    def failed_as(
+    def fail_as(
         self, verdict: Verdict, error: Exception, work: SentCommands | None = None, *, by_word: bool = False
     ) -> Grant | None:
         """Return the retry that follows `error` with its `verdict`, None to give up.
@@ -89,7 +89,7 @@ class CommandRun(Run):
         calls the failure NOT_EXECUTED.
         """
         work = work or self._work
-        text = without_arguments(text_of(error))[:_LONGEST_TEXT]
+        text = hide_arguments(text_of(error))[:_LONGEST_TEXT]
         if work.scripted and verdict.kind is Kind.TRANSIENT:
             self.in_doubt = True  # whatever a script answers, it may have written before
         if verdict.kind is Kind.PERMANENT and is_interrupt(error):
@@ -110,10 +110,7 @@ class CommandRun(Run):
             raise
 
     def cut_off(self, error: BaseException, work: SentCommands | None = None) -> None:
-        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the work is harmless.
-
-        `work` is as for `failed_as`. The work may have been executed, unless the error arose before it was sent.
-        """
+        """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the work is harmless."""
         sent = NOT_EXECUTED if phase_of(error) is Phase.BEFORE else TRANSIENT
         self._leave_in_doubt(error, sent, work or self._work)
 
@@ -124,12 +121,12 @@ class CommandRun(Run):
         there are errors among the responses of a pipeline, an exception of `on_result` is ignored.
         """
         try:
-            return self._judged(value)
+            return self._judge_value(value)
         except Exception as broken:
             self._leave_in_doubt(broken, TRANSIENT, self._work)
             raise
 
-    def _judged(self, value: object) -> Grant | None:
+    def _judge_value(self, value: object) -> Grant | None:
         policy = self._policy
         verdict = policy.verdict_of_failed_value(value) if _has_errors(value) else policy.verdict_of_value(value)
         if verdict is None or verdict.kind is Kind.PERMANENT:
@@ -142,10 +139,7 @@ class CommandRun(Run):
         )
 
     def _leave_in_doubt(self, error: BaseException, verdict: Verdict, work: SentCommands) -> None:
-        """Attach a report to `error`, which the user's own code raised, unless repeating the work is harmless.
-
-        `verdict` is the one by what was sent.
-        """
+        """Attach a report to `error`, which the user's own code raised, unless repeating the work is harmless."""
         unsafe = self._unsafe(work)
         if verdict.kind is not Kind.NOT_EXECUTED and unsafe is not None:
             leave_in_doubt(error, self.operation, unsafe, self.runtime, self.started, number=self.attempt)
@@ -162,7 +156,7 @@ def _has_errors(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(each, Exception) for each in cast("list[object]", value))
 
 
-def without_arguments(text: str) -> str:
+def hide_arguments(text: str) -> str:
     """Return the text of an error without the arguments of the command that the libraries quote in errors of pipelines.
 
     Of the quoted command the first word stays, up to 100 characters. Any other text is returned as it is. It takes

@@ -73,10 +73,7 @@ class SentCommands:
     cure: str = ""
 
     def is_maybe_done(self, text: str) -> bool:
-        """Return whether `text`, an error response to a later attempt, contains one of `texts` in any case.
-
-        An earlier attempt may then have worked.
-        """
+        """Return whether `text`, an error response to a later attempt, contains one of `texts` in any case."""
         lowered = text.lower()
         return any(part in lowered for part in self.texts)
 
@@ -164,11 +161,7 @@ def describe_transaction(
 def judge_together(
     commands: Sequence[Command], safe: Safe = UNVOUCHED, *, at_once: bool = False
 ) -> tuple[CommandJudgement, ...]:
-    """Return the judgement of each command when they are sent together, in their order.
-
-    The user vouches for the commands in `safe`. `at_once` is true if a pipeline sends them under WATCH without queueing
-    them.
-    """
+    """Return the judgement of each command when they are sent together, in their order."""
     return classify_many(commands, promised=_promises(at_once=at_once), safe=safe)
 
 
@@ -180,10 +173,7 @@ def _promises(*, at_once: bool) -> frozenset[Promise]:
 def _first_unsafe(
     together: str, commands: Sequence[Command], judgements: Sequence[CommandJudgement]
 ) -> tuple[str, str]:
-    """Return why the first command that is not repeatable keeps all of them from being repeated, and its cure.
-
-    Both are "" if all are repeatable.
-    """
+    """Return why the first command that is not repeatable keeps all of them from being repeated, and its cure."""
     for command, judgement in zip(commands, judgements, strict=True):
         if not judgement.repeatable:
             return f"{together} with {explain_refusal(judgement)}", cure_for(judgement, option_for(judgement, command))

@@ -119,10 +119,7 @@ def listen(settings: RedisSettings, attempt: Callable[[], T]) -> T:
 
 
 def send_request(request: PipelineRequest, attempt: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Send a request of a pipeline by `attempt`; under WATCH once, else as often as the policy allows.
-
-    A failure is recorded in the current cycle, if there is one.
-    """
+    """Send a request of a pipeline by `attempt`; under WATCH once, else as often as the policy allows."""
     cycle = request.state.cycle
     try:
         if request.watched:

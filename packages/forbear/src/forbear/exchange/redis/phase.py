@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from enum import Enum
 from types import FrameType
 
-from forbear.exchange.interrupt import frames_of, hidden_by
+from forbear.exchange.interrupt import find_hidden, frames_of
 from forbear.run.runtime import AttemptTimeout
 
 _CONNECTING = ("connect", "connect_check_health", "check_health")
@@ -51,7 +51,7 @@ def decisive(error: BaseException) -> BaseException:
     first = latest = _innermost(error)
     path = list(frames_of(first))
     while (phase := _phase(path)) in (Phase.BEFORE, Phase.CLEANUP):
-        hidden = hidden_by(first, path)
+        hidden = find_hidden(first, path)
         if hidden is None or hidden.__traceback__ is None:
             break
         # A traceback begins where its error was caught; the frames above are those of the later error.
@@ -62,12 +62,9 @@ def decisive(error: BaseException) -> BaseException:
     return error if first is latest else first
 
 
-def behind(error: BaseException) -> BaseException | None:
-    """Return the error that was being handled when this one was raised, None if they passed through different calls.
-
-    Python also notes an error that the caller was handling at the time; that one has nothing to do with this one.
-    """
-    return hidden_by(error, list(frames_of(error)))
+def find_context(error: BaseException) -> BaseException | None:
+    """Return the error that was being handled when this one was raised, None if they passed through different calls."""
+    return find_hidden(error, list(frames_of(error)))
 
 
 def is_unreadable(error: BaseException) -> bool:

@@ -74,10 +74,7 @@ class PipelineState:
         return request
 
     def request_at_once(self, command: Command, *, watched: bool) -> "PipelineRequest":
-        """Return the request that sends `command` without queueing it: WATCH, or a command under WATCH.
-
-        The current cycle lists the command, if there is one.
-        """
+        """Return the request that sends `command` without queueing it: WATCH, or a command under WATCH."""
         if self.cycle is not None:
             self.cycle.at_once.append(command)
         return PipelineRequest(self, (), watched=watched, command=command)

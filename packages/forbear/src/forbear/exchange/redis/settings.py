@@ -58,7 +58,7 @@ class RedisSettings:
         self.tables = policy is not None and policy.on is verdict_of_exception
         self.limit = first_limit(policy)
 
-    def at(self, address: str) -> "RedisSettings":
+    def copy_for(self, address: str) -> "RedisSettings":
         """Return the settings of a client for the server or cluster at `address`; of a budget per host its own one."""
         policy = self.policy
         if policy is None or not isinstance(policy.budget, HostBudgets):
@@ -71,10 +71,7 @@ class RedisSettings:
 
     @property
     def may_repeat(self) -> bool:
-        """True if the policy permits repeating the commands that the tables call repeatable.
-
-        False without a policy, and for one with `repeatable=False`.
-        """
+        """True if the policy permits repeating the commands that the tables call repeatable."""
         return self.policy is not None and self.policy.repeatable is not False
 
 

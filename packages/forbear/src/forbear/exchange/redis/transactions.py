@@ -61,20 +61,17 @@ class TransactionRun:
         return value if self._value_from_callable else executed
 
     def failed(self, error: Exception) -> Grant | None:
-        """Return the retry of the cycle, None to raise the error.
-
-        An error of the caller's function itself, without a failed command, is always raised.
-        """
+        """Return the retry of the cycle, None to raise the error."""
         if not self.cycle.failed:
-            return self._run.failed_as(PERMANENT, error)  # the caller's function failed by itself
+            return self._run.fail_as(PERMANENT, error)  # the caller's function failed by itself
         work, harmless = self._work()
         proven = verdict_of(error, work)
         verdict = self._run.policy_verdict(error, proven)
         by_word = is_only_of_user(verdict, proven)
         # A command that was sent at once has taken effect, whatever comes of EXEC, as a script may have.
         work = replace(work, scripted=work.scripted or not harmless)
-        verdict = self._of_cycle(verdict, harmless)
-        return self._run.failed_as(verdict, error, work, by_word=by_word and verdict.kind is Kind.NOT_EXECUTED)
+        verdict = self._verdict_of_cycle(verdict, harmless)
+        return self._run.fail_as(verdict, error, work, by_word=by_word and verdict.kind is Kind.NOT_EXECUTED)
 
     def cut_off(self, error: BaseException) -> None:
         """Attach a report to `error`, which interrupted a command, unless repeating the cycle is harmless."""
@@ -93,7 +90,7 @@ class TransactionRun:
         vouched = queued.vouched or any(judgement.vouched for judgement in at_once)
         return replace(queued, repeatable=repeatable, watched=False, vouched=vouched), harmless
 
-    def _of_cycle(self, verdict: Verdict, harmless: bool) -> Verdict:
+    def _verdict_of_cycle(self, verdict: Verdict, harmless: bool) -> Verdict:
         """Turn the verdict on a step into the verdict on the whole cycle, which may be repeated after a conflict.
 
         CONFLICT becomes NOT_EXECUTED. NOT_EXECUTED becomes TRANSIENT unless the commands sent at once are `harmless`:

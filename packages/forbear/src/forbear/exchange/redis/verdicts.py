@@ -12,8 +12,8 @@ from forbear.exchange.interrupt import is_interrupt
 from forbear.exchange.redis.descriptions import SentCommands
 from forbear.exchange.redis.phase import (
     Phase,
-    behind,
     decisive,
+    find_context,
     is_read_before_exec,
     is_unreadable,
     phase_of,
@@ -145,11 +145,11 @@ def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, 
 
 def _is_aborted(error: BaseException) -> bool:
     """Return whether EXEC was refused because of this error of an earlier command: it was raised over EXECABORT."""
-    return type(behind(error)).__name__ == "ExecAbortError"
+    return type(find_context(error)).__name__ == "ExecAbortError"
 
 
 def _is_untrusted(error: BaseException) -> bool:
     """Return whether this error was raised over a refusal of the server's certificate, which would come again."""
     import ssl
 
-    return isinstance(behind(error), ssl.SSLCertVerificationError)
+    return isinstance(find_context(error), ssl.SSLCertVerificationError)

@@ -87,7 +87,7 @@ class WatchStep:
         earlier = self._take_run()
         if is_watch_error(failure):  # a conflict: another client was quicker
             if self._policy is not None:
-                self._new_run(self._policy, work).failed_as(CONFLICT, failure)
+                self._new_run(self._policy, work).fail_as(CONFLICT, failure)
             return error, None
         verdict = verdict_of(failure, work)
         harmless = verdict.kind is Kind.NOT_EXECUTED or (verdict.kind is Kind.TRANSIENT and work.repeatable)
@@ -99,9 +99,9 @@ class WatchStep:
         if verdict.kind is Kind.PERMANENT and as_in_library:
             return error, None  # a policy for some errors only: no reason to end the caller's loop
         if not harmless or verdict.kind is Kind.PERMANENT:
-            run.failed_as(verdict, failure, work)
+            run.fail_as(verdict, failure, work)
             return failure, None
-        return failure, run.failed_as(verdict.replace(kind=Kind.NOT_EXECUTED), failure, work)
+        return failure, run.fail_as(verdict.replace(kind=Kind.NOT_EXECUTED), failure, work)
 
     def cut_off(self, error: BaseException) -> None:
         """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the step is harmless."""

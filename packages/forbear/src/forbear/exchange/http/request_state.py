@@ -1,0 +1,114 @@
+"""`RequestState`: whether one HTTP request may be executed twice, and why."""
+
+from collections.abc import Callable
+
+from forbear.core.events import Operation
+from forbear.core.service import Judgement, cure_for, why_not
+from forbear.exchange.call import FORBIDDEN
+from forbear.exchange.http.session import ChunkSession
+from forbear.http.api import IdempotencyKey
+from forbear.http.request import Request, method_label
+from forbear.http.vouch import Vouch, option_for, vouched
+from forbear.policy import Policy
+from forbear.run.vouching import is_vouched
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.http.request import HttpService
+
+
+class RequestState:
+    """One request and its safety, judged when it is first needed: most requests succeed at once.
+
+    `describe` returns the request in the form to classify. It must not refer to this object: that would make each
+    request a cycle for the garbage collector. `key` is the header by which the API drops duplicates, None if the
+    request does not carry one. `vouch` is the word of the adapter's user. `cure` is what to do instead where the
+    adapter takes no such word.
+    """
+
+    __slots__ = ("policy", "service", "_cure", "_describe", "_judgement", "_key", "_request", "_session", "_vouch")
+
+    def __init__(
+        self,
+        policy: Policy,
+        service: "HttpService",
+        describe: Callable[[], Request],
+        key: IdempotencyKey | None,
+        vouch: Vouch,
+        cure: str | None,
+    ) -> None:
+        self.policy = policy
+        self.service = service
+        self._describe = describe
+        self._key = key
+        self._vouch = vouch
+        self._cure = cure
+        self._request: Request | None = None
+        self._judgement: Judgement | None = None
+        self._session: ChunkSession | None = None  # the session of a chunk that must not be sent again blindly
+
+    @property
+    def request(self) -> Request:
+        """The caller's request, reduced to what decides its safety; made when it is first read, and kept."""
+        if self._request is None:
+            self._request = self._describe()
+        return self._request
+
+    @property
+    def judgement(self) -> Judgement:
+        """The safety of the request, as its service judges it or the adapter's user vouches for it; kept once made."""
+        if self._judgement is None:
+            self._judgement = vouched(self.service.classify(self.request), self.request, self._vouch)
+            if self._judgement.session and not self._judgement.repeatable:
+                self._session = ChunkSession.of(self.request)
+        return self._judgement
+
+    @property
+    def repeatable(self) -> bool:
+        """True if the request may be executed twice: by judgement, token or the user's word, and by the policy."""
+        return self._may_repeat and (self._is_proven or self.vouched)
+
+    @property
+    def vouched(self) -> bool:
+        """True if only the user's word makes the request repeatable: the adapter's options, or a scope that is open."""
+        judgement = self.judgement
+        if judgement.vouched or self._is_proven:
+            return judgement.vouched
+        return judgement.refused is None and not judgement.session and is_vouched(self.request)
+
+    @property
+    def _is_proven(self) -> bool:
+        """True if the judgement, or the API's handling of the request's key, allows that it is executed twice."""
+        judgement = self.judgement
+        return judgement.repeatable or (self._key is not None and judgement.refused is None)
+
+    @property
+    def _may_repeat(self) -> bool:
+        """True unless the policy forbids to repeat what may have been executed, by `repeatable=False`."""
+        return self.policy.repeatable is not False
+
+    @property
+    def unsafe(self) -> str:
+        """The reason why the request may not be executed twice, with what would allow it: conditions or a vouch."""
+        judgement = self.judgement
+        if not self._may_repeat:
+            return f"{judgement.operation or 'the request'} {FORBIDDEN}"
+        why = why_not(judgement, "the request")
+        if judgement.refused is not None or judgement.conditions or judgement.session:
+            return why
+        return why + cure_for(judgement, option_for(self.request)) if self._cure is None else f"{why}; {self._cure}"
+
+    @property
+    def operation(self) -> str:
+        """The name for reports and events: the policy's name, else the operation's id, else the method and the host."""
+        request = self.request
+        return (
+            self.policy.name
+            or self.judgement.operation
+            or Operation(f"{request.method} {request.host}", method_label(request.method))
+        )
+
+    def _judge_by_table(self) -> None:
+        """Judge the request by its service alone, unless it is judged: `safe` raised, and vouches for nothing."""
+        if self._judgement is None:
+            self._judgement = self.service.classify(self.request)
