@@ -181,7 +181,7 @@ fleet: $(DEV) ## simulate the shipped policies and the gallery, and write their 
 	@$(PY) -m docs.generate
 
 .PHONY: mutants
-mutants: $(DEV) ## mutation testing of core and http
+mutants: $(DEV) ## mutation testing of core, http, text, run and shared_budget
 	@cd packages/forbear && ../../$(BIN)/mutmut run && ../../$(BIN)/mutmut results
 
 # No index, no local setting and no path of this machine may reach the lock files.

@@ -5,6 +5,7 @@ import threading
 import anyio
 import pytest
 
+from forbear.core.backoff import Constant
 from forbear.core.report import report
 from forbear.run.budget import Budget
 from forbear.run.late import AGAIN, LateGrant
@@ -161,3 +162,19 @@ def test_within_stop_on(stops: bool) -> None:
         assert (budget.log, given_up.count, given_up.text) == (["ask", "give up"], 1, "the event of stop_on is set")
     else:
         assert (budget.log, given_up.count) == (["ask", "end"], 2)
+
+
+@DRIVERS
+@pytest.mark.parametrize(("delay", "sync_look"), [(1, 0.005), (0.001, 0.001)], ids=["a long wait", "a short wait"])
+def test_a_look_is_no_longer_than_the_wait(drive: Driver, delay: float, sync_look: float) -> None:
+    """Sync code waits for the answer within its backoff, and async code only looks for it."""
+    waits: list[float] = []
+
+    class Watched(Late):
+        def wait(self, seconds: float) -> bool | None:
+            waits.append(seconds)
+            return super().wait(seconds)
+
+    outcome = drive(BUSY.with_backoff(Constant(delay)).with_budget(Watched(True, delay)), Busy, "done")
+    assert outcome.value == "done"
+    assert waits == [0 if drive.backend else sync_look]

@@ -105,6 +105,15 @@ def test_copies_are_the_same_and_pickles_share_the_bucket(path: str) -> None:
         one._share.close()
 
 
+def test_a_pickle_keeps_every_argument() -> None:
+    """The new budget has the same bucket, sizes and listener."""
+    budget = SharedBudget(URL, "kept", capacity=20, deposit=0.5, window=3, on_event=print)
+    again = pickle.loads(pickle.dumps(budget))
+    assert again._arguments == (URL, "kept", 20, 0.5, 3, print)
+    share = again._share
+    assert (share.capacity, share.deposit, share.credit.window) == (20 * MICRO, MICRO // 2, 3)
+
+
 @pytest.mark.parametrize("name", ["redis", "valkey"])
 def test_a_client_object(path: str, name: str) -> None:
     """A sync client of either library carries the script; a lost response is not asked for again."""

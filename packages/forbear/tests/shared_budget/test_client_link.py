@@ -36,3 +36,34 @@ def test_a_sentinels_client_is_taken_without_retries() -> None:
     client = sentinel.master_for("mine", retry=Retry(NoBackoff(), 0))
     assert isinstance(client.connection_pool, SentinelConnectionPool)
     assert repr(SharedBudget(client, "x")) == "SharedBudget('Redis', 'x', capacity=100, deposit=0.1)"
+
+
+class OneMethod:
+    """A client of no library, with what a budget reads of one."""
+
+    cluster_error_retry_attempts = 3
+
+    def execute_command(self, *words: object) -> object:
+        """Do nothing."""
+
+
+class Awaited:
+    """A client whose method is async, though the name of its module does not say so."""
+
+    async def execute_command(self, *words: object) -> object:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize(
+    ("client", "error", "text"),
+    [
+        (OneMethod(), ValueError, r"got \S*OneMethod with 3 retries"),
+        (Awaited(), TypeError, r"must be a sync client, which serves async code too, got \S*Awaited;"),
+        (object(), TypeError, "got an object of type builtins.object"),
+    ],
+    ids=["repeats", "async", "no client"],
+)
+def test_clients_that_are_refused(client: object, error: type[Exception], text: str) -> None:
+    """The text names the class, and how it repeats."""
+    with pytest.raises(error, match=text):
+        SharedBudget(client, "x")
