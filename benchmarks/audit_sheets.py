@@ -140,7 +140,7 @@ def _kind(code: Source, node: ast.AST) -> tuple[str, int]:
     nodes = list(ast.walk(node))
     for inner in nodes:
         if isinstance(inner, ast.Call):
-            dotted = code.module.dotted(inner.func)
+            dotted = code.module.name_of(inner.func)
             if _LIBRARIES.search(dotted) and _WORDS.search(dotted):
                 return "library", inner.lineno
     for inner in nodes:

@@ -85,7 +85,7 @@ class ApiCall:
         """
         return self.store.object(self.names["bucket"], self.names["object"], query_integer(self.query, "generation"))
 
-    def committed(self, resource: str, generation: int | None = None, operation: str | None = None) -> None:
+    def commit(self, resource: str, generation: int | None = None, operation: str | None = None) -> None:
         """Record in the journal that the call changed `resource`, with the request's number and idempotency token.
 
         `generation` is that of the bucket or object concerned, None without one. `operation` is by default the call's
@@ -97,14 +97,14 @@ class ApiCall:
         )
         self.effects.add(effect)
 
-    def deleted(self, resource: str, generation: int | None = None) -> HttpResponse:
+    def commit_deletion(self, resource: str, generation: int | None = None) -> HttpResponse:
         """Record in the journal that the call deleted `resource`, and return the response: 204, without a body."""
-        self.committed(resource, generation)
+        self.commit(resource, generation)
         return NO_CONTENT
 
-    def done(self, resource: str) -> HttpResponse:
+    def finish(self, resource: str) -> HttpResponse:
         """Record in the journal that the call changed `resource`, and respond 200 with an empty JSON object."""
-        self.committed(resource)
+        self.commit(resource)
         return json_response({})
 
 

@@ -58,7 +58,7 @@ def _call(module: Module, node: ast.expr, package: str, *names: str) -> ast.Call
     """Return the call of one of these functions that `node` is, or is an argument of; None for calls with `**`."""
     parent = module.parents.get(node)
     for candidate in (node, module.parents.get(parent) if isinstance(parent, ast.keyword) else parent):
-        if isinstance(candidate, ast.Call) and from_package(module.dotted(candidate.func), package, *names):
+        if isinstance(candidate, ast.Call) and from_package(module.name_of(candidate.func), package, *names):
             return None if has_unknown(candidate) else candidate
     return None
 
@@ -107,12 +107,12 @@ def _tenacity_jitter(module: Module, node: ast.expr) -> Plan | None:
 
 def _exponentials(module: Module, node: ast.expr) -> list[ast.Call]:
     calls = [inner for inner in ast.walk(node) if isinstance(inner, ast.Call)]
-    return [call for call in calls if from_package(module.dotted(call.func), "tenacity", "wait_exponential")]
+    return [call for call in calls if from_package(module.name_of(call.func), "tenacity", "wait_exponential")]
 
 
 def _redis_jitter(module: Module, node: ast.expr) -> Plan | None:
     packages = ("redis.backoff", "valkey.backoff")
-    if not isinstance(node, ast.Call) or module.dotted(node.func) not in [f"{p}.ExponentialBackoff" for p in packages]:
+    if not isinstance(node, ast.Call) or module.name_of(node.func) not in [f"{p}.ExponentialBackoff" for p in packages]:
         return None
     edits = rename_call(module, node, "FullJitterBackoff", *packages)
     return Plan(edits, "`FullJitterBackoff` instead of `ExponentialBackoff`") if edits else None
@@ -127,7 +127,7 @@ def _urllib3_jitter(module: Module, node: ast.expr) -> Plan | None:
 def _tenacity_deadline(module: Module, node: ast.expr, seconds: float) -> Plan | None:
     call = node if isinstance(node, ast.Call) else None
     function = call.func if call is not None else node
-    if not from_package(module.dotted(function), "tenacity", "retry", "Retrying", "AsyncRetrying"):
+    if not from_package(module.name_of(function), "tenacity", "retry", "Retrying", "AsyncRetrying"):
         return None
     beside = sibling(module, function, "stop_after_delay", "tenacity")
     if beside is None or (call is not None and (call.args or has_unknown(call))):
@@ -137,7 +137,7 @@ def _tenacity_deadline(module: Module, node: ast.expr, seconds: float) -> Plan |
     if call is None:
         return Plan((CallWithKeyword(node, "stop", text), *beside[1]), change)
     stop = keyword(call, "stop")
-    if stop is None or module.dotted(module.value(stop)).endswith("stop_never"):
+    if stop is None or module.name_of(module.value(stop)).endswith("stop_never"):
         return Plan((PassKeyword(call, "stop", text), *beside[1]), change)
     return Plan((JoinBy(stop, "|", text), *beside[1]), change)
 
@@ -155,7 +155,7 @@ def _retrying(option: str) -> "Callable[[Module, ast.expr, float], Plan | None]"
 
     def maker(module: Module, node: ast.expr, seconds: float) -> Plan | None:
         text = number(seconds * 1000)
-        if not isinstance(node, ast.Call) and from_package(module.dotted(node), "retrying", "retry"):
+        if not isinstance(node, ast.Call) and from_package(module.name_of(node), "retrying", "retry"):
             return Plan((CallWithKeyword(node, option, text),), f"`{option}={text}`")
         return _keyword(_call(module, node, "retrying", "retry", "Retrying"), option, text)
 

@@ -18,7 +18,7 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     call = decorator if isinstance(decorator, ast.Call) else None
     made = call.func if call is not None else decorator
     app = module.value(made.value) if isinstance(made, ast.Attribute) else None
-    of_app = name == "task" and isinstance(app, ast.Call) and from_package(module.dotted(app.func), "celery")
+    of_app = name == "task" and isinstance(app, ast.Call) and from_package(module.name_of(app.func), "celery")
     if not of_app and not from_package(dotted, "celery", "shared_task"):
         return
     if call is not None:

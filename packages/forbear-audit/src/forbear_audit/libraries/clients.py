@@ -101,7 +101,7 @@ def redis_command(module: Module, call: ast.Call) -> tuple[str, str] | None:
 def redis_client(module: Module, owner: ast.expr) -> ast.Call | None:
     """Return the call that made a Redis client, None if `owner` is none or comes from elsewhere."""
     value = module.value(owner)
-    return value if isinstance(value, ast.Call) and _names_redis(module.dotted(value.func)) else None
+    return value if isinstance(value, ast.Call) and _names_redis(module.name_of(value.func)) else None
 
 
 def _is_redis(module: Module, owner: ast.expr) -> bool:
@@ -133,14 +133,14 @@ def boto_client(module: Module, owner: ast.expr, kinds: tuple[str, ...] = ("clie
     made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in kinds
     if not (isinstance(value, ast.Call) and made and any(from_package(n, "boto3") for n in module.imports.values())):
         return None
-    return value if "boto" in module.dotted(value.func) or "session" in ast.unparse(value.func).lower() else None
+    return value if "boto" in module.name_of(value.func) or "session" in ast.unparse(value.func).lower() else None
 
 
 def _find_unsafe_other(module: Module, call: ast.Call) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     owner = module.value(call.func.value)
     if call.func.attr in ("send_message", "sendmail") and isinstance(owner, ast.Call):
-        made = module.dotted(owner.func)
+        made = module.name_of(owner.func)
         if from_package(made, "smtplib") or from_package(made, "aiosmtplib"):
             return "sending mail", "the mail may have been sent before the failure, so it arrives twice"
     name, package = call.func.attr, _maker(module, call.func.value)
@@ -155,7 +155,7 @@ def _find_unsafe_other(module: Module, call: ast.Call) -> tuple[str, str] | None
         adds = [word for word in _MONGO_ADDS if update is not None and word in _keys(module, update)]
         if adds:
             return f"an update with {adds[0]}", "it may have been done before the failure, and adds again"
-    dotted = module.dotted(call.func)
+    dotted = module.name_of(call.func)
     if from_package(dotted, "stripe", "create") and keyword(call, "idempotency_key") is None:
         return dotted, "without idempotency_key, a lost response leads to a second one"
     return None
@@ -166,7 +166,7 @@ def _maker(module: Module, owner: ast.expr) -> str:
     for _ in range(_STEPS):
         value = module.value(owner)
         if isinstance(value, ast.Call):
-            return module.dotted(value.func).partition(".")[0]
+            return module.name_of(value.func).partition(".")[0]
         if not isinstance(value, (ast.Attribute, ast.Subscript)):
             break
         owner = value.value
@@ -195,12 +195,12 @@ def find_client_repeat(module: Module, call: ast.Call) -> tuple[str, str] | None
             return None if known is None else (f"{known[0]} is repeated by the client; {known[1]}", "redis")
     if call.func.attr in STORAGE:
         retry = keyword(call, "retry")
-        if retry is not None and module.dotted(retry).endswith("DEFAULT_RETRY"):
+        if retry is not None and module.name_of(retry).endswith("DEFAULT_RETRY"):
             known = _storage(module, call)
             return None if known is None else (f"{known[0]} is repeated; {known[1]}", "google-cloud-storage")
     if call.func.attr in ("post", "patch"):
         value = module.value(call.func.value)
-        if isinstance(value, ast.Call) and from_package(module.dotted(value.func), "aiohttp_retry", "RetryClient"):
+        if isinstance(value, ast.Call) and from_package(module.name_of(value.func), "aiohttp_retry", "RetryClient"):
             verb = call.func.attr.upper()
             return (
                 f"{verb} is repeated by RetryClient; a lost response does not prove that nothing was done",

@@ -60,18 +60,18 @@ def _tenacity_errors(module: Module, call: ast.Call) -> RetriedErrors:
 def _calls_of(module: Module, expr: ast.expr, *names: str) -> list[ast.Call]:
     """Return the calls of these functions in an expression."""
     calls = [node for node in ast.walk(expr) if isinstance(node, ast.Call)]
-    return [call for call in calls if module.dotted(call.func).rpartition(".")[2] in names]
+    return [call for call in calls if module.name_of(call.func).rpartition(".")[2] in names]
 
 
 def _last_names(module: Module, expr: ast.expr | None) -> list[str]:
     """Return the last part of the names of all of tenacity's functions in an expression."""
     nodes = ast.walk(expr) if expr is not None else ()
-    dotted = [module.dotted(node) for node in nodes if isinstance(node, (ast.Name, ast.Attribute))]
+    dotted = [module.name_of(node) for node in nodes if isinstance(node, (ast.Name, ast.Attribute))]
     return [name.rpartition(".")[2] for name in dotted if from_package(name, "tenacity") and "_" in name]
 
 
 def _tenacity_limits(module: Module, stop: ast.expr | None) -> Limits:
-    if stop is None or module.dotted(stop).endswith("stop_never"):
+    if stop is None or module.name_of(stop).endswith("stop_never"):
         return Limits(math.inf, deadline=False)
     names = set(_last_names(module, stop))
     timed = bool(names & {"stop_after_delay", "stop_before_delay"})
@@ -107,7 +107,7 @@ def _is_mostly_random(module: Module, wait: ast.expr) -> bool:
     """Return whether more than half of the longest wait of `wait_fixed` and `wait_random` is random."""
     fixed = spread = 0.0
     for call in (node for node in ast.walk(wait) if isinstance(node, ast.Call)):
-        name = module.dotted(call.func).rpartition(".")[2]
+        name = module.name_of(call.func).rpartition(".")[2]
         numbers = [seconds(module.constant(item), 0) for item in call.args]
         if name == "wait_fixed":
             fixed += numbers[0] if numbers else seconds(module.constant(keyword(call, "wait")), 0)
@@ -121,7 +121,7 @@ def _is_mostly_random(module: Module, wait: ast.expr) -> bool:
 def _read_backoff(module: Module, call: ast.Call) -> RetryPolicy:
     limits = Limits(_count(module, keyword(call, "max_tries")), _is_set(module, keyword(call, "max_time")))
     errors = RetriedErrors()
-    if module.dotted(call.func).endswith("on_exception"):
+    if module.name_of(call.func).endswith("on_exception"):
         node = call.args[1] if len(call.args) > 1 else keyword(call, "exception")
         names = error_names(module, node) if node is not None else None
         errors = RetriedErrors(names, node, has_predicate=keyword(call, "giveup") is not None)
@@ -129,7 +129,7 @@ def _read_backoff(module: Module, call: ast.Call) -> RetryPolicy:
 
 
 def _backoff_waits(module: Module, call: ast.Call, attempts: float | None) -> Waits:
-    generator = module.dotted(call.args[0] if call.args else keyword(call, "wait_gen")).rpartition(".")[2]
+    generator = module.name_of(call.args[0] if call.args else keyword(call, "wait_gen")).rpartition(".")[2]
     jitter = keyword(call, "jitter") is None or _is_set(module, keyword(call, "jitter"))
     longest = None
     if generator in ("expo", "fibo") and keyword(call, "max_value") is None:
@@ -168,7 +168,7 @@ def _read_forbear(module: Module, call: ast.Call) -> RetryPolicy:
     waits = Waits("growing", jitter=True)
     backoff = module.value(keyword(call, "backoff"))
     if isinstance(backoff, ast.Call):
-        kind: Wait = "fixed" if module.dotted(backoff.func).endswith("Constant") else "growing"
+        kind: Wait = "fixed" if module.name_of(backoff.func).endswith("Constant") else "growing"
         waits = Waits(kind, module.constant(keyword(backoff, "jitter")) != "none", node=backoff)
     is_safe = module.constant(keyword(call, "repeatable")) is False
     return RetryPolicy("forbear", _read_limits(module, call, 5), waits, errors, is_safe)

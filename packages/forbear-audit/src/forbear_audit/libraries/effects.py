@@ -83,7 +83,7 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
 
 
 def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
-    dotted = module.dotted(call.func)
+    dotted = module.name_of(call.func)
     if (
         dotted not in ("subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call")
         or not call.args

@@ -64,11 +64,11 @@ INTERRUPTS: Final = frozenset({
 
 def error_names(module: Module, expr: ast.expr | None) -> tuple[str, ...] | None:
     """Return the dotted names of an error type or of a tuple of them, None if they cannot be read."""
-    expr = module.value(expr) if not (isinstance(expr, ast.Name) and module.dotted(expr).startswith(".")) else expr
+    expr = module.value(expr) if not (isinstance(expr, ast.Name) and module.name_of(expr).startswith(".")) else expr
     if isinstance(expr, (ast.Tuple, ast.List, ast.Set)):
-        names = [module.dotted(item) for item in expr.elts]
+        names = [module.name_of(item) for item in expr.elts]
         return tuple(names) if all(names) else None
-    name = module.dotted(expr)
+    name = module.name_of(expr)
     return (name,) if name else None
 
 

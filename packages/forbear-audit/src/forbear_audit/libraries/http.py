@@ -58,7 +58,7 @@ class CodeRequest:
 
 def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
     """Return the request that a call of an HTTP library sends, None if it is no such call or its method is unknown."""
-    dotted = module.dotted(call.func)
+    dotted = module.name_of(call.func)
     if dotted in ("urllib.request.urlopen", "urlopen"):
         return _urlopen(module, call)
     if not isinstance(call.func, ast.Attribute):
@@ -77,7 +77,7 @@ def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
 def _urlopen(module: Module, call: ast.Call) -> CodeRequest | None:
     target = module.value(call.args[0]) if call.args else None
     body = keyword(call, "data") or (call.args[1] if len(call.args) > 1 else None)
-    if isinstance(target, ast.Call) and module.dotted(target.func) == "urllib.request.Request":
+    if isinstance(target, ast.Call) and module.name_of(target.func) == "urllib.request.Request":
         body = body or keyword(target, "data") or (target.args[1] if len(target.args) > 1 else None)
         option = keyword(target, "method")
         method = module.constant(option) if option is not None else "POST" if body is not None else "GET"
@@ -89,11 +89,11 @@ def _urlopen(module: Module, call: ast.Call) -> CodeRequest | None:
 def _is_client(module: Module, call: ast.Call) -> bool:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     owner = call.func.value
-    if module.dotted(owner) in LIBRARIES:
+    if module.name_of(owner) in LIBRARIES:
         return True
     value = module.value(owner)
     if isinstance(value, ast.Call):
-        return _makes_client(module.dotted(value.func))
+        return _makes_client(module.name_of(value.func))
     if isinstance(value, ast.Name):
         note = annotation(module, value)
         if note:
@@ -118,7 +118,7 @@ def annotation(module: Module, name: ast.Name) -> str:
                 note = argument.annotation
                 if isinstance(note, ast.BinOp):
                     note = note.left
-                return module.dotted(note) if note is not None else ""
+                return module.name_of(note) if note is not None else ""
         function = module.function_of(function)
     return ""
 
@@ -256,7 +256,7 @@ def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: int
     """Return whether an expression has a new value on every execution of `region`."""
     nodes = {id(node) for node in walk_inside(region)}
     for part in ast.walk(expr):
-        if isinstance(part, ast.Call) and id(part) in nodes and FRESH_VALUES.search(module.dotted(part.func)):
+        if isinstance(part, ast.Call) and id(part) in nodes and FRESH_VALUES.search(module.name_of(part.func)):
             return True
         if isinstance(part, ast.Name):
             for value in module.values(part):

@@ -91,7 +91,7 @@ def _find_hopeless_statuses(module: Module, node: ast.expr | None) -> list[Flaw]
 
 
 def _read_aiohttp_retry(module: Module, call: ast.Call, library: str) -> RetryPolicy:
-    kind = module.dotted(call.func).rpartition(".")[2]
+    kind = module.name_of(call.func).rpartition(".")[2]
     waits = Waits("fixed" if kind == "RandomRetry" else "growing", kind in ("JitterRetry", "RandomRetry"))
     flaws = _find_hopeless_statuses(module, keyword(call, "statuses"))
     return RetryPolicy(library, Limits(deadline=False), waits, flaws=tuple(flaws))
@@ -102,7 +102,7 @@ def _read_google(module: Module, call: ast.Call, library: str) -> RetryPolicy:
     limits = Limits(math.inf, timeout is None or module.constant(timeout) is not None)
     errors = RetriedErrors()
     predicate = module.value(keyword(call, "predicate"))
-    if isinstance(predicate, ast.Call) and module.dotted(predicate.func).endswith("if_exception_type"):
+    if isinstance(predicate, ast.Call) and module.name_of(predicate.func).endswith("if_exception_type"):
         errors = RetriedErrors(join_names([error_names(module, item) for item in predicate.args]), predicate)
     return RetryPolicy(library, limits, Waits("growing", jitter=True), errors)
 
@@ -114,7 +114,7 @@ def _read_redis(module: Module, call: ast.Call, library: str) -> RetryPolicy | N
         return None
     attempts = math.inf if isinstance(value, int) and value < 0 else value + 1 if isinstance(value, int) else None
     backoff = module.value(keyword(call, "backoff") or (call.args[0] if call.args else None))
-    name = module.dotted(backoff.func if isinstance(backoff, ast.Call) else backoff).rpartition(".")[2]
+    name = module.name_of(backoff.func if isinstance(backoff, ast.Call) else backoff).rpartition(".")[2]
     kinds: dict[str, Wait] = {"NoBackoff": "none", "ConstantBackoff": "fixed"}
     waits = Waits(node=backoff)
     if name.endswith("Backoff"):

@@ -18,7 +18,7 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
         if off is not None and module.constant(off) is None:
             return None
         return "google", "google-cloud-storage retries this call for up to 120 s"
-    dotted = module.dotted(call.func)
+    dotted = module.name_of(call.func)
     if from_package(dotted, "stripe") and dotted.count(".") > 1 and not _sets(module, "stripe.max_network_retries", 0):
         return "stripe", "stripe makes up to 3 attempts"
     owner: ast.expr = call.func
@@ -34,7 +34,7 @@ def _sets(module: Module, name: str, value: object) -> bool:
     """Return whether a module assigns a constant to an attribute with this dotted name."""
     return any(
         isinstance(node, ast.Assign)
-        and any(isinstance(t, ast.Attribute) and module.dotted(t) == name for t in node.targets)
+        and any(isinstance(t, ast.Attribute) and module.name_of(t) == name for t in node.targets)
         and module.constant(node.value) == value
         for node in module.tree.body
     )
@@ -44,7 +44,7 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     value = module.value(owner)
     if not isinstance(value, ast.Call):
         return None
-    dotted = module.dotted(value.func)
+    dotted = module.name_of(value.func)
     package, name = dotted.partition(".")[0], dotted.rpartition(".")[2]
     if package in ("openai", "anthropic") and name in _MODELS:
         limit = keyword(value, "max_retries")
@@ -85,7 +85,7 @@ def _boto_retries(module: Module, client: ast.Call) -> str | None:
 def _find_mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
     """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
     transport = module.value(keyword(made, "transport"))
-    if isinstance(transport, ast.Call) and module.dotted(transport.func).rpartition(".")[2] in (
+    if isinstance(transport, ast.Call) and module.name_of(transport.func).rpartition(".")[2] in (
         "RetryTransport",
         "AsyncRetryTransport",
     ):
@@ -95,10 +95,10 @@ def _find_mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None
         if isinstance(call.func, ast.Attribute) and call.func.attr == "mount" and ast.unparse(call.func.value) == name:
             adapter = module.value(call.args[1]) if len(call.args) > 1 else None
             if isinstance(adapter, ast.Call):
-                if module.dotted(adapter.func).endswith("RetryAdapter"):
+                if module.name_of(adapter.func).endswith("RetryAdapter"):
                     return "its adapter retries"
                 retries = module.value(keyword(adapter, "max_retries"))
-                if isinstance(retries, ast.Call) and module.dotted(retries.func).endswith("Retry"):
+                if isinstance(retries, ast.Call) and module.name_of(retries.func).endswith("Retry"):
                     total = module.constant(keyword(retries, "total") or (retries.args[0] if retries.args else None))
                     count = f" up to {total + 1}" if isinstance(total, int) else " several"
                     return None if total == 0 else f"its adapter makes{count} attempts"

@@ -37,7 +37,7 @@ def find_unsafe_statement(
 
 def _text(module: Module, expr: ast.expr) -> str | None:
     value = module.value(expr)
-    if isinstance(value, ast.Call) and module.dotted(value.func).endswith("text") and value.args:
+    if isinstance(value, ast.Call) and module.name_of(value.func).endswith("text") and value.args:
         value = module.value(value.args[0])
     if isinstance(value, ast.JoinedStr):
         return "".join(str(v.value) if isinstance(v, ast.Constant) else "x" for v in value.values)

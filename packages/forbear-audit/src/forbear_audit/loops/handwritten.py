@@ -99,9 +99,9 @@ def _counts(module: Module, loop: Loop) -> bool:
     if values and all(isinstance(value, (int, float)) for value in values):
         return True
     if isinstance(source, ast.Call):
-        name = module.dotted(source.func).rpartition(".")[2]
+        name = module.name_of(source.func).rpartition(".")[2]
         if name in ("reversed", "enumerate") and source.args and isinstance(source.args[0], ast.Call):
-            name = module.dotted(source.args[0].func).rpartition(".")[2]
+            name = module.name_of(source.args[0].func).rpartition(".")[2]
         return name in ("range", "count", "repeat")
     target = loop.target.id if isinstance(loop.target, ast.Name) else ""
     return bool(target) and any(target in plain_names_in(call) for call in sleeps(module, loop.body))

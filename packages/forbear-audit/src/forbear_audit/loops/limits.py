@@ -66,7 +66,7 @@ def has_scope(module: Module, loop: Loop) -> bool:
             isinstance(node, (ast.With, ast.AsyncWith))
             and node not in loop.body
             and any(
-                isinstance(i.context_expr, ast.Call) and TIME_SCOPES.search(module.dotted(i.context_expr.func))
+                isinstance(i.context_expr, ast.Call) and TIME_SCOPES.search(module.name_of(i.context_expr.func))
                 for i in node.items
             )
         ):
@@ -129,7 +129,7 @@ def _count_for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: 
     if values is not None and isinstance(source, (ast.Tuple, ast.List)):
         return float(len(values))
     if isinstance(source, ast.Call):
-        name = module.dotted(source.func).rpartition(".")[2]
+        name = module.name_of(source.func).rpartition(".")[2]
         if name == "count" or (name == "repeat" and len(source.args) == 1):
             return _count_compared_attempts(module, loop, counting)
         if name in ("reversed", "enumerate") and source.args and isinstance(source.args[0], ast.Call):

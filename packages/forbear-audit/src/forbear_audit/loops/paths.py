@@ -92,7 +92,7 @@ class Walk:
                 return {AGAIN}
             case ast.Raise(exc=error):
                 made = error.func if isinstance(error, ast.Call) else error
-                return {_RAISE + self._module.dotted(made)}
+                return {_RAISE + self._module.name_of(made)}
             case ast.If():
                 return self._if(statement)
             case ast.With() | ast.AsyncWith():

@@ -24,7 +24,7 @@ def sleeps(module: Module, nodes: list[ast.stmt]) -> list[ast.Call]:
 
 
 def _sleeps(module: Module, call: ast.Call) -> bool:
-    dotted = module.dotted(call.func)
+    dotted = module.name_of(call.func)
     if dotted in _SLEEPS or dotted.rpartition(".")[2] == "sleep":
         return True
     waits = isinstance(call.func, ast.Attribute) and call.func.attr == "wait"

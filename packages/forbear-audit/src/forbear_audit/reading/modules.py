@@ -146,7 +146,7 @@ class Module:
             expr = values[0]
         return expr.value if isinstance(expr, ast.Await) else expr
 
-    def dotted(self, expr: ast.expr | None, depth: int = 0) -> str:
+    def name_of(self, expr: ast.expr | None, depth: int = 0) -> str:
         """Return the full dotted name of an expression, such as "tenacity.retry"; "" if it has none.
 
         A name that the module defines itself begins with ".", a builtin or an unknown name has no dot.
@@ -157,10 +157,10 @@ class Module:
             values = self.values(expr)
             if len(values) == 1 and isinstance(values[0], (ast.Name, ast.Attribute)) and depth < _DEEPEST:
                 inner = values[0]
-                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.dotted(inner, depth + 1)
+                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.name_of(inner, depth + 1)
             return f".{expr.id}" if expr.id in self.top or values else expr.id
         if isinstance(expr, ast.Attribute):
-            base = self.dotted(expr.value, depth)
+            base = self.name_of(expr.value, depth)
             return f"{base}.{expr.attr}" if base else ""
         return ""
 

@@ -36,7 +36,7 @@ def find_imported(module: Module, dotted: str) -> tuple[Module, Function | None]
 def find_called(module: Module, call: ast.Call) -> tuple[Module, Function | None]:
     """Return the function that a call calls, in this module or another of its package, with its module."""
     function = module.method(call)
-    return (module, function) if function is not None else find_imported(module, module.dotted(call.func))
+    return (module, function) if function is not None else find_imported(module, module.name_of(call.func))
 
 
 @lru_cache(1024)

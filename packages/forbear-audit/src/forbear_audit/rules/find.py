@@ -56,7 +56,7 @@ def _put_together(
 def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:
     """Return the policy that an expression makes, None if it makes none."""
     call = _whole(module, expr)
-    dotted = module.dotted(call.func if isinstance(call, ast.Call) else call)
+    dotted = module.name_of(call.func if isinstance(call, ast.Call) else call)
     if dotted.partition(".")[0] not in _PACKAGES:
         return None
     policy = decorators.read(module, call, dotted)
@@ -69,7 +69,7 @@ def _whole(module: Module, expr: ast.expr) -> ast.expr:
         return expr
     function, args, keywords = expr.func, list(expr.args), list(expr.keywords)
     made = module.value(function)
-    if isinstance(made, ast.Call) and from_package(module.dotted(made.func), "functools", "partial") and made.args:
+    if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "functools", "partial") and made.args:
         function, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
     result: list[ast.keyword] = []
     for item in keywords:
@@ -117,7 +117,7 @@ def _find_decorated(module: Module, seen: set[int]) -> Iterator[RetryUse]:
                 code = RepeatedCode(function.body, function)
                 yield _put_together(known[0], decorator, code, defined_elsewhere=known[1])
                 continue
-            dotted = module.dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+            dotted = module.name_of(decorator.func if isinstance(decorator, ast.Call) else decorator)
             for policy, node, code in celery.read_task(module, function, decorator, dotted):
                 yield _put_together(policy, node, code)
 

@@ -142,7 +142,7 @@ def _find_spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[
             elif (
                 isinstance(value, ast.Call)
                 and (
-                    module.dotted(value.func) == "open"
+                    module.name_of(value.func) == "open"
                     or (isinstance(value.func, ast.Attribute) and value.func.attr == "open")
                 )
                 and _reads(module, value)

@@ -175,7 +175,7 @@ def _names(home: Module, node: ast.Raise, error: str | None, caught: tuple[str, 
     made = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
     if made is None or (isinstance(made, ast.Name) and (made.id == error or not isinstance(node.exc, ast.Call))):
         return caught
-    return (home.dotted(made),)
+    return (home.name_of(made),)
 
 
 def _escapes(module: Module, call: ast.Call, attempt: list[ast.stmt]) -> bool:

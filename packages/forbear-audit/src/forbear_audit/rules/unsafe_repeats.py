@@ -60,7 +60,7 @@ def _conditions(module: Module, use: RetryUse) -> Iterator[ast.AST]:
     if not isinstance(use.node, ast.Call):
         return
     for node in ast.walk(keyword(use.node, "retry") or ast.Constant(None)):
-        if isinstance(node, ast.Call) and module.dotted(node.func).rpartition(".")[2] in (
+        if isinstance(node, ast.Call) and module.name_of(node.func).rpartition(".")[2] in (
             "retry_if_exception",
             "retry_if_result",
         ):
@@ -161,7 +161,7 @@ def _is_sleep(module: Module, call: ast.Call) -> bool:
         sleeps = module.imports.get(call.func.id) == "time.sleep"
     else:
         named = isinstance(call.func, ast.Attribute) and call.func.attr == "sleep"
-        sleeps = named and module.dotted(call.func) == "time.sleep"
+        sleeps = named and module.name_of(call.func) == "time.sleep"
     return sleeps and not (call.args and module.constant(call.args[0]) == 0)
 
 
@@ -182,5 +182,5 @@ def _waits_in_sync(module: Module, use: RetryUse) -> bool:
     if isinstance(parent, ast.For) and parent.iter is use.node:
         return True
     made = module.value(use.node) if isinstance(use.node, ast.expr) else None
-    kind = module.dotted(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
+    kind = module.name_of(made.func).rpartition(".")[2] if isinstance(made, ast.Call) else ""
     return kind == "Retrying" and isinstance(parent, ast.Call) and parent.func is use.node

@@ -139,9 +139,9 @@ class ShiftedTime:
         try:
             yield
         finally:
-            self.landed()
+            self.count_landing()
 
-    def landed(self) -> None:
+    def count_landing(self) -> None:
         """Count a call that is no longer in flight."""
         self.busy -= 1
 

@@ -117,7 +117,7 @@ def _write(call: ApiCall, access: _AccessList, entity: str, role: str) -> HttpRe
 def _commit(call: ApiCall, access: _AccessList, entity: str) -> None:
     """Raise the metageneration of the owner of an access list, and record the change in the journal."""
     call.store.touch(access.owner)
-    call.committed(f"{access.owner.resource}/acl/{entity}", access.owner.generation)
+    call.commit(f"{access.owner.resource}/acl/{entity}", access.owner.generation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ def _policy_handlers(find: Callable[[ApiCall], _PolicyOwner]) -> Handlers:
             raise condition_not_met("etag")
         check_match(call.request.headers, owner.policy.etag)
         owner.policy.write(policy_fields(body))
-        call.committed(owner.resource, owner.generation)
+        call.commit(owner.resource, owner.generation)
         return owner.response()
 
     def test(call: ApiCall) -> HttpResponse:

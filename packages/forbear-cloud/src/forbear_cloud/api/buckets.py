@@ -46,7 +46,7 @@ def insert(call: ApiCall) -> HttpResponse:
         fields["objectRetention"] = {"mode": "Enabled"}
     bucket = call.store.create_bucket(name, project, fields)
     bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
-    call.committed(name, bucket.generation)
+    call.commit(name, bucket.generation)
     return _response(call, bucket)
 
 
@@ -100,7 +100,7 @@ def delete(call: ApiCall) -> HttpResponse:
     bucket = call.bucket()
     call.check_write(bucket)
     call.store.delete_bucket(bucket)
-    return call.deleted(bucket.name, bucket.generation)
+    return call.commit_deletion(bucket.name, bucket.generation)
 
 
 def restore(call: ApiCall) -> HttpResponse:
@@ -115,7 +115,7 @@ def restore(call: ApiCall) -> HttpResponse:
     bucket.soft_deleted = None
     call.store.buckets[bucket.name] = bucket
     call.store.touch(bucket)
-    call.committed(bucket.name, bucket.generation)
+    call.commit(bucket.name, bucket.generation)
     return json_response(_resource(call, bucket))
 
 
@@ -158,7 +158,7 @@ def _find_deleted(call: ApiCall) -> Bucket:
 
     Raise 400 if the query has no generation, and 404 if there is no such bucket.
     """
-    return call.store.deleted_bucket(call.names["bucket"], require_integer(call.query, "generation"))
+    return call.store.find_deleted_bucket(call.names["bucket"], require_integer(call.query, "generation"))
 
 
 def _acls(call: ApiCall, project: str, body: JsonObject) -> tuple[dict[str, str] | None, dict[str, str] | None]:
@@ -182,7 +182,7 @@ def _changed(call: ApiCall, bucket: Bucket, fields: JsonObject, body: JsonObject
     bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
     bucket.fields = fields
     call.store.touch(bucket)
-    call.committed(bucket.name, bucket.generation)
+    call.commit(bucket.name, bucket.generation)
     return _response(call, bucket)
 
 
@@ -212,7 +212,7 @@ def insert_notification(call: ApiCall) -> HttpResponse:
         "etag": etag_of(int(number)),
     }
     bucket.notifications[number] = config
-    call.committed(f"{bucket.name}/notificationConfigs/{number}")
+    call.commit(f"{bucket.name}/notificationConfigs/{number}")
     return json_response(config)
 
 
@@ -231,7 +231,7 @@ def delete_notification(call: ApiCall) -> HttpResponse:
     _notification(call)
     bucket, number = call.bucket(), call.names["notification"]
     del bucket.notifications[number]
-    return call.deleted(f"{bucket.name}/notificationConfigs/{number}")
+    return call.commit_deletion(f"{bucket.name}/notificationConfigs/{number}")
 
 
 def _notification(call: ApiCall) -> JsonObject:

@@ -86,7 +86,7 @@ def rewrite(call: ApiCall) -> HttpResponse:
         call.store.keep_rewrite(token, Rewrite(plan, copied))
         return json_response({**progress, "rewriteToken": token})
     item = _copy(call, source)
-    call.committed(item.resource, item.generation)
+    call.commit(item.resource, item.generation)
     return json_response({**progress, "resource": resource_of(call, item)})
 
 

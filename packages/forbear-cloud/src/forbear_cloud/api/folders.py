@@ -253,7 +253,7 @@ def _response(call: ApiCall, kind: str, folder: Folder) -> HttpResponse:
 
 
 def _commit(call: ApiCall, kind: str, name: str) -> None:
-    call.committed(f"{call.names['bucket']}/{kind}s/{name}")
+    call.commit(f"{call.names['bucket']}/{kind}s/{name}")
 
 
 def _commit_folder(call: ApiCall, kind: str, folder: Folder) -> HttpResponse:

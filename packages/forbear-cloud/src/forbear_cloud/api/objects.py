@@ -58,7 +58,7 @@ def list_(call: ApiCall) -> HttpResponse:
     With softDeleted=true, list the soft-deleted objects only.
     """
     query, bucket = call.query, call.bucket()
-    call.store.deleted_objects(bucket)  # removes those that can no longer be restored
+    call.store.list_deleted_objects(bucket)  # removes those that can no longer be restored
     page = list_objects(bucket, query, versions=query_flag(query, "versions"))
     resources = [resource_of(call, item, hashes=has_listed_hashes(item)) for item in page.items]
     return json_response(listing("objects", resources, page.token, prefixes=page.prefixes))
@@ -97,7 +97,7 @@ def delete(call: ApiCall) -> HttpResponse:
     item = call.item()
     call.check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)
-    return call.deleted(item.resource, item.generation)
+    return call.commit_deletion(item.resource, item.generation)
 
 
 def restore(call: ApiCall) -> HttpResponse:
@@ -119,7 +119,7 @@ def refuse_bulk_restore(_: ApiCall) -> HttpResponse:
 
 def commit_object(call: ApiCall, item: StoredObject) -> HttpResponse:
     """Record in the journal that the call has written the object, and respond with its resource."""
-    call.committed(item.resource, item.generation)
+    call.commit(item.resource, item.generation)
     return object_response(call, item)
 
 
@@ -146,7 +146,7 @@ def _find_deleted(call: ApiCall) -> StoredObject:
     Raise 400 if the query has no generation, and 404 if there is no such object.
     """
     generation = require_integer(call.query, "generation")
-    return call.store.deleted_object(call.bucket(), call.names["object"], generation)
+    return call.store.find_deleted_object(call.bucket(), call.names["object"], generation)
 
 
 def _changed(call: ApiCall, item: StoredObject, fields: JsonObject, body: JsonObject) -> HttpResponse:

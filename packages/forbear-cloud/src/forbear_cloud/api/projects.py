@@ -22,7 +22,7 @@ def create_key(call: ApiCall) -> HttpResponse:
     Only this response contains the secret, so a client that loses the response cannot get it again.
     """
     key = call.store.create_hmac_key(call.names["project"], text(call.query, "serviceAccountEmail"))
-    call.committed(key.access_id)
+    call.commit(key.access_id)
     return json_response({"kind": "storage#hmacKey", "metadata": _resource(call, key), "secret": key.secret})
 
 
@@ -95,7 +95,7 @@ def _key(call: ApiCall) -> HmacKey:
 def _set_state(call: ApiCall, key: HmacKey, state: str) -> None:
     key.state, key.updated = state, call.store.now()
     key.revision += 1
-    call.committed(key.access_id)
+    call.commit(key.access_id)
 
 
 def _resource(call: ApiCall, key: HmacKey) -> JsonObject:

@@ -30,7 +30,7 @@ def commit(call: ApiCall, target: TargetObject, data: Content, operation: str) -
     _check_hashes(data, {**stated, **_header_hashes(call.request)})
     fields = {name: value for name, value in target.fields.items() if name not in HASHES}
     item = call.store.put(target.bucket, target.name, data, fields, acl=target.acl, keys=target.keys)
-    call.committed(item.resource, item.generation, operation)
+    call.commit(item.resource, item.generation, operation)
     return item
 
 
@@ -99,7 +99,7 @@ def proceed(call: ApiCall, operation: str) -> UploadSession:
                 session.end(410)
             raise
         # A later query gets the same response, but must not keep the bytes in memory if the object is deleted.
-        session.finish(replace(item, content=item.content.without_bytes()))
+        session.finish(replace(item, content=item.content.drop_bytes()))
     return session
 
 

@@ -58,7 +58,7 @@ class Content:
             pieces.append(memoryview(piece)[skipped:wanted] if skipped or wanted < len(piece) else piece)
         return Content(pieces)
 
-    def without_bytes(self) -> "Content":
+    def drop_bytes(self) -> "Content":
         """Return content with the same length and hashes but no bytes, which takes next to no memory."""
         rest = Content((), self.crc32c, self.md5)
         rest._ends = [len(self)]

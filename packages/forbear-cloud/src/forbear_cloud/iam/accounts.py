@@ -81,7 +81,7 @@ def delete(call: ApiCall) -> HttpResponse:
     """Delete the service account of the path, and respond with an empty object; `undelete` can restore it."""
     account = account_of(call)
     account.deleted = True
-    return call.done(account.name)
+    return call.finish(account.name)
 
 
 def undelete(call: ApiCall) -> HttpResponse:
@@ -95,10 +95,10 @@ def undelete(call: ApiCall) -> HttpResponse:
         raise ApiError(404, "Unknown service account")
     if not account.deleted:
         raise failed_precondition(f"Service account {account.unique_id} is not deleted.")
-    if iam.by_email(account.email) is not None:
+    if iam.find_by_email(account.email) is not None:
         raise already_exists(f"Service account {account.email} exists already.")
     account.deleted = False
-    call.committed(account.name)
+    call.commit(account.name)
     return json_response({"restoredAccount": account_resource(account)})
 
 
@@ -106,7 +106,7 @@ def set_disabled(call: ApiCall, *, disabled: bool) -> HttpResponse:
     """Disable the service account of the path, or enable it again; respond with an empty object."""
     account = account_of(call)
     account.disabled = disabled
-    return call.done(account.name)
+    return call.finish(account.name)
 
 
 def account_of(call: ApiCall) -> ServiceAccount:
@@ -118,7 +118,7 @@ def _changed(call: ApiCall, account: ServiceAccount, values: dict[str, str]) -> 
     """Set these attributes (names and values) of the account, record the change, and respond with its resource."""
     for attribute, value in values.items():
         setattr(account, attribute, value)
-    call.committed(account.name)
+    call.commit(account.name)
     return json_response(account_resource(account))
 
 
@@ -196,14 +196,14 @@ def delete_key(call: ApiCall) -> HttpResponse:
     """Delete the key of the path for good, and respond with an empty object."""
     key = _key(call)
     del account_of(call).keys[key.id]
-    return call.done(key.name)
+    return call.finish(key.name)
 
 
 def set_key_disabled(call: ApiCall, *, disabled: bool) -> HttpResponse:
     """Disable the key of the path, or enable it again; respond with an empty object."""
     key = _key(call)
     key.disabled = disabled
-    return call.done(key.name)
+    return call.finish(key.name)
 
 
 def _new_key(call: ApiCall, account: ServiceAccount, algorithm: str, origin: str) -> AccountKey:
@@ -223,7 +223,7 @@ def _new_key(call: ApiCall, account: ServiceAccount, algorithm: str, origin: str
         "keyType": "USER_MANAGED",
     }
     key = account.keys[key_id] = AccountKey(account.name, key_id, fields)
-    call.committed(key.name)
+    call.commit(key.name)
     return key
 
 

@@ -92,7 +92,7 @@ def _handlers(find: Callable[[ApiCall], tuple[IamPolicy, str]]) -> Handlers:
         if "auditConfigs" in wanted:
             written["auditConfigs"] = items(wanted, "auditConfigs")
         policy.write(written)
-        call.committed(name)
+        call.commit(name)
         return _response(policy)
 
     def test(call: ApiCall) -> HttpResponse:
@@ -125,7 +125,7 @@ def create_role(call: ApiCall) -> HttpResponse:
     if before is not None:
         raise already_exists(f"A role named {role_id} in projects/{project} already exists.")
     role = roles[project, role_id] = Role(project, role_id, fields)
-    call.committed(role.name)
+    call.commit(role.name)
     return json_response(role_resource(role))
 
 
@@ -222,5 +222,5 @@ def _role_fields(body: Mapping[str, Json]) -> JsonObject:
 def _changed(call: ApiCall, role: Role) -> HttpResponse:
     """Increase the revision of a changed role, record the change, and respond with its resource."""
     role.revision += 1
-    call.committed(role.name)
+    call.commit(role.name)
     return json_response(role_resource(role))

@@ -233,7 +233,7 @@ def _start_once(call: ApiCall, kind: ResourceKind, name: str, start: Callable[[]
         job = start()
         if key[2]:
             by_request[key] = job
-        call.committed(name)
+        call.commit(name)
     return json_response(job_resource(job))
 
 

@@ -35,7 +35,7 @@ def cancel(call: ApiCall) -> HttpResponse:
     if job.ended is None:
         job.cancelled, job.error = True, CANCELLED
         call.store.memorystore.end(job)
-        return call.done(job.name)
+        return call.finish(job.name)
     return json_response({})
 
 
@@ -46,7 +46,7 @@ def delete(call: ApiCall) -> HttpResponse:
     """
     job = _job(call)
     job.forgotten = True
-    return call.done(job.name)
+    return call.finish(job.name)
 
 
 def _parent(call: ApiCall) -> str:

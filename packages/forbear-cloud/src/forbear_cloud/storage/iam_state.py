@@ -90,7 +90,7 @@ class IamState:
         """
         domain, _, short = project.rpartition(":")
         email = f"{account_id}@{short}.{domain + '.' if domain else ''}iam.gserviceaccount.com"
-        if self.by_email(email) is not None:
+        if self.find_by_email(email) is not None:
             raise already_exists(f"Service account {account_id} already exists within project projects/{project}.")
         account = ServiceAccount(project, email, str(10**20 + self._next_id()))
         self.accounts[account.unique_id] = account
@@ -101,12 +101,12 @@ class IamState:
 
         It must belong to `project`, unless that is "-", which stands for any project.
         """
-        account = self.by_email(name) or self.accounts.get(name)
+        account = self.find_by_email(name) or self.accounts.get(name)
         if account is None or account.deleted or project not in {"-", account.project}:
             raise ApiError(404, "Unknown service account")
         return account
 
-    def by_email(self, email: str) -> ServiceAccount | None:
+    def find_by_email(self, email: str) -> ServiceAccount | None:
         """Return the service account that has this email and is not deleted, or None."""
         return next((each for each in self.accounts.values() if each.email == email and not each.deleted), None)
 

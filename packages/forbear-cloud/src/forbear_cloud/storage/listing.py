@@ -145,7 +145,7 @@ class Glob:
         reader = _GlobReader(glob)
         self._steps = reader.alternatives(0)
         if reader.position < len(glob):
-            raise reader.unended()
+            raise reader.make_error()
 
     def matches(self, text: str) -> bool:
         """Return whether the pattern matches the whole of `text`, the name of an object or a folder."""
@@ -164,7 +164,7 @@ class _GlobReader:
         self._glob = glob
         self.position = 0
 
-    def unended(self) -> ApiError:
+    def make_error(self) -> ApiError:
         """Return, not raise, a 400 for a part of the pattern that does not end, or a range that runs backwards."""
         text = f"Invalid value for matchGlob: '{self._glob[:80]}'. A bracket, brace, range or escape in it has no end."
         return invalid(text)
@@ -188,7 +188,7 @@ class _GlobReader:
             else:
                 ways[-1].append(self._step(char, depth))
         if depth:
-            raise self.unended()
+            raise self.make_error()
         return _match_any_of(ways)
 
     def _step(self, char: str, depth: int) -> _Step:
@@ -208,7 +208,7 @@ class _GlobReader:
             case "\\":
                 self.position += 1
                 if self.position > len(self._glob):
-                    raise self.unended()
+                    raise self.make_error()
                 return _match_one(self._glob[self.position - 1])
             case _:
                 return _match_one(char)
@@ -240,7 +240,7 @@ class _GlobReader:
         Raise 400 if the inside is empty, or a range runs backwards.
         """
         if not inside:
-            raise self.unended()
+            raise self.make_error()
         ranges: list[tuple[str, str]] = []
         position = 0
         while position < len(inside):
@@ -249,7 +249,7 @@ class _GlobReader:
                 high = inside[position + 2]
                 position += 2
             if low > high:
-                raise self.unended()
+                raise self.make_error()
             ranges.append((low, high))
             position += 1
         return ranges

@@ -189,20 +189,20 @@ class Store:
             else:
                 self._retire(home, item.name)
 
-    def deleted_objects(self, bucket: Bucket) -> list[StoredObject]:
+    def list_deleted_objects(self, bucket: Bucket) -> list[StoredObject]:
         """Return the soft-deleted objects of a bucket, the oldest deletion first; drop those too old to be restored."""
         return _drop_expired(bucket.deleted_objects, self.now())
 
-    def deleted_object(self, bucket: Bucket, name: str, generation: int) -> StoredObject:
+    def find_deleted_object(self, bucket: Bucket, name: str, generation: int) -> StoredObject:
         """Return the soft-deleted version of this generation; raise 404 if it cannot be restored any more."""
         missing = ApiError(404, f"No such soft-deleted object: {bucket.name}/{name}#{generation}")
-        return _find(self.deleted_objects(bucket), name, generation, missing)
+        return _find(self.list_deleted_objects(bucket), name, generation, missing)
 
     def restorable_buckets(self) -> list[Bucket]:
         """Return the soft-deleted buckets, the oldest deletion first; drop those too old to be restored."""
         return _drop_expired(self.deleted_buckets, self.now())
 
-    def deleted_bucket(self, name: str, generation: int) -> Bucket:
+    def find_deleted_bucket(self, name: str, generation: int) -> Bucket:
         """Return the soft-deleted bucket of this generation; raise 404 if it cannot be restored any more."""
         missing = not_found(f"The soft-deleted bucket {name}#{generation}")
         return _find(self.restorable_buckets(), name, generation, missing)

@@ -98,7 +98,7 @@ def put(call: ApiCall) -> HttpResponse:
         raise ApiError(409, "You already own this bucket. Please select another name.", "BucketAlreadyOwnedByYou")
     bucket = call.store.create_bucket(name, project, fields)
     bucket.acl = acl or bucket.acl
-    call.committed(name, bucket.generation)
+    call.commit(name, bucket.generation)
     return HttpResponse(200, _version(bucket))
 
 
@@ -109,7 +109,7 @@ def delete(call: ApiCall) -> HttpResponse:
     if bucket.objects:
         raise ApiError(409, "The bucket you tried to delete is not empty.", "BucketNotEmpty")
     call.store.delete_bucket(bucket)
-    return call.deleted(bucket.name, bucket.generation)
+    return call.commit_deletion(bucket.name, bucket.generation)
 
 
 def find_bucket(call: ApiCall, name: str | None = None) -> Bucket:

@@ -28,7 +28,7 @@ def start(call: ApiCall) -> HttpResponse:
     target = headers.target(call.request.headers, find_bucket(call), call.names["object"])
     upload_id = f"multipart-{call.store.next_id()}"
     call.store.multiparts[upload_id] = MultipartUpload(target)
-    call.committed(f"{target.bucket}/{target.name}")
+    call.commit(f"{target.bucket}/{target.name}")
     return xml_response(node("InitiateMultipartUploadResult", *_names(call, upload_id)), namespace=MULTIPART)
 
 
@@ -107,7 +107,7 @@ def complete(call: ApiCall) -> HttpResponse:
         keys=target.keys,
     )
     del call.store.multiparts[call.query["uploadId"]]
-    call.committed(item.resource, item.generation)
+    call.commit(item.resource, item.generation)
     result = (leaf("Bucket", item.bucket), leaf("Key", item.name), leaf("ETag", quote_etag(etag_of(item))))
     root = node("CompleteMultipartUploadResult", *result)
     return xml_response(root, headers=headers.generation(item), namespace=MULTIPART)
@@ -117,7 +117,7 @@ def abort(call: ApiCall) -> HttpResponse:
     """Delete a multipart upload with its parts, and respond 204."""
     target = _upload(call).target
     del call.store.multiparts[call.query["uploadId"]]
-    return call.deleted(f"{target.bucket}/{target.name}")
+    return call.commit_deletion(f"{target.bucket}/{target.name}")
 
 
 def _part(upload: MultipartUpload, number: int, etag: str) -> Content:
@@ -140,7 +140,7 @@ def _store(call: ApiCall, data: Content) -> str:
     if read_key(call.request.headers) != upload.target.keys.sha256:
         raise key_error("A part needs the encryption key that its upload began with.")
     upload.parts[number] = data
-    call.committed(f"{upload.target.bucket}/{upload.target.name}?partNumber={number}")
+    call.commit(f"{upload.target.bucket}/{upload.target.name}?partNumber={number}")
     return etag_of_part(data)
 
 

@@ -52,7 +52,7 @@ def delete(call: ApiCall) -> HttpResponse:
     item = _item(call)
     headers.conditions(call.request.headers).check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)
-    return call.deleted(item.resource, item.generation)
+    return call.commit_deletion(item.resource, item.generation)
 
 
 def copy(call: ApiCall) -> HttpResponse:
@@ -69,7 +69,7 @@ def copy(call: ApiCall) -> HttpResponse:
     replaces = (headers.goog(call.request.headers, "metadata-directive") or "COPY").upper() == "REPLACE"
     fields = target.fields if replaces else original.fields
     item = call.store.copy(original, target.bucket, target.name, fields, target.acl, target.keys)
-    call.committed(item.resource, item.generation)
+    call.commit(item.resource, item.generation)
     result = node(
         "CopyObjectResult", leaf("ETag", quote_etag(etag_of(item))), leaf("LastModified", moment(item.updated))
     )
@@ -91,7 +91,7 @@ def compose(call: ApiCall) -> HttpResponse:
     for component in sources:
         check_key(component, call.request.headers)
     item = call.store.compose(sources, target.bucket, target.name, target.fields, target.acl, target.keys)
-    call.committed(item.resource, item.generation)
+    call.commit(item.resource, item.generation)
     return HttpResponse(200, headers.version(item))
 
 

@@ -158,7 +158,7 @@ class _Cohorts:
         if self._budget is not None:
             self._budget.succeeded(t * self._step, first, retried)
         self._refuse_excess(t)
-        course.wasted[place] += service.wasted(t)
+        course.wasted[place] += service.count_wasted(t)
         queued = max(service.queued, 0.0)
         course.queued[place] += queued / self._parts
         course.in_system[place] += (queued + service.busy) / self._parts
@@ -261,4 +261,4 @@ class _NewCalls:
             return quick + new
         if self._herd:
             return float(self._clients.count) if t == 0 else 0.0
-        return self._curve.expected((t + 1) * self._step) - self._curve.expected(t * self._step)
+        return self._curve.count_expected((t + 1) * self._step) - self._curve.count_expected(t * self._step)

@@ -134,7 +134,7 @@ class MeanService:
         """Return the responses of a bin to clients that wait for them, and the sum of the ages of their calls."""
         return self._answers[:, t], self._ages[:, t]
 
-    def wasted(self, t: int) -> float:
+    def count_wasted(self, t: int) -> float:
         """Return the requests that were done in a bin after their clients gave up on them."""
         return float(self._wasted[t])
 

@@ -25,7 +25,7 @@ class RateCurve:
             mean = (self._rates[i - 1] + self._rates[i]) / 2
             self._sums.append(self._sums[-1] + mean * (self._times[i] - self._times[i - 1]))
 
-    def expected(self, time: float) -> float:
+    def count_expected(self, time: float) -> float:
         """Return the mean number of calls from 0 to `time`, in seconds."""
         i = bisect_right(self._times, time) - 1
         past = time - self._times[i]

@@ -126,7 +126,7 @@ def _lead(routes: "_Routes", kind: str, original: Callable[..., Any]) -> Callabl
 
 
 def _end_call(record: RunRecord, call: object) -> None:
-    record.time.landed()
+    record.time.count_landing()
 
 
 _OPTIONS = ("timeout", "metadata", "credentials", "wait_for_ready", "compression")
