@@ -32,7 +32,7 @@ MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear.clients.httpx": _HTTPX,
     "forbear.clients.httpx2": _HTTPX,
     "forbear.clients.redis": None,
-    "forbear.clients.requests": ("RetryAdapter",),
+    "forbear.clients.requests": ("RetryAdapter", "install"),
     "forbear.clients.urllib3": ("Retry",),
     "forbear.clients.valkey": None,
     "forbear.services": None,

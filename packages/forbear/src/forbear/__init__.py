@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from forbear.answers.answer import Answer, FailureOutcome
     from forbear.answers.errors import NoAnswer
     from forbear.answers.subject import explain
+    from forbear.clients._installing import install
     from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
     from forbear.core.presets import PRESETS, Preset
     from forbear.core.protocols import Backoff, On
@@ -60,6 +61,7 @@ else:
         "apis": "apis:*",
         "aupdate": "read_modify_write",
         "explain": "answers.subject",
+        "install": "clients._installing",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
         "transient": "judges.transient",
@@ -136,6 +138,7 @@ __all__ = [
     "disabled",
     "enable",
     "explain",
+    "install",
     "policy_of",
     "report",
     "retry",

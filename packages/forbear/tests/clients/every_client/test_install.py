@@ -123,7 +123,7 @@ def test_an_sdk_that_retries() -> None:
 def openai_says(url: str) -> Any:
     """Ask through the SDK of OpenAI; return the text."""
     with openai.OpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0) as client:
-        forbear.clients.httpx2.install(client, safe=f"POST {url}/v1/chat/completions")
+        forbear.install(client, safe=f"POST {url}/v1/chat/completions")
         answer = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hello"}])
         return answer.choices[0].message.content
 
@@ -131,7 +131,7 @@ def openai_says(url: str) -> Any:
 def anthropic_says(url: str) -> Any:
     """Ask through the SDK of Anthropic; return the text."""
     with anthropic.Anthropic(api_key="k", base_url=url, max_retries=0) as client:
-        forbear.clients.httpx2.install(client, safe=f"POST {url}/v1/messages")
+        forbear.install(client, safe=f"POST {url}/v1/messages")
         answer = client.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "hello"}])
         return answer.content[0].text
 

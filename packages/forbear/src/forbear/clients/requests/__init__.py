@@ -1,4 +1,4 @@
-"""An adapter for the sessions of requests that retries requests."""
+"""An adapter for the sessions of requests that retries requests; `install` puts it into a session that exists."""
 
 from functools import partial
 from typing import Any
@@ -23,10 +23,12 @@ from forbear.run.switch import is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing import TypeVar, Unpack
 
     from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
+
+    S = TypeVar("S", bound=requests.Session)
 
 
 _RAISED = (
@@ -107,3 +109,33 @@ class RetryAdapter(HTTPAdapter):
         if port.report is not None:
             attach_report(response, port.report)
         return response
+
+
+def install(session: "S", policy: Policy | None = None, **options: "Any") -> "S":
+    """Put retries into a session that exists already, and return it.
+
+    A RetryAdapter with the options replaces each of its adapters, and has the same pools. TypeError for other objects
+    and for adapters of another class, ValueError for adapters that retry. The session is then as it was.
+    """
+    if not isinstance(session, requests.Session):
+        raise TypeError(f"`client` must be a requests.Session, got {session!r}")
+    replaced: dict[str, RetryAdapter] = {}
+    for prefix, present in session.adapters.items():
+        if isinstance(present, RetryAdapter):
+            raise ValueError("`client` has forbear's retries already; install them once, or make a new session")
+        if type(present) is not HTTPAdapter:
+            raise TypeError(
+                "`client` must have plain adapters, which can be replaced; "
+                f"got {type(present).__qualname__} for {prefix}: mount a RetryAdapter at other prefixes instead"
+            )
+        plain: Any = present
+        if plain.max_retries.total:
+            raise ValueError(
+                f"`client` must not retry by itself, or retries would multiply: make the adapter for {prefix} without "
+                "max_retries"
+            )
+        pools = {name: getattr(plain, f"_{name}") for name in ("pool_connections", "pool_maxsize", "pool_block")}
+        replaced[prefix] = RetryAdapter(policy, **pools, **options)
+    for prefix, adapter in replaced.items():
+        session.mount(prefix, adapter)
+    return session

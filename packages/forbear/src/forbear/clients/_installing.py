@@ -1,0 +1,80 @@
+"""`install(client)`: put retries into a finished client of any library whose clients can be wrapped by public means.
+
+The library is that of the client's class, or of the client inside it: SDKs keep one of httpx as `_client`.
+"""
+
+from importlib import import_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar, Unpack
+
+    from forbear.http.vouch import Apis, Safe
+    from forbear.policy import Policy
+    from forbear.run.derive import ClientOptions
+
+    C = TypeVar("C")
+
+    class InstallOptions(ClientOptions, total=False):
+        """The options of adapters for HTTP, and the keywords of `forbear.retry` that adapters take."""
+
+        safe: Safe
+        apis: Apis
+        buffer: int
+
+
+_INSTALLED_BY = {
+    "google.cloud.storage": "google_storage",
+    "httpx": "httpx",
+    "httpx2": "httpx2",
+    "requests": "requests",
+}
+"""The modules of `forbear.clients` that have an `install`, by the package of the clients that it takes."""
+
+_WRITTEN_INSTEAD = {
+    "aiohttp": "aiohttp.ClientSession(middlewares=(forbear.clients.aiohttp.RetryMiddleware(),))",
+    "google": "retry=forbear.clients.google.retry_for(...) in each call, or forbear.clients.grpc.RetryInterceptor",
+    "grpc": "grpc.intercept_channel(channel, forbear.clients.grpc.RetryInterceptor(channel=channel))",
+    "redis": "forbear.clients.redis.Redis(...), or AsyncRedis, RedisCluster and AsyncRedisCluster, in its place",
+    "urllib3": "urllib3.PoolManager(retries=forbear.clients.urllib3.Retry())",
+    "valkey": "forbear.clients.valkey.Valkey(...), or AsyncValkey and ValkeyCluster, in its place",
+}
+"""The line for clients that are finished too early, by their package."""
+
+
+def install(client: "C", policy: "Policy | None" = None, **options: "Unpack[InstallOptions]") -> "C":
+    """Put retries into a client that exists already, and return it: `client = forbear.install(httpx.Client())`.
+
+    - `client`: one of httpx, httpx2 or google-cloud-storage, a session of requests, or the client of an SDK that sends
+      by httpx, such as those of OpenAI and Anthropic. It keeps its proxies, certificates and all its other settings.
+    - `policy` and the keywords of `forbear.retry`, such as `attempts=3, timeout=30`: limits and waits. Without them,
+      each service has its recommended ones. The tables of services stay.
+    - `safe` and the other options are those of the adapter for the library.
+
+    TypeError for any other object, with the line to write instead; and as the library's own `install` raises.
+    """
+    for kind in (*type(client).__mro__, *type(getattr(client, "_client", None)).__mro__):
+        module = _entry(_INSTALLED_BY, kind.__module__)
+        if module is not None:
+            installed: C = import_module(f"forbear.clients.{module}").install(client, policy, **options)
+            return installed
+    raise _refusal(client)
+
+
+def _refusal(client: object) -> TypeError:
+    for kind in type(client).__mro__:
+        line = _entry(_WRITTEN_INSTEAD, kind.__module__)
+        if line is not None:
+            library = kind.__module__.partition(".")[0]
+            return TypeError(f"`client` of {library} takes retries when it is made: write {line}")
+    return TypeError(
+        "`client` must be one of httpx, httpx2, requests or google-cloud-storage, or of an SDK which sends by httpx; "
+        f"for any other, decorate the function that calls it: @forbear.retry(forbear.transient); got {client!r}"
+    )
+
+
+def _entry(table: "dict[str, Any]", module: str) -> str | None:
+    """Return the entry of a table for the package of `module`, or a package that it is part of; None without one."""
+    parts = module.split(".")
+    packages = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((table[package] for package in packages if package in table), None)
