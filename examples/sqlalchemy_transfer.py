@@ -1,7 +1,8 @@
 """Move money in one database transaction. Library: SQLAlchemy, with any of its drivers.
 
 A transaction that the database rolled back (a deadlock, a failed serialization) begins again. After a lost COMMIT its
-outcome is unknown. So every transfer has a number, and a transaction that finds the number changes nothing.
+outcome is unknown, and a function is not repeated. So every transfer has a number, a transaction that finds the number
+changes nothing, and `repeatable=True` says so.
 """
 
 import sys
@@ -12,7 +13,7 @@ from sqlalchemy import Engine, create_engine, text
 import forbear
 
 
-@forbear.retry(on=forbear.transient, attempts=5, timeout=60)
+@forbear.retry(on=forbear.transient, repeatable=True, attempts=5, timeout=60)
 def transfer(engine: Engine, number: str, source: str, target: str, cents: int) -> None:
     """Move cents from one account to another, once for each number of a transfer."""
     with engine.begin() as database:

@@ -13,6 +13,7 @@ from forbear.core.events import (
     Recovered,
     Scheduled,
     Succeeded,
+    WouldStop,
 )
 from forbear.core.report import Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
@@ -22,6 +23,7 @@ from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
 from forbear.run.endings import RAISE, TryAgain, Unsatisfied
 from forbear.run.iterate import AsyncAttempts, Attempts
+from forbear.run.judge_slot import slot as _slot
 from forbear.run.runtime import AttemptTimeout
 from forbear.run.spending import Throttled
 from forbear.run.switch import disable, disabled, enable
@@ -36,9 +38,11 @@ if TYPE_CHECKING:
     from forbear.core.admission import ActiveShare, ClientThrottle, RequestRatio
     from forbear.core.presets import PRESETS, Preset
     from forbear.core.protocols import Backoff, On
+    from forbear.core.service import Judgement
     from forbear.http.api import Api, IdempotencyKey
     from forbear.judges.transient import transient
     from forbear.read_modify_write import aupdate, update
+    from forbear.run.judge_slot import Judge, RunContext
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
     from forbear.shared_budget.budget import BudgetUnavailable, SharedBudget
@@ -79,6 +83,18 @@ else:
 __version__ = "0.1.0"
 
 _listeners.set_process_listeners(default_listeners)  # until the application says otherwise, by forbear.observe.listen
+
+
+def _load_judge(error: BaseException, context: "RunContext") -> "Judgement | None":
+    """Load the judge of functions at the first failure, let it take this function's place, and ask it."""
+    from importlib import import_module
+
+    judge: Judge = import_module("forbear.judges.functions").judge
+    _slot[0] = judge
+    return judge(error, context)
+
+
+_slot[0] = _load_judge
 
 __all__ = [
     "CONFLICT",
@@ -132,6 +148,7 @@ __all__ = [
     "Unsatisfied",
     "Verdict",
     "Wait",
+    "WouldStop",
     "aupdate",
     "decide",
     "disable",

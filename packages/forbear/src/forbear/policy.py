@@ -145,8 +145,13 @@ def _retry(
       timedelta: retry after exactly that time, 0.0 at once.
     - `on_result`: judges returned values as `on` judges errors. On giving up, the last value is returned, or with
       `raise_unsatisfied=True`, `Unsatisfied` is raised.
-    - `repeatable`: whether a call that may have been executed is repeated (True) or not (False); by default functions
-      are, and requests of adapters as the table of their service says.
+    - `repeatable`: whether a call that may have been executed is repeated (True) or not (False). By default a function
+      is, unless its error shows a request that must not be executed twice, and a request as its table says.
+    - `safe`: what may be executed twice, although the tables do not say so: patterns of requests
+      ("POST https://api.example.com/search*"), names of commands, RPCs and operations ("INCR", "dynamodb.UpdateItem").
+    - `unknown`: what follows an error that shows nothing of what was sent: "repeat" (default) or "stop".
+    - `enforce`: what follows an error that shows a request which must not be executed twice: "stop" (default), or
+      "warn", which repeats it and notifies the listeners (`WouldStop`).
     - `retry_exhausted`: also retry errors on which an inner policy reached its limits, or that it found unsafe to
       repeat.
 

@@ -14,6 +14,7 @@ from forbear.core.events import (
     Operation,
     Recovered,
     Scheduled,
+    WouldStop,
     label_of,
 )
 from forbear.core.report import Report
@@ -33,8 +34,9 @@ def test_each_event_keeps_its_fields() -> None:
     assert fields(Failed("fetch", 1, 0.5, error, "lost", NOT_EXECUTED, "OSError")) == [
         "fetch", 1, 0.5, error, "lost", NOT_EXECUTED, "OSError",
     ]  # fmt: skip
-    assert fields(Scheduled("fetch", 2, 0.5, 1.5, failure)) == ["fetch", 2, 0.5, 1.5, failure, False]
-    assert fields(Recovered("fetch", 2, 2.5, (failure,))) == ["fetch", 2, 2.5, (failure,)]
+    assert fields(Scheduled("fetch", 2, 0.5, 1.5, failure)) == ["fetch", 2, 0.5, 1.5, failure, False, None]
+    assert fields(Recovered("fetch", 2, 2.5, (failure,))) == ["fetch", 2, 2.5, (failure,), False]
+    assert fields(WouldStop("fetch", 1, 0.5, "unsafe")) == ["fetch", 1, 0.5, "unsafe"]
     assert fields(GaveUp("fetch", found)) == ["fetch", found]
     assert fields(BudgetDegraded("shared budget b", "down", 1.5)) == ["shared budget b", "down", 1.5]
     assert fields(BudgetRestored("shared budget b", 20.0)) == ["shared budget b", 20.0]

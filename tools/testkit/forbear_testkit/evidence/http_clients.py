@@ -5,7 +5,7 @@ import http.client
 import ssl
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,6 +19,8 @@ TIMEOUT = 5.0
 
 Send = Callable[[str, str], object]
 """Sends a request with this method to this URL; a POST has the body {"n": 1}."""
+
+AsyncSend = Callable[[str, str], Awaitable[object]]
 
 _JSON = {"n": 1}
 _TRUST = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -41,12 +43,12 @@ def _httpx(library: Any) -> Send:
     return send
 
 
-def _async_httpx(library: Any) -> Send:
+def _async_httpx(library: Any) -> AsyncSend:
     async def send(method: str, url: str) -> object:
         async with library.AsyncClient(timeout=TIMEOUT, follow_redirects=True, verify=_TRUST) as client:
             return (await client.request(method, url, json=_body(method))).raise_for_status()
 
-    return lambda method, url: asyncio.run(send(method, url))
+    return send
 
 
 def _requests(method: str, url: str) -> object:
@@ -89,15 +91,29 @@ async def _aiohttp(method: str, url: str) -> object:
         return await response.read()
 
 
-CLIENTS: dict[str, Send] = {
+SYNC: dict[str, Send] = {
     "httpx": _httpx(httpx),
-    "httpx async": _async_httpx(httpx),
     "httpx2": _httpx(httpx2),
-    "httpx2 async": _async_httpx(httpx2),
     "requests": _requests,
     "urllib3": _urllib3,
     "urllib": _urllib,
     "http.client": _http_client,
-    "aiohttp": lambda method, url: asyncio.run(_aiohttp(method, url)),
 }
-"""The clients by name. "http.client" follows no redirects, and raises nothing for an error status; nor does urllib3."""
+ASYNC: dict[str, AsyncSend] = {
+    "httpx async": _async_httpx(httpx),
+    "httpx2 async": _async_httpx(httpx2),
+    "aiohttp": _aiohttp,
+}
+NAMES = (*SYNC, *ASYNC)
+"""The clients. "http.client" follows no redirects, and raises nothing for an error status; nor does urllib3."""
+
+
+def send(client: str, method: str, url: str) -> object:
+    """Send one request by a client, in an event loop of its own if it is async."""
+    if client in SYNC:
+        return SYNC[client](method, url)
+
+    async def main() -> object:
+        return await ASYNC[client](method, url)
+
+    return asyncio.run(main())

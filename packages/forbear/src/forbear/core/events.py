@@ -113,18 +113,22 @@ class Scheduled(Record):
 class Recovered(Record):
     """The run succeeded on attempt number `attempt`, after at least one failure, `elapsed` seconds into the run.
 
-    `failures` are the attempts before it; of more than 32, the first 16 and the last 16.
+    `failures` are the attempts before it; of more than 32, the first 16 and the last 16. `maybe_done` is True if an
+    earlier attempt may have worked, and a conflict that the function handled may have been with that one.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "failures")
+    __slots__ = ("operation", "attempt", "elapsed", "failures", "maybe_done")
 
     operation: str
     attempt: int
     elapsed: float
     failures: "tuple[Attempt, ...]"
+    maybe_done: bool
 
-    def __init__(self, operation: str, attempt: int, elapsed: float, failures: "tuple[Attempt, ...]") -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed, failures=failures)
+    def __init__(
+        self, operation: str, attempt: int, elapsed: float, failures: "tuple[Attempt, ...]", maybe_done: bool = False
+    ) -> None:
+        self._set(operation=operation, attempt=attempt, elapsed=elapsed, failures=failures, maybe_done=maybe_done)
 
 
 class GaveUp(Record):
@@ -158,6 +162,23 @@ class Succeeded(Record):
         self._set(operation=operation, attempt=attempt, elapsed=elapsed)
 
 
+class WouldStop(Record):
+    """Attempt number `attempt` would have ended the run, as `text` says, but the policy has `enforce="warn"`.
+
+    The attempt may have been executed, and a repeat could do harm. It is repeated all the same.
+    """
+
+    __slots__ = ("operation", "attempt", "elapsed", "text")
+
+    operation: str
+    attempt: int
+    elapsed: float
+    text: str
+
+    def __init__(self, operation: str, attempt: int, elapsed: float, text: str) -> None:
+        self._set(operation=operation, attempt=attempt, elapsed=elapsed, text=text)
+
+
 class BudgetDegraded(Record):
     """A shared budget cannot ask its server, as `text` says (without secrets), and lives on the process's own credit.
 
@@ -187,5 +208,5 @@ class BudgetRestored(Record):
         self._set(operation=operation, elapsed=elapsed)
 
 
-Event = Failed | Scheduled | Recovered | GaveUp | BudgetDegraded | BudgetRestored
+Event = Failed | Scheduled | Recovered | GaveUp | WouldStop | BudgetDegraded | BudgetRestored
 """The type of what `on_event` functions and listeners get."""

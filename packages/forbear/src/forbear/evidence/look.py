@@ -2,6 +2,7 @@
 
 import sys
 
+from forbear.core.report import report_on
 from forbear.evidence.sent import Sent
 
 TYPE_CHECKING = False
@@ -23,19 +24,29 @@ class Look:
     - `current` is the key of the request within whose frames the traceback is now, None outside of any.
     - `links` maps ids of frames to the key of the request that they serve: the traceback of a wrapped error begins in
       the middle.
+    - `operations` has what SDKs called: the address of the server, the name, and the parameters that decide.
     - `outer` is the frame above the one that is read, None for the outermost.
     """
 
-    __slots__ = ("_opened", "current", "links", "outer", "sent")
+    __slots__ = ("_opened", "current", "links", "operations", "outer", "sent")
 
     def __init__(self) -> None:
         self.sent: dict[int, Sent] = {}
         self.current: int | None = None
         self.links: dict[int, int] = {}
+        self.operations: list[tuple[str, str, dict[str, Any]]] = []
         self.outer: FrameType | None = None
         self._opened: list[dict[str, Any]] = []
 
-    def knows(self, key: int, *, hop: bool = False, unsent: bool | None = None, enter: bool = True) -> bool:
+    def knows(
+        self,
+        key: int,
+        *,
+        hop: bool = False,
+        unsent: bool | None = None,
+        status: int | None = None,
+        enter: bool = True,
+    ) -> bool:
         """Return whether a request was read already; then note what this error says more, and `enter` it if that is so.
 
         The first error that says whether it was sent decides.
@@ -45,6 +56,7 @@ class Look:
             return False
         known.hop = known.hop or hop
         known.unsent = unsent if known.unsent is None else known.unsent
+        known.status = status if known.status is None else known.status
         if enter:
             self.current = key
         return known.unread is None
@@ -55,8 +67,11 @@ class Look:
         What could be read replaces what could not.
         """
         known = self.sent.get(key)
-        if not self.knows(key, hop=sent.hop, unsent=sent.unsent, enter=enter) and (known is None or not sent.unread):
-            sent.unsent = sent.unsent if known is None else known.unsent
+        is_read = self.knows(key, hop=sent.hop, unsent=sent.unsent, status=sent.status, enter=enter)
+        if known is None:
+            self.sent[key] = sent
+        elif not is_read and not sent.unread:
+            sent.unsent, sent.status, sent.hop = known.unsent, known.status, known.hop
             self.sent[key] = sent
         if enter:
             self.current = key
@@ -78,7 +93,12 @@ class Look:
         return names
 
     def close(self) -> None:
-        """Let go of all local variables."""
+        """Give requests the operation that they are sent for, if there is just one, and let go of all variables."""
+        if len(self.operations) == 1:
+            ((base, name, parameters),) = self.operations
+            for sent in self.sent.values():
+                if sent.method == "POST" and sent.resource and sent.resource.startswith(base):
+                    sent.operation = name, parameters
         for names in self._opened:
             names.clear()
 
@@ -97,3 +117,9 @@ def frames_below(trace: "TracebackType") -> "list[tuple[str, str]]":
 def is_within(path: "list[tuple[str, str]]", *packages: str) -> bool:
     """Return whether all frames of a path belong to packages: nobody else, who may have tried before, is between."""
     return all(module.partition(".")[0] in packages for module, _ in path)
+
+
+def is_first_try(error: BaseException) -> bool:
+    """Return whether no adapter of forbear has tried before: it would have reported its attempts."""
+    report = report_on(error)
+    return report is None or report.count == 1

@@ -26,20 +26,21 @@ class Sent:
     - `unread` says why the request could not be read, None if it was.
     - `unsent` is True if the error proves that no byte of it reached a server, False if one may have, None if no error
       says anything about it, which counts as False.
+    - `operation` is the SDK's own name of the request and the parameters that decide about it, None without an SDK.
     - `hop` is True for a request that was answered by a redirect.
     - `status` is the HTTP status of its response, None without one.
 
     It has bodies and headers, so it must not outlive the judgement.
     """
 
-    __slots__ = ("client", "hop", "method", "protocol", "status", "subject", "unread", "unsent")
+    __slots__ = ("client", "hop", "method", "operation", "protocol", "status", "subject", "unread", "unsent")
 
     def __init__(
         self,
         client: str,
         protocol: str,
         method: str,
-        subject: object = None,
+        subject: "Any" = None,
         *,
         unread: str | None = None,
         unsent: bool | None = None,
@@ -54,6 +55,7 @@ class Sent:
         self.unsent = unsent
         self.hop = hop
         self.status = status
+        self.operation: tuple[str, dict[str, Any]] | None = None
 
     def __repr__(self) -> str:
         """Return client and method; all else may be secret."""
@@ -94,13 +96,16 @@ class Statement:
 
 
 class AwsCall:
-    """A call of an operation of AWS, with the parameters as botocore got them; None if they are not known."""
+    """A call of an operation of AWS: its full name, "dynamodb.PutItem", botocore's model of it, and the parameters.
 
-    __slots__ = ("operation", "parameters", "service")
+    The parameters are {} if they are not known.
+    """
 
-    def __init__(self, service: str, operation: str, parameters: "dict[str, Any] | None") -> None:
-        self.service = service
+    __slots__ = ("model", "operation", "parameters")
+
+    def __init__(self, operation: str, model: "Any", parameters: "dict[str, Any]") -> None:
         self.operation = operation
+        self.model = model
         self.parameters = parameters
 
 

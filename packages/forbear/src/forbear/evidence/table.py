@@ -18,13 +18,27 @@ _CLUSTERS = ("redis.cluster", "redis.asyncio.cluster", "valkey.cluster", "valkey
 _PSYCOPG = ("psycopg.cursor", "psycopg.cursor_async")
 _PSYCOPG_CONNECTIONS = ("psycopg.connection", "psycopg.connection_async")
 
+_SDK_MODULES = (
+    "openai.resources.chat.completions.completions",
+    "openai.resources.completions",
+    "openai.resources.embeddings",
+    "openai.resources.moderations",
+    "openai.resources.responses.responses",
+    "openai.resources.images",
+    "openai.resources.audio.transcriptions",
+    "openai.resources.audio.translations",
+    "openai.resources.audio.speech",
+    "anthropic.resources.messages.messages",
+    "anthropic.resources.beta.messages.messages",
+)
+
 _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "httpx:request": {("_send_single_request",): _HTTPX},
     "httpx:redirects": {("_send_handling_redirects",): _HTTPX},
-    "httpx:body": {("iter_raw", "aiter_raw"): _HTTPX_MODELS},
+    "httpx:body": {("iter_raw", "aiter_raw", "json"): _HTTPX_MODELS},
     "requests:request": {("send",): ("requests.sessions", "requests.adapters")},
     "requests:redirects": {("resolve_redirects",): ("requests.sessions",)},
-    "requests:body": {("generate",): ("requests.models",)},
+    "requests:body": {("generate", "json"): ("requests.models",)},
     "urllib3:redirected": {("urlopen",): ("urllib3.poolmanager",)},
     "urllib3:request": {("urlopen",): ("urllib3.connectionpool",)},
     "urllib3:body": {("_error_catcher",): ("urllib3.response",)},
@@ -33,7 +47,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "urllib:connection": {("request", "getresponse"): ("http.client",)},
     "urllib:body": {("read", "readinto", "read1", "peek", "readline"): ("http.client",)},
     "aiohttp:request": {("_request",): ("aiohttp.client",)},
-    "aiohttp:body": {("read",): ("aiohttp.client_reqrep",)},
+    "aiohttp:body": {("read", "json", "text"): ("aiohttp.client_reqrep",)},
     "aiohttp:stream": {("read", "readany", "readchunk", "readline", "readexactly"): ("aiohttp.streams",)},
     "aws:call": {("_make_api_call",): ("botocore.client", "aiobotocore.client")},
     "aws:loop": {("_send_request",): ("botocore.endpoint", "aiobotocore.endpoint")},
@@ -48,6 +62,9 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
         ("commit", "_commit_gen"): (*_PSYCOPG_CONNECTIONS, "pymysql.connections"),
     },
     "sql:statement": {("execute", "executemany"): (*_PSYCOPG, *_PSYCOPG_CONNECTIONS, "pymysql.cursors")},
+    "sdk:operation": {
+        ("create", "parse", "generate", "edit", "create_variation", "count_tokens"): _SDK_MODULES,
+    },
     "grpc:call": {("__call__",): ("grpc._channel",)},
     "grpc:stream": {("__next__", "result", "_next"): ("grpc._channel",)},
     "grpc:awaited": {("__await__", "_fetch_stream_responses", "read"): ("grpc.aio._call",)},

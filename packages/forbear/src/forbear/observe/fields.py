@@ -2,7 +2,7 @@
 
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
-from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled, WouldStop
 
 LOGGER = "forbear"
 """The name of the logger to which events are written by default."""
@@ -31,6 +31,8 @@ def fields(event: Event) -> tuple[str, Fields]:
     values = {each: round(value, 3) if isinstance(value, float) else value for each, value in values.items()}
     if isinstance(event, Scheduled):
         values |= {"error": event.failure.error, "text": event.failure.text}
+    elif isinstance(event, Recovered) and event.maybe_done:
+        values["maybe_done"] = True
     elif isinstance(event, Failed):
         values |= {"error": event.name, "text": event.text}
     return name, values
@@ -40,6 +42,7 @@ _EVENTS: dict[type[Event], tuple[str, tuple[str, ...]]] = {
     Failed: ("attempt failed", ("attempt", "elapsed")),
     Scheduled: ("retry scheduled", ("attempt", "delay", "elapsed", "vouched")),
     Recovered: ("recovered", ("attempt", "elapsed")),
+    WouldStop: ("would stop", ("attempt", "elapsed", "text")),
     BudgetDegraded: ("budget degraded", ("text", "pause")),
     BudgetRestored: ("budget restored", ("elapsed",)),
 }

@@ -6,7 +6,7 @@ Each event except `Failed` is one line.
 import logging
 
 from forbear.core.attempt import Attempt
-from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled, WouldStop
 from forbear.observe.fields import LOGGER, fields, is_warning
 from forbear.text.duration import show
 from forbear.text.redact import printable
@@ -40,7 +40,7 @@ class Logging:
             self._logger.handle(record)
 
 
-def _line(event: Scheduled | Recovered | GaveUp | BudgetDegraded | BudgetRestored) -> str:
+def _line(event: Scheduled | Recovered | GaveUp | WouldStop | BudgetDegraded | BudgetRestored) -> str:
     """Return the text of an event as one line, even if the error's text has several; it begins with the operation."""
     if isinstance(event, Scheduled):
         line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)})"
@@ -49,6 +49,9 @@ def _line(event: Scheduled | Recovered | GaveUp | BudgetDegraded | BudgetRestore
             line += f", as {event.wait_from} asks"
     elif isinstance(event, Recovered):
         line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
+        line += "; an earlier attempt may have worked" if event.maybe_done else ""
+    elif isinstance(event, WouldStop):
+        line = f'attempt {event.attempt} would be the last, but enforce is "warn": {event.text}'
     elif isinstance(event, BudgetDegraded):
         line = f"{event.text}; it lives on its own credit, and asks again in {show(event.pause)}"
     elif isinstance(event, BudgetRestored):

@@ -7,7 +7,17 @@ run leaves no span open, and the listener keeps no state.
 from collections.abc import Iterable
 
 from forbear.core.attempt import Attempt
-from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled, label_of
+from forbear.core.events import (
+    BudgetDegraded,
+    BudgetRestored,
+    Event,
+    Failed,
+    GaveUp,
+    Recovered,
+    Scheduled,
+    WouldStop,
+    label_of,
+)
 from forbear.observe.fields import reason
 from forbear.run.runtime import current
 
@@ -30,8 +40,8 @@ class OpenTelemetry:
     `http.request.resend_count` (the retries, if an attempt failed with an HTTP status) and, after giving up,
     `error.type`, `forbear.reason`, `forbear.maybe_done` and `forbear.vouched`. Metrics, by `forbear.operation`:
     `forbear.failures` (and `error.type`), `forbear.retries`, `forbear.delay` (seconds waited), `forbear.attempts` (of
-    each run), `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`), and for shared budgets
-    `forbear.budgets_degraded` and `forbear.budgets_restored`. For a request to a host that no service
+    each run), `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`), `forbear.would_stop`, and for
+    shared budgets `forbear.budgets_degraded` and `forbear.budgets_restored`. For a request to a host that no service
     knows, metrics and span names have the method only. Providers are the process's own by default.
     """
 
@@ -49,6 +59,8 @@ class OpenTelemetry:
         self._attempts = meter.create_histogram("forbear.attempts", "{attempt}", attempts)
         self._recoveries = meter.create_counter("forbear.recoveries", "{run}", "Runs that worked after a failure")
         self._give_ups = meter.create_counter("forbear.give_ups", "{run}", "Runs that ended without success")
+        repeated = "Attempts repeated under enforce=warn"
+        self._would_stop = meter.create_counter("forbear.would_stop", "{attempt}", repeated)
         lost, back = "Shared budgets that lost their server", "Shared budgets that have their server back"
         self._degraded = meter.create_counter("forbear.budgets_degraded", "{event}", lost)
         self._restored = meter.create_counter("forbear.budgets_restored", "{event}", back)
@@ -75,6 +87,8 @@ class OpenTelemetry:
                 why["forbear.maybe_done"] = report.maybe_done
                 why["forbear.vouched"] = report.vouched
                 self._span(event.operation, report.elapsed, report.attempts, report.count, why, report.text)
+            case WouldStop():
+                self._would_stop.add(1, operation)
             case BudgetDegraded():
                 self._degraded.add(1, operation)
             case BudgetRestored():

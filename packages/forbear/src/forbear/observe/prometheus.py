@@ -1,6 +1,16 @@
 """Count events as metrics of prometheus_client. Operations and error types are labels; texts are not."""
 
-from forbear.core.events import BudgetDegraded, BudgetRestored, Event, Failed, GaveUp, Recovered, Scheduled, label_of
+from forbear.core.events import (
+    BudgetDegraded,
+    BudgetRestored,
+    Event,
+    Failed,
+    GaveUp,
+    Recovered,
+    Scheduled,
+    WouldStop,
+    label_of,
+)
 from forbear.observe.fields import reason
 
 try:
@@ -19,7 +29,8 @@ class Prometheus:
 
     `forbear_failures_total` (operation, error), `forbear_retries_total` (operation), `forbear_delay_seconds`
     (operation; a histogram of the waits), `forbear_recoveries_total` (operation), `forbear_give_ups_total` (operation,
-    reason) and `forbear_attempts` (operation, outcome; a histogram of the attempts of each run). For shared budgets,
+    reason) and `forbear_attempts` (operation, outcome; a histogram of the attempts of each run).
+    `forbear_would_stop_total` (operation) counts what `enforce="warn"` repeated. For shared budgets,
     `forbear_budgets_degraded_total` and `forbear_budgets_restored_total` (operation). Calls that succeed at
     once are not counted, and cost nothing. A request to a host that no service knows has only its method as the
     operation, since host names would make endless labels.
@@ -38,6 +49,7 @@ class Prometheus:
         self._recoveries = counter("recoveries", "Runs that worked after a failure")
         self._give_ups = counter("give_ups", "Runs that ended without success", "reason")
         self._attempts = histogram("attempts", "Attempts of runs that failed at least once", _ATTEMPTS, "outcome")
+        self._would_stop = counter("would_stop", "Attempts repeated under enforce=warn")
         self._degraded = counter("budgets_degraded", "Shared budgets that lost their server")
         self._restored = counter("budgets_restored", "Shared budgets that have their server back")
 
@@ -56,6 +68,8 @@ class Prometheus:
             case GaveUp():
                 self._give_ups.labels(operation, reason(event)).inc()
                 self._attempts.labels(operation, "gave up").observe(event.report.count)
+            case WouldStop():
+                self._would_stop.labels(operation).inc()
             case BudgetDegraded():
                 self._degraded.labels(operation).inc()
             case BudgetRestored():

@@ -14,7 +14,7 @@ except ImportError as error:
 class Structlog:
     """A listener that makes the entries "retry scheduled", "recovered" and "gave up", with the event's values.
 
-    Those of shared budgets are "budget degraded" and "budget restored".
+    Others are "would stop", and for shared budgets "budget degraded" and "budget restored".
 
     `logger` is a bound logger (default: `structlog.get_logger("forbear")`). The levels are those of
     `forbear.observe.logging.Logging`.

@@ -1,12 +1,16 @@
 """The slot for a judge of errors, which says what an error of a function shows of the request that failed.
 
-The loops lie below the services and name none. A package above sets `slot[0]`. It is empty today, and it is read
-only after a failure.
+The loops lie below the services and name none. `forbear` sets `slot[0]` to a function that loads the judge at the first
+failure.
 """
 
+import os
 import sys
+import warnings
 
+from forbear.core.chain import context_of, traceback_of
 from forbear.core.record import Record
+from forbear.run.plan import CHOICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,15 +29,16 @@ class RunContext(Record):
     """The facts about the failed call of a function.
 
     - `plan` is the policy.
-    - `args` and `kwargs` are the arguments of the function, empty for a block.
+    - `function` is the function, None for a block, and `args` and `kwargs` are its arguments.
     - `handled` is the exception that was being handled when the function was called, None if there was none, and for a
       block. Python puts it into the chain of the error, but it shows nothing of this call.
     - `keys` are the idempotency keys of the run.
     """
 
-    __slots__ = ("plan", "args", "kwargs", "handled", "keys")
+    __slots__ = ("plan", "function", "args", "kwargs", "handled", "keys")
 
     plan: "RetryPlan"
+    function: object
     args: "tuple[Any, ...]"
     kwargs: "Mapping[str, Any]"
     handled: BaseException | None
@@ -42,19 +47,40 @@ class RunContext(Record):
     def __init__(
         self,
         plan: "RetryPlan",
+        function: object = None,
         args: "tuple[Any, ...]" = (),
         kwargs: "Mapping[str, Any] | None" = None,
         handled: BaseException | None = None,
         keys: tuple[str, ...] = (),
     ) -> None:
-        self._set(plan=plan, args=args, kwargs={} if kwargs is None else kwargs, handled=handled, keys=keys)
+        kwargs = {} if kwargs is None else kwargs
+        self._set(plan=plan, function=function, args=args, kwargs=kwargs, handled=handled, keys=keys)
 
 
 slot: "list[Judge | None]" = [None]
 
+UNKNOWN = (
+    'nothing shows what the attempt sent, and the policy has unknown="stop"; '
+    "if a second execution does no harm, say so: repeatable=True"
+)
+"""The reason why a function is not called again of which nothing is known."""
+
+
+def _mode(option: str) -> str:
+    """Return the value of an option that holds for policies without one: FORBEAR_UNKNOWN, FORBEAR_ENFORCE."""
+    name, choices = f"FORBEAR_{option.upper()}", CHOICES[option]
+    value = os.environ.get(name, "").lower() or choices[0]
+    if value not in choices:
+        warnings.warn(f"`{name}` must be one of {', '.join(choices)}, got {value!r}", RuntimeWarning, stacklevel=2)
+        return "stop"
+    return value
+
+
+modes = {option: _mode(option) for option in CHOICES}
+
 
 def judged(
-    error: BaseException, plan: "RetryPlan", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]"
+    error: BaseException, plan: "RetryPlan", function: object, args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]"
 ) -> "Judgement | None":
     """Return the judgement of the request that `error` shows, None if the slot is empty or the error shows none.
 
@@ -63,23 +89,30 @@ def judged(
     judge = slot[0]
     if judge is None:
         return None
-    return judge(error, RunContext(plan, args, kwargs, handled_at_call(error, sys._getframe(1))))
+    handled = None if function is None else handled_at_call(error, sys._getframe(1))
+    return judge(error, RunContext(plan, function, args, kwargs, handled))
 
 
 def handled_at_call(error: BaseException, frame: "FrameType | None") -> BaseException | None:
-    """Return the exception in the chain of `error` that a frame from `frame` upwards was handling, None without one.
+    """Return the exception in the chain of `error` that a caller of the loop was handling, None without one.
 
-    A traceback begins at the frame that caught the exception. One that the function itself caught begins below.
+    The loop is the frames of forbear from `frame` upwards. A traceback begins at the frame that caught the exception:
+    one that the function or the loop itself caught begins below.
     """
+    older: BaseException | None = context_of(error)
+    if older is None:
+        return None
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("forbear."):
+        frame = frame.f_back
     callers = set["FrameType"]()
     while frame is not None:
         callers.add(frame)
         frame = frame.f_back
     seen = {id(error)}
-    older = error.__context__
     while older is not None and id(older) not in seen:
-        if older.__traceback__ is not None and older.__traceback__.tb_frame in callers:
+        trace = traceback_of(older)
+        if trace is not None and trace.tb_frame in callers:
             return older
         seen.add(id(older))
-        older = older.__context__
+        older = context_of(older)
     return None

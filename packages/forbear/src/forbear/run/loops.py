@@ -69,7 +69,7 @@ async def acall(
                     async with runtime.within(limit):
                         value = await pending
             except Exception as error:
-                grant = run.failed(error, (args, kwargs))
+                grant = run.failed(error, (function, args, kwargs))
                 if grant is None or not await grant.aask():
                     if not replaces(run, error):
                         raise
@@ -110,7 +110,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
             value: object = function(*args, **kwargs)
         except Exception as error:
             run = Run(plan, operation, current_runtime(), started, reports)
-            grant = run.failed(error, (args, kwargs))
+            grant = run.failed(error, (function, args, kwargs))
             if grant is None or not grant.ask():
                 if not replaces(run, error):
                     raise
@@ -154,7 +154,7 @@ def awrap(
                 except Exception as error:
                     if run is None:
                         run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
-                    grant = run.failed(error, (args, kwargs))
+                    grant = run.failed(error, (function, args, kwargs))
                     if grant is None:
                         if not replaces(run, error):
                             raise
@@ -180,7 +180,7 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
         try:
             value: object = function(*args, **kwargs)
         except Exception as error:
-            grant = run.failed(error, (args, kwargs))
+            grant = run.failed(error, (function, args, kwargs))
             if grant is None or not grant.ask():
                 if not replaces(run, error):
                     raise

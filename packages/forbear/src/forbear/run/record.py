@@ -9,7 +9,7 @@ from sys import intern
 
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason, Stop
-from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, WouldStop
 from forbear.core.report import Report, attach
 from forbear.run import listeners
 from forbear.run.grant import Grant
@@ -40,8 +40,8 @@ class RunRecord(Grant):
     """The fields of a `Run` that say what has happened in it, and the methods that keep, report and tell it."""
 
     __slots__ = (
-        "plan", "operation", "started", "subject", "attempt", "previous", "in_doubt", "vouched", "failures",
-        "listeners", "report",
+        "plan", "operation", "started", "subject", "attempt", "previous", "in_doubt", "vouched", "maybe_done",
+        "failures", "listeners", "report",
     )  # fmt: skip
 
     plan: "RetryPlan"
@@ -54,6 +54,8 @@ class RunRecord(Grant):
     """True if an earlier attempt may have been executed."""
     vouched: bool
     """True if only the user's word allowed a retry."""
+    maybe_done: bool
+    """True if an earlier attempt may have made what a later one is in conflict with."""
     failures: "tuple[KeptFailure, ...]"
     listeners: "tuple[Listener, ...]"
     """The listeners, from the first failure on."""
@@ -87,7 +89,14 @@ class RunRecord(Grant):
     def notify_recovered(self) -> None:
         """Tell the listeners that the run has succeeded after failures."""
         elapsed = self.runtime.monotonic() - self.started
-        listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts(elapsed)))
+        attempts, maybe_done = self._attempts(elapsed), self.maybe_done and self.in_doubt
+        listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, attempts, maybe_done))
+
+    def notify_would_stop(self, why: str) -> None:
+        """Tell the listeners why the run would stop, if the policy only warned."""
+        elapsed = self.runtime.monotonic() - self.started
+        event = WouldStop(self.operation, self.attempt, elapsed, why)
+        listeners.notify(listeners.collect(self.plan.on_event), event)
 
     def withdraw(self, stop: Stop, failure: "Failure") -> None:
         """Give up instead of the retry that was scheduled last, of whose failure the listeners know."""

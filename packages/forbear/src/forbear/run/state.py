@@ -13,7 +13,7 @@ from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
 from forbear.run.endings import refusal_of
 from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
-from forbear.run.judge_slot import judged, slot
+from forbear.run.judge_slot import UNKNOWN, judged, modes, slot
 from forbear.run.judges import Broken, read_stop, set_delay
 from forbear.run.nesting import harm_within, inherit, is_ended_within
 from forbear.run.record import RunRecord
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from forbear.run.plan import RetryPlan
     from forbear.run.protocols import Subject
 
-    Call = tuple[tuple[Any, ...], dict[str, Any]]
-    """The arguments of a function, by position and by name."""
+    Call = tuple[object, tuple[Any, ...], dict[str, Any]]
+    """A function with its arguments, by position and by name; None and no arguments for a block."""
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
@@ -72,6 +72,7 @@ class Run(RunRecord):
         self.previous = None
         self.in_doubt = False
         self.vouched = False
+        self.maybe_done = False
         self.failures = ()  # many runs may wait at once: a list is bigger
         self.listeners = ()
         self.report = None
@@ -94,21 +95,34 @@ class Run(RunRecord):
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         rule: RetryPlan = plan.rule_of(error) if plan.others else plan
         unsafe = None if rule.repeats_calls else UNSAFE_CALL
-        if call is not None and slot[0] is not None and rule.repeatable is None:
+        is_open = verdict.kind is _TRANSIENT or type(verdict) is Broken
+        if call is not None and is_open and rule.repeatable is None:
             try:
-                unsafe = self._unsafe_by_judge(error, call) or unsafe
+                unsafe = self.unsafe_by_evidence(error, call) or unsafe
             except Exception as broken:
                 verdict, unsafe = Broken(broken), UNSAFE_CALL
+        if self.maybe_done and self.in_doubt:
+            return self.after(DetailedFailure(verdict, error, unsafe, maybe_done=True))
         return self.after(Failure(verdict, error, unsafe))
 
-    def _unsafe_by_judge(self, error: Exception, call: "Call") -> str | None:
-        """Return why the function must not be called again, by what `error` shows; None if nothing forbids it."""
-        judgement = judged(error, self.plan, *call)
-        if judgement is None or judgement.repeatable:
-            return None
-        from forbear.core.service import why_not  # no run without a judge needs it
+    def unsafe_by_evidence(self, error: Exception, call: "Call") -> str | None:
+        """Return why the function must not be called again, by what `error` shows; None if nothing forbids it.
 
-        return why_not(judgement, self.operation)
+        With `enforce="warn"` nothing does, but the listeners are notified.
+        """
+        plan, judgement = self.plan, judged(error, self.plan, *call)
+        if judgement is not None and judgement.repeatable:
+            self.maybe_done = self.maybe_done or bool(judgement.maybe_done)
+            return None
+        if judgement is None and ((plan.unknown or modes["unknown"]) != "stop" or slot[0] is None):
+            return None
+        from forbear.core.service import why_not  # few failures get here
+
+        why = UNKNOWN if judgement is None else why_not(judgement, self.operation)
+        if (plan.enforce or modes["enforce"]) != "warn":
+            return why
+        self.notify_would_stop(why)
+        return None
 
     def returned(self, value: object) -> Grant | None:
         """Return the retry that follows `value`, None to return it: a success, or the last value.

@@ -129,11 +129,10 @@ def test_e3_a_call_of_aws(mute: int, nobody: int) -> None:
     (sent,) = shown(lambda: dynamodb(mute).get_item(TableName="t", Key={"k": {"S": "1"}}))
     call = sent.subject
     assert isinstance(call, AwsCall)
-    assert (call.service, call.operation, sent.unsent is True) == ("dynamodb", "GetItem", False)
-    assert call.parameters is not None
+    assert (call.operation, call.model.name, sent.unsent is True) == ("dynamodb.GetItem", "GetItem", False)
     assert call.parameters["TableName"] == "t"
     (sent,) = shown(lambda: dynamodb(nobody).get_item(TableName="t", Key={"k": {"S": "1"}}))
-    assert (sent.method, sent.unsent) == ("GetItem", True)
+    assert (sent.method, sent.unsent) == ("dynamodb.GetItem", True)
 
 
 def test_an_rpc(nobody: int) -> None:

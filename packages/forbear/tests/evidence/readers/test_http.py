@@ -6,17 +6,17 @@ from forbear.evidence import read
 from forbear.evidence.sent import Evidence, Sent
 from forbear.http.request import Request
 from forbear_testkit.clients.wire import Answer, Wire, reply
-from forbear_testkit.evidence.http_clients import CLIENTS
+from forbear_testkit.evidence.http_clients import NAMES, send
 
 LOST = Answer(end="close")
-ALL = pytest.mark.parametrize("client", CLIENTS)
+ALL = pytest.mark.parametrize("client", NAMES)
 METHODS = pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
 
 
 def shown(client: str, method: str, url: str) -> Evidence:
     """Return the evidence of the error that the client raises."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 - any client's error
-        CLIENTS[client](method, url)
+        send(client, method, url)
     evidence = read(caught.value)
     assert evidence is not None
     return evidence
@@ -78,7 +78,7 @@ def test_a_body_that_breaks_after_a_redirect(client: str) -> None:
         }
 
 
-@pytest.mark.parametrize("client", [name for name in CLIENTS if name not in ("http.client", "urllib3")])
+@pytest.mark.parametrize("client", [name for name in NAMES if name not in ("http.client", "urllib3")])
 def test_an_error_status(client: str) -> None:
     """An error made of a response shows its request."""
     with Wire(reply(503, b"")) as wire:

@@ -17,7 +17,8 @@ def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") ->
     for response in names.get("history") or ():
         _add(look, response, get_own(response, "method"), get_own(response, "_url"), hop=True)
     path = frames_below(trace)
-    is_plain = not (names.get("middlewares") or get_own(names.get("self"), "_middlewares"))
+    middlewares = names.get("middlewares") or get_own(names.get("self"), "_middlewares") or ()
+    is_plain = all(package(each) == "forbear" for each in middlewares)  # its error says if it has tried before
     unsent = is_plain and ("aiohttp.connector", "connect") in path
     url = names.get("url", names.get("str_or_url"))
     unknown = names.get("json") is not None or package(names.get("data")) == "aiohttp"

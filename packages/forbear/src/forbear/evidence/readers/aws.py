@@ -15,9 +15,11 @@ def read_call(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> No
     parameters: Any = names.get("api_params")
     look.sent.pop(id(operation), None)  # the error named the operation, but not its service
     if type(parameters) is not dict:
-        parameters = None
-    subject = AwsCall(service, operation, parameters)  # pyright: ignore[reportUnknownArgumentType]
-    look.add(id(trace.tb_frame), Sent("botocore", "aws", operation, subject))
+        parameters = {}
+    name = f"{service}.{operation}"
+    subject = AwsCall(name, names.get("operation_model"), parameters)  # pyright: ignore[reportUnknownArgumentType]
+    unread = "the frames do not show its model" if subject.model is None else None
+    look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread=unread))
 
 
 def read_loop(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:

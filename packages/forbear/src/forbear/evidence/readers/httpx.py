@@ -1,6 +1,6 @@
 """httpx and httpx2: the request is an attribute of the error, and the hops of redirects are variables."""
 
-from forbear.evidence.look import Look, frames_below, is_within
+from forbear.evidence.look import Look, frames_below, is_first_try, is_within
 from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _UNSENT = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 """The names of the errors that the library raises only before it has a connection."""
 
-_OWN = ("httpx", "httpx2", "httpcore", "httpcore2", "contextlib")
+_OWN = ("httpx", "httpx2", "httpcore", "httpcore2", "contextlib", "forbear")
 
 
 def read_kept(look: Look, error: BaseException, request: object) -> None:
@@ -24,7 +24,7 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
     if type(error).__name__ in _UNSENT and package(error) in _OWN:
         while trace is not None and trace.tb_frame.f_code.co_name != "_send_single_request":
             trace = trace.tb_next
-        unsent = trace is not None and is_within(frames_below(trace), *_OWN)
+        unsent = trace is not None and is_within(frames_below(trace), *_OWN) and is_first_try(error)
     _add(look, request, unsent=unsent)
 
 
@@ -57,7 +57,7 @@ def _add(
     if request is None or package(request) not in _OWN:
         return
     unsent = False if hop or status is not None else unsent
-    if look.knows(id(request), hop=hop, unsent=unsent, enter=not hop):
+    if look.knows(id(request), hop=hop, unsent=unsent, status=status, enter=not hop):
         return
     method, url = get_own(request, "method"), get_own(request, "url")
     if package(url) in _OWN:

@@ -41,7 +41,7 @@ def _add(look: Look, request: object, *, hop: bool = False, status: int | None =
     if request is None or package(request) != "requests":
         return
     unsent = False if hop or status is not None else None
-    if look.knows(id(request), hop=hop, unsent=unsent, enter=not hop):
+    if look.knows(id(request), hop=hop, unsent=unsent, status=status, enter=not hop):
         return
     method, url = get_own(request, "method"), get_own(request, "url")
     if type(method) is not str:

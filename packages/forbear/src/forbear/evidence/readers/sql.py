@@ -9,21 +9,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LONGEST = 10_000
+_CONNECTIONS = frozenset({"Connection", "Session", "AsyncConnection", "AsyncSession"})
+"""The classes of SQLAlchemy that have a transaction."""
 
 
 def read_failed(look: Look, error: BaseException, statement: object) -> None:
     """Read the statement that SQLAlchemy keeps; None stands for a COMMIT, or for no statement at all."""
     if type(statement) is str and any(kind.__module__ == "sqlalchemy.exc" for kind in type(error).__mro__):
-        autocommit = None
-        trace = error.__traceback__
+        autocommit, connections, trace = None, set[int](), error.__traceback__
         while trace is not None:
-            if trace.tb_frame.f_globals.get("__name__") == "sqlalchemy.engine.base":
+            if str(trace.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
                 here = look.names(trace.tb_frame).get("self")
-                autocommit = _autocommit_of_alchemy(here)
-                if autocommit is not None:
-                    break
+                if type(here).__name__ in _CONNECTIONS:
+                    connections.add(id(here))
+                    autocommit = _autocommit_of_alchemy(here) if autocommit is None else autocommit
             trace = trace.tb_next
-        _add(look, id(error), "sqlalchemy", statement, autocommit, ())
+        _add(look, id(error), "sqlalchemy", statement, autocommit, tuple(connections))
 
 
 def read_commit(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:

@@ -1,0 +1,117 @@
+"""`Arguments`: what a run's function was called with, to tell what is the same in each attempt from what is new."""
+
+import re
+from itertools import islice
+from types import FunctionType, MethodType
+from uuid import UUID
+
+from forbear.core.check import is_mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+_SHORTEST = 8
+_SMALLEST = 10**9
+_MOST = 100
+_CONTAINERS = (dict, list, tuple, set, frozenset)
+_DRAWN = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|[0-9]{10,}")
+"""A UUID, 16 hexadecimal digits or 10 decimal ones: what an id looks like that was drawn, or made of the time."""
+
+
+class Arguments:
+    """The arguments of a run: those of the call, of a partial, and the cells of the function that it never rebinds.
+
+    Only exact texts, bytes and UUIDs of at least 8 characters, and numbers from 10^9 on are compared, by their text. So
+    no code of the user runs, and nothing is equal by chance.
+    """
+
+    __slots__ = ("_globals", "_values")
+
+    def __init__(self, function: "Any", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]") -> None:
+        self._values: list[Any] = [*args, *kwargs.values()]
+        for _ in range(10):
+            if type(function).__name__ == "partial" and type(function).__module__ == "functools":
+                self._values += [*function.args, *function.keywords.values()]
+                function = function.func
+            elif type(function) is MethodType:
+                self._values.append(function.__self__)
+                function = function.__func__
+            else:
+                break
+        self._globals: dict[str, Any] = {}
+        if type(function) is FunctionType:
+            self._values += _cells(function)
+            self._globals = function.__globals__
+
+    def keep(self, value: object) -> bool:
+        """Return whether a value is one of the arguments, and so the same in each attempt."""
+        text = _text(value)
+        return text is not None and any(_text(each) == text for each in self._values)
+
+    def lack_drawn(self, text: str) -> bool:
+        """Return whether a text holds an id that looks drawn, and that no argument holds, one level deep."""
+        drawn = _DRAWN.findall(text[:65536])
+        if not drawn:
+            return False
+        known = " ".join(_plain_text(each) for each in self._deep())
+        return any(each not in known for each in drawn)
+
+    def hold_object(self, identity: int) -> bool:
+        """Return whether the object with this id is an argument, an attribute or item of one, or a global variable."""
+        return any(id(each) == identity for each in (*self._deep(), *self._globals.values()))
+
+    def _deep(self) -> "Iterator[Any]":
+        """Yield the arguments, and what they hold: items of exact built-in containers, attributes of instances."""
+        for value in self._values:
+            yield value
+            held: Any = value if type(value) in _CONTAINERS else _attributes(value)
+            items: Any = held.values() if is_mapping(held) else held
+            yield from islice(items, _MOST)
+
+
+def _attributes(value: object) -> "dict[str, Any]":
+    try:
+        kept: dict[str, Any] = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return kept if type(kept) is dict else {}
+
+
+def _text(value: object) -> str | None:
+    """Return the text of a value that is long enough not to be equal by chance, None for any other."""
+    if type(value) is str and len(value) >= _SHORTEST and value != "*":
+        return value
+    if type(value) is bytes and len(value) >= _SHORTEST:
+        return value.decode("latin-1")
+    if type(value) is UUID:
+        return str(value)
+    return str(value) if type(value) is int and value >= _SMALLEST else None
+
+
+def _plain_text(value: object) -> str:
+    return value if type(value) is str else _text(value) or ""
+
+
+def _cells(function: "Any") -> "list[Any]":
+    """Return the values of the cells that no code of the function stores to."""
+    from dis import get_instructions  # few failures get here
+
+    if not function.__closure__:
+        return []
+    stored = {
+        instruction.argval
+        for instruction in get_instructions(function.__code__)
+        if instruction.opname in ("STORE_DEREF", "DELETE_DEREF")
+    }
+    cells = zip(function.__code__.co_freevars, function.__closure__, strict=True)
+    return [cell.cell_contents for name, cell in cells if name not in stored and _is_filled(cell)]
+
+
+def _is_filled(cell: "Any") -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 - an empty cell raises
+    except ValueError:
+        return False
+    return True

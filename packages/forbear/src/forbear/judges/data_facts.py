@@ -1,0 +1,171 @@
+"""The facts about commands of Redis, calls of AWS and statements of SQL; `facts.py` says what facts are."""
+
+import re
+from functools import cache
+
+from forbear.core.chain import attributes_of, cause_of, walk_errors
+from forbear.core.check import is_mapping
+from forbear.core.verdict import Kind, Verdict
+from forbear.evidence.sent import AwsCall, Sent, Statement, package
+from forbear.judges.arguments import Arguments
+from forbear.judges.databases import database_verdict
+from forbear.judges.facts import VOUCH_FOR_ALL, Facts
+from forbear.text.redact import redact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+    """Return the facts about one command, or several that were sent together."""
+    from forbear.services.redis.batch import classify_many, classify_transaction
+    from forbear.services.redis.errors import response_of, verdict_of_exception
+    from forbear.services.redis.service import classify
+    from forbear.services.redis.table import CommandJudgement
+
+    commands, transaction = sent.subject
+    one = len(commands) == 1
+    facts = Facts(sent, sent.method if one else f"{sent.method} with {_names(commands)}", "")
+    facts.cure = f'if a second execution does no harm, say so: safe="{sent.method}"' if one else VOUCH_FOR_ALL
+    judgements: tuple[CommandJudgement, ...]
+    if one:
+        judgements = (classify(commands[0]),)
+    elif transaction:
+        judgements = (classify_transaction(commands),)
+    else:
+        judgements = classify_many(commands)
+    facts.safe = all(judgement.repeatable for judgement in judgements)
+    facts.claims = any(map(_is_claim, commands))
+    refusal: BaseException | None = error
+    while one and refusal is not None and not facts.not_sent:
+        if package(refusal) in ("redis", "valkey"):
+            kind = verdict_of_exception(refusal).kind
+            facts.not_sent = kind is Kind.NOT_EXECUTED
+            facts.refused = kind is Kind.PERMANENT and not judgements[0].scripted and response_of(refusal) is not None
+        refusal = cause_of(refusal)
+    return facts
+
+
+_CLAIMS = {
+    "SET": b"NX", "SETNX": b"", "MSETNX": b"", "HSETNX": b"", "RENAMENX": b"", "COPY": b"", "SADD": b"", "SMOVE": b"",
+    "SETBIT": b"", "ZADD": b"NX", "BF.ADD": b"", "MSETEX": b"NX", "JSON.SET": b"NX",
+}  # fmt: skip
+"""Commands whose response says whether the caller was the first, with the option that makes them so."""
+
+
+def _is_claim(words: "tuple[Any, ...]") -> bool:
+    name = words[0].decode("ascii", "replace") if type(words[0]) is bytes else words[0]
+    option = _CLAIMS.get(name.upper()) if type(name) is str else None
+    if option is None:
+        return False
+    rest = [word.encode() if type(word) is str else word for word in words[2:50]]
+    return not option or any(type(word) is bytes and word.upper() == option for word in rest)
+
+
+def _names(commands: "tuple[Any, ...]") -> str:
+    names = list(dict.fromkeys(str(words[0]) for words in commands if type(words[0]) is str))[:5]
+    return ", ".join(redact(name.upper()) for name in names)
+
+
+def aws_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+    """Return the facts about a call of AWS. Of keys only arguments count: botocore fills in others (K11)."""
+    from forbear.services.aws import service, table
+    from forbear.services.aws.conditions import value_at
+    from forbear.services.aws.errors import aws_verdict, code_of
+    from forbear.services.errors import names_of
+
+    call: AwsCall = sent.subject
+    parameters = call.parameters
+    facts = Facts(sent, call.operation, f'if a second execution does no harm, say so: safe="{call.operation}"')
+    parsed: Any = attributes_of(error).get("response")
+    if is_mapping(parsed):
+        service_name, _, operation = call.operation.partition(".")
+        facts.not_sent = table.refuses(service_name, operation, code_of(parsed))
+        facts.refused = not aws_verdict(error, names_of(error))
+    judgement = service.classify(call.model, parameters)
+    value = value_at(parameters, (judgement.met or "").partition(" and ")[0])
+    expression: object = parameters.get("ConditionExpression")
+    version: object = parameters.get("Expected", parameters.get("IfMatch", expression))
+    if not judgement.repeatable:
+        return facts
+    if parameters.get("IfNoneMatch") == "*" or (type(expression) is str and _ABSENT.fullmatch(expression)):
+        facts.condition = "absent"
+        facts.drawn = arguments.lack_drawn(str(parameters.get("Key", parameters.get("Item"))))
+    elif version is not None and judgement.mutation:
+        facts.condition = "version"  # the values that it compares are in other parameters
+    elif type(value) is str:
+        facts.condition, facts.kept = "key", arguments.keep(value)
+    else:
+        facts.safe = True
+    return facts
+
+
+_ABSENT = re.compile(r"\s*attribute_not_exists\s*\(\s*[#\w.]+\s*\)\s*", re.IGNORECASE)
+
+
+_READ = re.compile(
+    r"\s*(?:--[^\n]*\n\s*)*(SELECT|SHOW|EXPLAIN|VALUES|TABLE|DESCRIBE|DESC)\b|\s*PRAGMA\s+\w+\s*;?\s*$", re.IGNORECASE
+)
+_WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|MERGE|INTO|CALL|DO|SETVAL|NEXTVAL|LOCK|ANALYZE)\b", re.IGNORECASE)
+_CALLS = re.compile(r"\b([a-z_][\w.]*)\s*\(", re.IGNORECASE)
+_PURE_WORDS = """
+abs all and any array array_agg as avg bool_and bool_or cast ceil char_length coalesce concat count cume_dist
+current_timestamp date date_part date_trunc dense_rank distinct exists extract filter first_value floor from
+greatest group_concat if ifnull in int json_agg json_build_object jsonb_agg lag last_value lead least left
+length like limit lower ltrim max min mod not now nullif numeric on or order over partition position rank
+replace right round row_number rtrim select strftime string_agg substr substring sum then to_char trim union
+upper using values varchar when where with
+"""
+_PURE = frozenset(_PURE_WORDS.split())
+"""Words before a parenthesis that call nothing, or only what changes nothing."""
+
+
+@cache
+def _is_read(text: str) -> bool:
+    """Return whether a statement only reads: it begins so, and calls no function that may do anything."""
+    return (
+        _READ.match(text) is not None
+        and ";" not in text.rstrip("; \n")
+        and _WRITES.search(text) is None
+        and all(name.lower() in _PURE for name in _CALLS.findall(text))
+    )
+
+
+def sql_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+    """Return the facts about a statement.
+
+    A transaction that the error ended is rolled back; only one that began in the attempt is begun again by a repeat.
+    """
+    statement: Statement = sent.subject
+    facts = Facts(sent, f"the statement {sent.method or 'of a transaction'}", _WHOLE_TRANSACTION)
+    outside = any(arguments.hold_object(identity) for identity in statement.connection)
+    state = _database_verdict(error)
+    facts.safe = _is_read(statement.text)
+    proven = (state is not None and state.kind is Kind.NOT_EXECUTED) or _is_busy(error)
+    single = statement.autocommit is not False
+    if proven and single and sent.method != "COMMIT":
+        facts.commits_alone = True
+    elif proven or not (single or sent.method == "COMMIT"):
+        facts.rolled_back = not outside
+    else:
+        facts.commits = not facts.safe
+    return facts
+
+
+_WHOLE_TRANSACTION = "decorate the function that begins the transaction, or say so: repeatable=True"
+
+
+def _database_verdict(error: BaseException) -> Verdict | None:
+    """Return the verdict on the first error of a database among those that an error holds, None without one."""
+    from forbear.services.errors import names_of
+
+    links = list(walk_errors(error, None, 20))
+    verdicts = (database_verdict(link, names_of(link), links) for link in links)
+    return next((verdict for verdict in verdicts if verdict), None)
+
+
+def _is_busy(error: BaseException) -> bool:
+    """Return whether SQLite was locked: then it has not executed the statement."""
+    codes = (attributes_of(link).get("sqlite_errorcode") for link in walk_errors(error, None, 20))
+    return any(type(code) is int and code & 0xFF in (5, 6) for code in codes)

@@ -1,0 +1,185 @@
+"""`Facts`: what is known of one request that a failed function sent, in the words of the table in `functions.py`.
+
+Here are those about requests of HTTP and RPCs; each asks the service that knows the request.
+"""
+
+from forbear.core.chain import cause_of
+from forbear.core.service import Judgement
+from forbear.evidence.sent import Sent
+from forbear.http import preconditions
+from forbear.http.patterns import covers, patterns
+from forbear.http.request import IDEMPOTENT, READS, Request
+from forbear.judges.arguments import Arguments
+from forbear.text.redact import redact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_KEYS = ("idempotency-key", "x-idempotency-key", "x-request-id")
+_HONOURED = frozenset({("api.stripe.com", "idempotency-key")})
+"""Hosts that keep a result for the key of a request. Stripe: https://docs.stripe.com/api/idempotent_requests."""
+
+
+_UNKNOWN = frozenset({408, 409, 423, 425, 429, 499})
+"""Client errors after which a request may have been executed, or another one with its key."""
+
+_REFUSED_CODES = frozenset({3, 5, 7, 9, 11, 12, 16})
+"""Codes of gRPC that say that a call is wrong: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION,
+OUT_OF_RANGE, UNIMPLEMENTED and UNAUTHENTICATED."""
+
+
+class Facts:
+    """The facts about one request. What is not known is False or None, and makes nothing safer.
+
+    - `what` names the request in notes, `cure` says how to vouch for it.
+    - `not_sent`: it was certainly not executed. `rolled_back`: the transaction that it belonged to was.
+    - `refused`: the server answered that the request is wrong, so it did not execute it.
+    - `vouched`: the user says that it may be executed twice.
+    - `unread`: why it could not be read, if even its method is not known to be safe.
+    - `commits`: it ends a transaction, or is a write that is one by itself. `commits_alone`: it was rolled back, but
+      statements before it may have been such writes.
+    - `claims`: it answers by a value whether this caller was the first.
+    - `condition`: "version", "absent" or "key": what makes it safe to repeat, if anything does.
+    - `kept`: the condition's value is an argument of the run, so it is the same in each attempt.
+    - `drawn`: it creates something whose name looks as if it was drawn in the attempt.
+    - `safe`: it changes nothing, or leaves the same state.
+    """
+
+    __slots__ = (
+        "claims", "commits", "commits_alone", "condition", "cure", "drawn", "kept", "not_sent",
+        "refused", "rolled_back", "safe", "unread", "vouched", "what",
+    )  # fmt: skip
+
+    def __init__(self, sent: Sent, what: str, cure: str) -> None:
+        self.what = what
+        self.cure = cure
+        self.not_sent = sent.unsent is True and not sent.hop
+        self.refused = False
+        self.rolled_back: bool | None = None
+        self.vouched = False
+        self.unread: str | None = None
+        self.commits = False
+        self.commits_alone = False
+        self.claims = False
+        self.condition: str | None = None
+        self.kept = False
+        self.drawn = False
+        self.safe = False
+
+
+VOUCH_FOR_ALL = "if a second execution does no harm, say so: repeatable=True"
+
+
+def http_facts(sent: Sent, arguments: Arguments, safe: tuple[str, ...]) -> Facts:
+    """Return the facts about a request of HTTP; `safe` has the user's patterns."""
+    from forbear.http.vouch import option_for
+    from forbear.run.vouching import is_vouched
+
+    request = sent.subject
+    if not isinstance(request, Request):
+        facts = Facts(sent, f"{sent.method or 'a request'} of {sent.client}", VOUCH_FOR_ALL)
+        facts.safe = sent.method in READS or sent.method in IDEMPOTENT
+        facts.unread = None if facts.safe else sent.unread
+        return facts
+    facts = Facts(sent, f"{request.method} {redact(request.resource)}", "")
+    status = 0 if sent.status is None or sent.hop else sent.status
+    facts.refused = 400 <= status < 500 and status not in _UNKNOWN
+    judgement, token = _judge(request) if sent.operation is None else _judge_by_sdk(*sent.operation)
+    facts.cure = f"if a second execution does no harm, say so: {option_for(request)}"
+    if judgement.refused is None and not judgement.session:
+        facts.vouched = covers(patterns(tuple(text for text in safe if "://" in text)), request) or is_vouched(request)
+    _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
+    if facts.condition == "absent":
+        facts.drawn = arguments.lack_drawn(request.target)
+    if facts.condition is None and not facts.safe:
+        host = request.origin[1]
+        for name in (*_KEYS, *((token,) if token else ())):
+            if name in request.headers and judgement.refused is None:
+                facts.condition = "key"
+                honoured = name == token or (host, name) in _HONOURED
+                facts.kept = honoured and arguments.keep(request.headers[name])
+    return facts
+
+
+def _judge(request: Request) -> "tuple[Judgement, str | None]":
+    """Return the judgement on a request by its service, and the header for the service's own keys, in lower case."""
+    from forbear.services import registry
+    from forbear.services.rfc9110 import RFC9110
+
+    service = registry.find(request.host, request.target.partition("?")[0]) or RFC9110
+    token = service.token_header
+    return service.classify(request), None if token is None else token.lower()
+
+
+def _judge_by_sdk(operation: str, parameters: "dict[str, Any]") -> "tuple[Judgement, None]":
+    from forbear.services import llm
+
+    return llm.classify(operation, parameters), None
+
+
+def _read_condition(facts: Facts, judgement: Judgement, value: object, arguments: Arguments) -> None:
+    """Set what makes the request safe, by the words of the condition that it meets."""
+    if not judgement.repeatable:
+        return
+    met = (judgement.met or "").lower()
+    if "request_id" in met or "requestid" in met:
+        facts.condition = "key"
+    elif "none-match" in met or value in ("0", 0) or (not met and 409 in judgement.maybe_done):
+        facts.condition = "absent"
+    elif "match" in met or "etag" in met or "generation" in met or "versionid" in met:
+        facts.condition = "version"
+    elif met and "nothing" not in met and "reschedule" not in met:
+        facts.condition = "absent"  # a create under an id that the caller chose
+    else:
+        facts.safe = True
+        return
+    facts.kept = arguments.keep(value)
+
+
+def _value_of(met: str | None, request: Request) -> object:
+    """Return the value of the condition that a request meets, None if it is not one value in query or header."""
+    if met is None:
+        return None
+    name = met.partition(" and ")[0]
+    if name.endswith("="):
+        return preconditions.value(preconditions.split(request.target)[1], name[:-1])
+    return request.headers.get(name.partition(":")[0].lower()) if ":" in name else None
+
+
+def grpc_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+    """Return the facts about an RPC; one that no service knows is never safe."""
+    from forbear.grpc.call import GrpcCall
+    from forbear.services import registry
+
+    call: GrpcCall = sent.subject
+    facts = Facts(sent, call.name, f'if a second execution does no harm, say so: safe="{call.name}"')
+    facts.refused = is_refused(error)
+    service = registry.find_rpc(call.name)
+    if service is not None:
+        judgement = service.classify_call(call)
+        _read_condition(facts, judgement, _field(call, judgement.met), arguments)
+        if facts.condition == "absent":
+            facts.drawn = arguments.lack_drawn(str(call.message))
+    return facts
+
+
+def _field(call: "Any", met: str | None) -> object:
+    from forbear.grpc.call import field
+
+    return None if met is None or " " in met else field(call.message, met)
+
+
+def is_refused(error: BaseException) -> bool:
+    """Return whether the code of an RPC, in the error or its causes, says that the call is wrong."""
+    from forbear.services.errors import code_of
+
+    link: BaseException | None = error
+    for _ in range(20):
+        if link is None:
+            return False
+        code = code_of(link)
+        if code is not None:
+            return code in _REFUSED_CODES
+        link = cause_of(link)
+    return False

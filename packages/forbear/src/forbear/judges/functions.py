@@ -1,0 +1,145 @@
+"""The judgement of what a failed function sent: one table, whose first row that fits decides for each request.
+
+Of several requests the least safe one decides. The judge is loaded at the first failure of a function, through the slot
+in `forbear.run.judge_slot`. Evidence only ever stops a run: what the policy does not retry is not retried.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from forbear.core.service import Judgement
+from forbear.core.verdict import Safety
+from forbear.evidence.sent import Sent
+from forbear.evidence.walk import read
+from forbear.judges.arguments import Arguments
+from forbear.judges.data_facts import aws_facts, redis_facts, sql_facts
+from forbear.judges.facts import VOUCH_FOR_ALL, Facts, grpc_facts, http_facts, is_refused
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.run.judge_slot import RunContext
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """One row of the table.
+
+    - `code` names it, for tests and docs.
+    - `fits` says whether it is about a request.
+    - `repeats` says whether the function is then called again. `maybe_done`: a later conflict may be one's own.
+    - `why` and `cure` are the words of the note, in which `{what}` is the request and `{cure}` how to vouch for it.
+    """
+
+    code: str
+    fits: Callable[[Facts], bool]
+    repeats: bool
+    why: str = ""
+    cure: str = "{cure}"
+    maybe_done: bool = False
+
+
+ROWS: tuple[Ruling, ...] = (
+    Ruling("not_sent", lambda f: f.not_sent, repeats=True),
+    Ruling("refused", lambda f: f.refused, repeats=True),
+    Ruling("rolled_back", lambda f: f.rolled_back is True, repeats=True),
+    Ruling("vouched", lambda f: f.vouched, repeats=True),
+    Ruling(
+        "their_transaction",
+        lambda f: f.rolled_back is False and not f.safe,
+        repeats=False,
+        why="{what} belongs to a transaction that began before the function",
+        cure="decorate the function that begins the transaction",
+    ),
+    Ruling("unread", lambda f: f.unread is not None, repeats=False, why="{what} could not be read"),
+    Ruling(
+        "autocommit",
+        lambda f: f.commits_alone,
+        repeats=False,
+        why="{what} was rolled back, but statements before it may have been committed by themselves",
+        cure="begin a transaction in the function",
+    ),
+    Ruling("commits", lambda f: f.commits, repeats=False, why="{what} may have been committed"),
+    Ruling(
+        "claims",
+        lambda f: f.claims,
+        repeats=False,
+        why="{what} says by its value who was first, and a repeat would say: somebody else",
+        cure="write a value of your own and read it back, or {cure}",
+    ),
+    Ruling(
+        "version_kept",
+        lambda f: f.condition == "version" and f.kept,
+        repeats=True,
+        maybe_done=True,
+    ),
+    Ruling(
+        "version",
+        lambda f: f.condition == "version",
+        repeats=False,
+        why="{what} depends on a version, and the next attempt would read a newer one",
+        cure="use forbear.update, or pass the version to the function",
+    ),
+    Ruling(
+        "drawn",
+        lambda f: f.condition == "absent" and f.drawn,
+        repeats=False,
+        why="{what} creates a name that looks new in each attempt",
+        cure="pass the name to the function",
+    ),
+    Ruling("absent", lambda f: f.condition == "absent", repeats=True, maybe_done=True),
+    Ruling("safe", lambda f: f.safe, repeats=True),
+    Ruling("key", lambda f: f.condition == "key" and f.kept, repeats=True),
+    Ruling(
+        "new_key",
+        lambda f: f.condition == "key",
+        repeats=False,
+        why="{what} has a key that may be new in each attempt",
+        cure="make the key outside of the function, and pass it",
+    ),
+    Ruling("never", lambda f: True, repeats=False, why="{what} may have been executed and must not be executed twice"),
+)
+"""The table. Its order matters: the first row that fits a request decides."""
+
+
+_BY_PROTOCOL = {"redis": redis_facts, "aws": aws_facts, "grpc": grpc_facts, "sql": sql_facts}
+
+
+def facts_of(sent: Sent, error: BaseException, arguments: Arguments, safe: tuple[str, ...] = ()) -> Facts:
+    """Return the facts about a request of `error`; `safe` are the user's patterns and names."""
+    if sent.protocol == "http":
+        return http_facts(sent, arguments, safe)
+    if sent.unread is not None:
+        facts = Facts(sent, f"a request of {sent.client or 'some client'}", VOUCH_FOR_ALL)
+        facts.unread = sent.unread
+        facts.refused = sent.protocol == "grpc" and is_refused(error)
+    else:
+        facts = _BY_PROTOCOL[sent.protocol](sent, error, arguments)
+    facts.vouched = bool(sent.method) and sent.method in safe
+    return facts
+
+
+def row_of(facts: Facts) -> Ruling:
+    """Return the first row that fits a request."""
+    return next(row for row in ROWS if row.fits(facts))
+
+
+def judge(error: BaseException, context: "RunContext") -> Judgement | None:
+    """Return the judgement on the least safe request that `error` shows, None if it shows none."""
+    evidence = read(error, context.handled)
+    if evidence is None:
+        return None
+    arguments = Arguments(context.function, context.args, context.kwargs)
+    worst: Ruling | None = None
+    about: Facts | None = None
+    for sent in evidence.requests:
+        facts = facts_of(sent, error, arguments, context.plan.safe)
+        row = row_of(facts)
+        if worst is None or (worst.repeats, not worst.maybe_done) > (row.repeats, not row.maybe_done):
+            worst, about = row, facts
+    if worst is None or about is None:
+        return None
+    if worst.repeats:
+        statuses = (409, 412) if worst.maybe_done else ()
+        return Judgement("functions", about.what, Safety.ALWAYS, repeatable=True, maybe_done=statuses)
+    text = f"{worst.why.format(what=about.what)}; {worst.cure.format(cure=about.cure)}"
+    return Judgement("functions", about.what, Safety.NEVER, refused=text)

@@ -1,0 +1,297 @@
+"""The table for commands, calls of AWS, RPCs and SQL: how often a server executes what a function sends."""
+
+import sqlite3
+import warnings
+from collections.abc import Callable, Generator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import boto3
+import botocore.config
+import psycopg
+import pytest
+import redis
+import redis.asyncio
+import sqlalchemy
+import valkey
+from botocore.exceptions import BotoCoreError
+
+import forbear
+from forbear import Reason
+from forbear.evidence.sent import Sent, Statement
+from forbear.judges.arguments import Arguments
+from forbear.judges.data_facts import sql_facts
+from forbear.judges.functions import row_of
+from forbear.testing import virtual_time
+from forbear.testing.proxy import Proxy
+from forbear.testing.valkey import valkey_server
+from forbear_testkit.clients.google.rpc_server import running
+from forbear_testkit.clients.wire import Answer, Wire
+from forbear_testkit.evidence.forms import FORMS, run_async
+
+POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
+
+
+def text_of(error: BaseException | None) -> str:
+    """Return the text of the report that says why a run stopped at a doubt."""
+    report = forbear.report(error)
+    assert report is not None
+    assert report.reason is Reason.UNSAFE
+    return report.text
+
+
+@pytest.fixture(scope="module")
+def server() -> Generator[str]:
+    """The socket of a real Valkey."""
+    with valkey_server() as path:
+        yield path
+
+
+class Loser:
+    """Loses the first response to a command that has this word."""
+
+    def __init__(self, word: bytes) -> None:
+        self.word = word
+        self.lost = False
+
+    def __call__(self, request: bytes, response: bytes | None) -> bool:
+        cut = response is not None and not self.lost and self.word in request
+        self.lost = self.lost or cut
+        return cut
+
+
+def client(library: Any, port: int) -> Any:
+    """Return a client that sends nothing by itself, and does not retry."""
+    name = "valkey" if library is valkey else "redis"
+    retry: Any = import_module(f"{name}.retry")
+    backoff: Any = import_module(f"{name}.backoff")
+    kind = getattr(library, "Redis", None) or library.Valkey
+    options = {"protocol": 2, "retry": retry.Retry(backoff.NoBackoff(), 0), "lib_name": None, "lib_version": None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return kind(port=port, **options)
+
+
+COMMANDS: dict[str, tuple[bytes, Callable[[Any], object], bool]] = {
+    "GET": (b"GET", lambda r: r.get("k"), True),
+    "SET": (b"SET", lambda r: r.set("k", "v"), True),
+    "INCR": (b"INCR", lambda r: r.incr("k"), False),
+    "LPUSH": (b"LPUSH", lambda r: r.lpush("k", "v"), False),
+    "V1 SET NX": (b"SET", lambda r: r.set("k", "v", nx=True), False),
+    "V1 SADD": (b"SADD", lambda r: r.sadd("k", "v"), False),
+    "V1 HSETNX": (b"HSETNX", lambda r: r.hsetnx("k", "f", "v"), False),
+    "pipeline of reads": (b"GET", lambda r: r.pipeline(transaction=False).get("k").get("l").execute(), True),
+    "pipeline with INCR": (b"INCR", lambda r: r.pipeline(transaction=False).get("k").incr("l").execute(), False),
+    "transaction of SET": (b"EXEC", lambda r: r.pipeline().set("k", "1").set("l", "2").execute(), True),
+    "transaction with INCR": (b"EXEC", lambda r: r.pipeline().set("k", "1").incr("l").execute(), False),
+}
+
+
+@pytest.mark.parametrize("library", [redis, valkey], ids=lambda library: str(library.__name__))
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands(name: str, library: Any, server: str) -> None:
+    """V1: commands whose value is a claim stop, as do those that count; reads and plain writes are repeated."""
+    word, work, repeated = COMMANDS[name]
+    form = list(FORMS.values())[len(name) % 3]
+    calls = list[int]()
+
+    with Proxy(server, Loser(word)) as proxy, client(library, proxy.port) as connection, virtual_time():
+
+        def function() -> object:
+            calls.append(1)
+            return work(connection)
+
+        if repeated:
+            form(POLICY, function)
+        else:
+            with pytest.raises((redis.ConnectionError, valkey.ConnectionError)) as caught:
+                form(POLICY, function)
+            assert "could do harm" not in text_of(caught.value)
+    assert len(calls) == (2 if repeated else 1)
+
+
+def test_commands_of_asyncio(server: str) -> None:
+    """The asyncio client's INCR is executed once, too."""
+    with Proxy(server, Loser(b"INCR")) as proxy, virtual_time():
+
+        async def count() -> object:
+            async with client(redis.asyncio, proxy.port) as connection:
+                return await connection.incr("asyncio")
+
+        with pytest.raises(redis.ConnectionError):
+            run_async("decorated", POLICY, count)
+    with redis.Redis(unix_socket_path=server) as plain:
+        assert plain.get("asyncio") == b"1"
+
+
+def test_the_users_word_for_a_command(server: str) -> None:
+    """`safe="INCRBY"`, the name in the note, lets the command be repeated."""
+    with Proxy(server, Loser(b"INCR")) as proxy, client(redis, proxy.port) as connection, virtual_time():
+        assert POLICY.with_changes(safe="INCRBY").call(connection.incr, "vouched") == 2
+
+
+def test_a_refusal_of_redis(server: str) -> None:
+    """An error response proves that the command was not executed: the policy decides, as for any error."""
+    calls = list[int]()
+    with redis.Redis(unix_socket_path=server) as plain, virtual_time():
+        plain.set("text", "x")
+
+        def count() -> object:
+            calls.append(1)
+            return plain.incr("text")
+
+        with pytest.raises(redis.ResponseError):
+            POLICY.call(count)
+    assert len(calls) == 3
+
+
+def aws(service: str, url: str) -> Any:
+    """Return a client of AWS that does not retry."""
+    config = botocore.config.Config(retries={"total_max_attempts": 1})
+    keys = {"aws_access_key_id": "a", "aws_secret_access_key": "b"}
+    return boto3.client(service, region_name="us-east-1", endpoint_url=url, config=config, **keys)
+
+
+KEY = {"k": {"S": "1"}}
+CALLS: dict[str, tuple[str, Callable[[Any], object], bool]] = {
+    "GetItem": ("dynamodb", lambda c: c.get_item(TableName="t", Key=KEY), True),
+    "Query": ("dynamodb", lambda c: c.query(TableName="t", KeyConditionExpression="k = :k"), True),
+    "PutItem": ("dynamodb", lambda c: c.put_item(TableName="t", Item=KEY), True),
+    "PutItem that must not exist": (
+        "dynamodb",
+        lambda c: c.put_item(TableName="t", Item=KEY, ConditionExpression="attribute_not_exists(k)"),
+        True,
+    ),
+    "K9 PutItem under a drawn id": (
+        "dynamodb",
+        lambda c: c.put_item(
+            TableName="t",
+            Item={"k": {"S": "0f8fad5b-d9cb-469f-a165-70867728950e"}},
+            ConditionExpression="attribute_not_exists(k)",
+        ),
+        False,
+    ),
+    "PutItem under a version": (
+        "dynamodb",
+        lambda c: c.put_item(
+            TableName="t", Item=KEY, ConditionExpression="v = :v", ExpressionAttributeValues={":v": {"N": "1"}}
+        ),
+        False,
+    ),
+    "V2 UpdateItem": (
+        "dynamodb",
+        lambda c: c.update_item(
+            TableName="t", Key=KEY, UpdateExpression="ADD n :v", ExpressionAttributeValues={":v": {"N": "1"}}
+        ),
+        False,
+    ),
+    "SendMessage": ("sqs", lambda c: c.send_message(QueueUrl="http://q/1/q", MessageBody="m"), False),
+    "K11 a filled token": ("ec2", lambda c: c.create_nat_gateway(SubnetId="s"), False),
+    "Publish": ("sns", lambda c: c.publish(TopicArn="arn:aws:sns:us-east-1:1:t", Message="m"), False),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_of_aws(name: str) -> None:
+    """Reads and plain writes are repeated; messages, counters and versions stop, and a filled token is no key."""
+    service, work, repeated = CALLS[name]
+    with Wire(Answer(end="close"), Answer(end="close"), Answer(end="close")) as wire:
+        connection = aws(service, wire.url)
+        with virtual_time(), pytest.raises(BotoCoreError) as caught:
+            POLICY.call(work, connection)
+        assert len(wire.seen) == (3 if repeated else 1)
+    if not repeated:
+        assert text_of(caught.value).startswith(service)
+
+
+def test_rpcs() -> None:
+    """An RPC that no table knows is executed once, unless the user vouches for it; known ones are repeated."""
+    import grpc
+
+    def say(channel: Any, name: str) -> object:
+        return channel.unary_unary(name)(b"", timeout=5)
+
+    with running() as server, grpc.insecure_channel(server.target) as channel, virtual_time():
+        for name, safe, executed in (
+            ("/t.T/Say", (), 1),
+            ("/t.T/Say", "t.T/Say", 2),
+            ("/google.iam.admin.v1.IAM/GetServiceAccount", (), 2),
+        ):
+            server.calls.clear()
+            server.fates.clear()
+            server.fail(grpc.StatusCode.UNAVAILABLE)
+            policy = POLICY.with_changes(safe=safe)
+            if executed == 1:
+                with pytest.raises(grpc.RpcError) as caught:
+                    policy.call(say, channel, name)
+                assert "t.T/Say" in text_of(caught.value)
+            else:
+                policy.call(say, channel, name)
+            assert len(server.calls) == executed
+
+
+def test_sqlite_that_is_locked(tmp_path: Path) -> None:
+    """A locked database has executed nothing: an INSERT in the function's own transaction is tried again."""
+    path = tmp_path / "db"
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}", connect_args={"timeout": 0})
+    with engine.begin() as connection:
+        connection.exec_driver_sql("create table t (n integer)")
+    lock = sqlite3.connect(path, isolation_level=None)
+    lock.execute("begin immediate")
+    policy = POLICY.with_on_event(lambda event: lock.execute("rollback") if lock.in_transaction else None)
+
+    def insert() -> None:
+        with engine.begin() as connection:
+            connection.exec_driver_sql("insert into t values (1)")
+
+    with virtual_time():
+        policy.call(insert)
+    assert lock.execute("select count(*) from t").fetchall() == [(1,)]
+    lock.close()
+    engine.dispose()
+
+
+def statement(text: str, error: Exception, *, autocommit: bool | None = False, outside: bool = False) -> str:
+    """Return the row of the table for a statement that failed with an error."""
+    connection = object()
+    arguments = Arguments(None, (connection,) if outside else (), {})
+    sent = Sent(
+        "psycopg",
+        "sql",
+        text.split(maxsplit=1)[0],
+        Statement(text, autocommit=autocommit, connection=(id(connection),)),
+    )
+    return row_of(sql_facts(sent, error, arguments)).code
+
+
+MYSQL_DEADLOCK = import_module("pymysql").err.OperationalError(1213, "deadlock")
+DEADLOCK = psycopg.errors.DeadlockDetected()
+UNKNOWN = psycopg.errors.StatementCompletionUnknown()
+LOST = psycopg.OperationalError("server closed the connection unexpectedly")
+UPDATE = "update accounts set n = n - 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "more", "row"),
+    [
+        (UPDATE, DEADLOCK, {}, "rolled_back"),
+        ("COMMIT", DEADLOCK, {}, "rolled_back"),
+        (UPDATE, MYSQL_DEADLOCK, {}, "rolled_back"),
+        (UPDATE, LOST, {}, "rolled_back"),
+        (UPDATE, DEADLOCK, {"outside": True}, "their_transaction"),  # L8: the debit is kept, or the credit lost
+        (UPDATE, LOST, {"outside": True}, "their_transaction"),
+        (UPDATE, DEADLOCK, {"autocommit": True}, "autocommit"),  # L8: the statement before it stays
+        (UPDATE, LOST, {"autocommit": True}, "commits"),
+        (UPDATE, LOST, {"autocommit": None}, "commits"),  # E2: what cannot be read counts as on
+        ("COMMIT", LOST, {}, "commits"),
+        ("COMMIT", UNKNOWN, {}, "commits"),
+        ("select * from accounts where n in (select max(n) from t)", LOST, {"autocommit": True}, "safe"),
+        ("select nextval('ids')", LOST, {"autocommit": True}, "commits"),
+        ("select pay(5)", LOST, {"autocommit": True}, "commits"),
+        ("with x as (delete from t returning *) select * from x", LOST, {"autocommit": True}, "commits"),
+    ],
+)
+def test_statements(text: str, error: Exception, more: dict[str, Any], row: str) -> None:
+    """E2, L8: a transaction that the error ended is repeated, if the function itself began it; a COMMIT never is."""
+    assert statement(text, error, **more) == row

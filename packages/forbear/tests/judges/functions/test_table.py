@@ -1,0 +1,162 @@
+"""The table itself: keys, versions, names, the modes, and what notes say."""
+
+import contextlib
+import logging
+from typing import Any
+
+import pytest
+import requests
+
+import forbear
+from forbear import Reason, Recovered, WouldStop
+from forbear.evidence.sent import Sent
+from forbear.http.request import Request
+from forbear.judges.arguments import Arguments
+from forbear.judges.facts import http_facts
+from forbear.judges.functions import ROWS, row_of
+from forbear.testing import virtual_time
+from forbear_testkit.clients.wire import Answer, Wire, reply
+from forbear_testkit.evidence.http_clients import SYNC
+
+POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
+LOST, OK = Answer(end="close"), reply(200, b"{}")
+KEY = "charge-4711-2026"
+STORAGE = "storage.googleapis.com"
+
+
+def row(method: str, host: str, target: str, *arguments: Any, body: bytes | None = b"", **headers: str) -> str:
+    """Return the row of the table for a request, with the run's arguments."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = Sent("requests", "http", method, Request(method, host, target, named, body))
+    return row_of(http_facts(sent, Arguments(None, arguments, {}), ())).code
+
+
+UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=lock"
+
+
+FOUND = [
+    ("safe", row("GET", "shop.example", "/orders")),
+    ("safe", row("PUT", "shop.example", "/orders/1")),
+    ("never", row("POST", "shop.example", "/orders")),
+    ("never", row("GET", "shop.example", "/", x_http_method_override="POST")),
+    ("safe", row("POST", "cloudresourcemanager.googleapis.com", "/v3/projects/p:getIamPolicy")),
+    (
+        "new_key",
+        row("POST", "shop.example", "/charges", KEY, idempotency_key=KEY),
+    ),  # K7
+    ("key", row("POST", "api.stripe.com", "/v1/charges", KEY, idempotency_key=KEY)),
+    ("new_key", row("POST", "api.stripe.com", "/v1/charges", idempotency_key=KEY)),  # K8
+    ("absent", row("POST", STORAGE, f"{UPLOAD}&ifGenerationMatch=0")),
+    ("drawn", row("POST", STORAGE, f"{UPLOAD}-1700000000123&ifGenerationMatch=0")),  # K9
+    ("absent", row("POST", STORAGE, f"{UPLOAD}-1700000000123&ifGenerationMatch=0", "1700000000123")),
+    ("version", row("POST", STORAGE, f"{UPLOAD}&ifGenerationMatch=1700000000000001")),
+    ("version_kept", row("POST", STORAGE, f"{UPLOAD}&ifGenerationMatch=1700000000000001", 1700000000000001)),
+    ("version", row("PATCH", STORAGE, "/storage/v1/b/bkt?ifMetagenerationMatch=1", 1)),  # K8: equal by chance
+    ("version", row("PATCH", "shop.example", "/o/1", if_match='"abc"')),
+    ("never", row("POST", STORAGE, UPLOAD)),
+]
+
+
+@pytest.mark.parametrize(("expected", "found"), FOUND, ids=map(str, range(len(FOUND))))
+def test_rows(expected: str, found: str) -> None:
+    """Each request is read by the first row that fits."""
+    assert found == expected
+
+
+def test_every_row_that_stops_says_why_and_what_to_do() -> None:
+    """A row that stops has a reason and a cure; codes are unique, and the last row fits everything."""
+    for each in ROWS:
+        assert each.repeats or (each.why and each.cure)
+    codes = [each.code for each in ROWS]
+    assert len(set(codes)) == len(codes)
+    assert codes[-1] == "never"
+
+
+def post(url: str) -> object:
+    """Send a POST."""
+    return SYNC["requests"]("POST", f"{url}/orders")
+
+
+def test_the_note_is_ready_to_paste() -> None:
+    """The note names method, resource and the option; with that option the POST is repeated."""
+    with Wire(LOST, LOST, OK) as wire, virtual_time():
+        with pytest.raises(requests.ConnectionError) as caught:
+            POLICY.call(post, wire.url)
+        (note,) = caught.value.__notes__
+        assert f"POST {wire.url}/orders may have been executed" in note
+        option = note.partition("safe=")[2].partition(" [")[0].strip('"')
+        POLICY.with_changes(safe=option).call(post, wire.url)
+        assert len(wire.seen) == 3
+
+
+def test_warn(caplog: pytest.LogCaptureFixture) -> None:
+    """`enforce="warn"` repeats, and tells every time: by an event, and in the log."""
+    events = list[object]()
+    with Wire(LOST, LOST, OK) as wire, virtual_time(), caplog.at_level(logging.WARNING, "forbear"):
+        POLICY.with_changes(enforce="warn", on_event=events.append).call(post, wire.url)
+        assert len(wire.seen) == 3
+        told = [event for event in events if isinstance(event, WouldStop)]
+        assert [event.attempt for event in told] == [1, 2]
+        assert f"POST {wire.url}/orders" in told[0].text
+    assert sum("would be the last" in line for line in caplog.messages) == 2
+
+
+def fail() -> None:
+    """Fail without evidence."""
+    raise ValueError("nothing is shown")
+
+
+def test_unknown() -> None:
+    """`unknown="stop"` stops where nothing is shown, and says so."""
+    with virtual_time(), pytest.raises(ValueError, match="nothing") as caught:
+        POLICY.with_changes(unknown="stop").call(fail)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert (report.reason, report.count) == (Reason.UNSAFE, 1)
+    assert 'unknown="stop"' in report.text
+
+
+@pytest.mark.parametrize("option", ["unknown", "enforce"])
+def test_wrong_modes(option: str) -> None:
+    """A wrong value is refused, with the right ones."""
+    options: Any = {option: "always"}
+    with pytest.raises(ValueError, match=f'`{option}` must be "'):
+        forbear.retry(OSError, **options)
+    with pytest.raises(TypeError, match="`safe` must hold patterns"):
+        forbear.retry(OSError, safe=[1])  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="`safe` must hold patterns"):
+        forbear.retry(OSError, safe="POST https://*/x")
+
+
+def test_l7_a_conflict_with_ones_own_work() -> None:
+    """L7: the second attempt meets what the first one made; report, event and log say so, also if it returns."""
+    events = list[object]()
+    with Wire(LOST, reply(412)) as wire, virtual_time():
+
+        def create(*, catch: bool) -> str:
+            response = requests.patch(f"{wire.url}/lock", headers={"If-None-Match": "*"}, timeout=5)
+            if catch and response.status_code == 412:
+                return "taken"
+            response.raise_for_status()
+            return "mine"
+
+        policy = forbear.retry(on=forbear.transient, attempts=3, on_event=events.append)
+        assert policy.call(create, catch=True) == "taken"
+        (recovered,) = (event for event in events if isinstance(event, Recovered))
+        assert recovered.maybe_done
+    with Wire(LOST, reply(412)) as wire, virtual_time(), contextlib.suppress(requests.HTTPError):
+        try:
+            policy.call(create, catch=False)
+        except requests.HTTPError as error:
+            report = forbear.report(error)
+            assert report is not None
+            assert report.maybe_done
+            raise
+
+
+def test_a_policy_of_a_service_is_not_widened() -> None:
+    """Evidence only ever stops: a function under a service's policy is not repeated because a GET was lost."""
+    from forbear.services import rfc9110
+
+    with Wire(LOST, OK) as wire, virtual_time(), pytest.raises(requests.ConnectionError):
+        rfc9110.policy.call(SYNC["requests"], "GET", wire.url)

@@ -1,0 +1,95 @@
+"""Arguments of the run: the values that are equal in each attempt, and names that look drawn."""
+
+import uuid
+from functools import partial
+from typing import Any
+
+import pytest
+
+from forbear.judges.arguments import Arguments
+
+KEY = "order-4711-2026"
+UUID = uuid.UUID("0f8fad5b-d9cb-469f-a165-70867728950e")
+
+
+@pytest.mark.parametrize("value", [KEY, KEY.encode(), UUID, 1_700_000_000_000_001], ids=type)
+def test_k8_what_is_long_enough_is_kept(value: object) -> None:
+    """K8: texts, bytes, UUIDs and large numbers, by their text, by position or by name, and of a partial."""
+    text = value.decode() if isinstance(value, bytes) else str(value)
+    assert Arguments(None, (value,), {}).keep(text)
+    assert Arguments(None, (), {"key": value}).keep(text)
+    assert Arguments(partial(print, value), (), {}).keep(text)
+
+
+@pytest.mark.parametrize("value", ["short", "*", "", 1, True, 999_999_999, None, ["order-4711-2026"]], ids=repr)
+def test_k8_what_may_be_equal_by_chance_is_not(value: Any) -> None:
+    """K8: `by=1` and metageneration 1 are equal by chance; an item of a list may change in each attempt."""
+    assert not Arguments(None, (value,), {}).keep(value if not isinstance(value, list) else value[0])
+
+
+def test_k8_no_code_of_the_user_runs() -> None:
+    """K8: a class of the user's own is never compared."""
+
+    class Lying(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("compared")
+
+        __hash__ = str.__hash__
+
+    assert not Arguments(None, (Lying(KEY),), {}).keep(KEY)
+
+
+def test_k8_cells() -> None:
+    """K8: a cell counts, unless the function itself stores to it."""
+    fixed, changing = KEY, "changing-0001"
+
+    def reads() -> str:
+        return fixed
+
+    def rebinds() -> str:
+        nonlocal changing
+        changing = "changing-0002"
+        return changing
+
+    assert Arguments(reads, (), {}).keep(KEY)
+    assert not Arguments(rebinds, (), {}).keep("changing-0001")
+
+
+class Order:
+    """An argument that holds an id."""
+
+    def __init__(self) -> None:
+        self.id = str(UUID)
+
+    def work(self) -> None:
+        """Do nothing."""
+
+
+def test_k9_drawn_names() -> None:
+    """K9: a UUID, 16 hexadecimal or 10 decimal digits look drawn, unless the arguments hold them, one level deep."""
+    for name in (f"/secrets/s-{UUID}", "/jobs/0123456789abcdef", "/jobs/1700000000"):
+        assert Arguments(None, (), {}).lack_drawn(name)
+    assert not Arguments(None, (), {}).lack_drawn("/secrets/database-password")
+    for arguments in (
+        Arguments(None, (str(UUID),), {}),
+        Arguments(None, ({"id": str(UUID)},), {}),
+        Arguments(None, (Order(),), {}),
+        Arguments(Order().work, (), {}),
+    ):
+        assert not arguments.lack_drawn(f"/secrets/s-{UUID}")
+
+
+CONNECTION = object()
+
+
+def test_objects() -> None:
+    """A connection is known as an argument, as an attribute of one, and as a global variable of the function."""
+    here = object()
+    order: Any = Order()
+    order.connection = here
+    assert Arguments(None, (here,), {}).hold_object(id(here))
+    assert Arguments(order.work, (), {}).hold_object(id(here))
+    assert Arguments(test_objects, (), {}).hold_object(id(CONNECTION))
+    assert not Arguments(None, (), {}).hold_object(id(here))
