@@ -32,7 +32,7 @@ _EVERYWHERE = {"retry-after-ms": "milliseconds", "x-ms-retry-after-ms": "millise
 _AWS = {"x-amz-retry-after": "milliseconds"}
 _AWS_HOSTS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".on.aws")
 _RETRY_INFO = "google.rpc.RetryInfo"
-_JSON_OR_PROTO = re.compile(r"application/(?:[\w.-]+\+)?(json|x-protobuf|protobuf)\b", re.IGNORECASE)
+_JSON_OR_PROTO = re.compile(r"application/(?:[\w.-]+\+)?(?:json|x-protobuf|protobuf)\b", re.IGNORECASE)
 
 _LONGEST = 1024
 """The number of characters of a header that are read."""
@@ -72,11 +72,19 @@ def find_wait(
     Of several waits the longest counts. A finer one replaces it if it is the same, rounded up to whole seconds.
     """
     waits = list(_read_headers(headers, status, host, units, now))
-    if body is not None and status in BODY_STATUSES:
+    if body is not None and status is not None and may_ask_in_body(status, headers):
         seconds = _read_body(headers, body)
         if seconds is not None:
             waits.append((seconds, "RetryInfo"))
     return _pick_longest(waits)
+
+
+def may_ask_in_body(status: int, headers: Mapping[str, str]) -> bool:
+    """Return whether the body of a response may ask for a wait, by its status, its type and its length."""
+    if status not in BODY_STATUSES or _JSON_OR_PROTO.match(headers.get("content-type", "").strip()[:_LONGEST]) is None:
+        return False
+    length = headers.get("content-length", "")
+    return not (length.isascii() and length.isdigit()) or int(length[:9]) <= MOST_BODY
 
 
 def find_wait_of_rpc(metadata: "Metadata") -> Wait | None:
@@ -196,14 +204,10 @@ def _read_ratelimit(headers: Mapping[str, str]) -> Iterator[Wait]:
 
 def _read_body(headers: Mapping[str, str], body: Callable[[], bytes]) -> float | None:
     """Return the seconds of the first RetryInfo in an error's body: JSON, an object or a list, or google.rpc.Status."""
-    kind = _JSON_OR_PROTO.match(headers.get("content-type", "").strip()[:_LONGEST])
-    length = headers.get("content-length", "")
-    if kind is None or (length.isascii() and length.isdigit() and int(length[:9]) > MOST_BODY):
-        return None
     content = body()
     if not content or len(content) > MOST_BODY:
         return None
-    if kind[1].lower() != "json":
+    if "json" not in headers.get("content-type", "")[:_LONGEST].lower():
         found = find_wait_of_rpc([("grpc-status-details-bin", content)])
         return None if found is None else found[0]
     try:

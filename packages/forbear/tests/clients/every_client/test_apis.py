@@ -1,5 +1,7 @@
 """APIs through every adapter: their statuses, waits, refusals, keys and redirects."""
 
+import gzip
+import json
 from typing import Any
 
 import pytest
@@ -112,3 +114,36 @@ def test_urllib3_refuses_what_it_cannot_see() -> None:
         api = forbear.Api("https://api.example.com", **known)
         with pytest.raises(TypeError, match=f"`apis` with `{next(iter(known))}` needs the headers"):
             Retry(apis=[api])
+
+
+RETRY_INFO = json.dumps(
+    {"error": {"code": 429, "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "53s"}]}}
+).encode()
+
+
+@EVERY
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize("coded", [False, True])
+def test_a_wait_in_a_body(flavour: Flavour, method: str, coded: bool) -> None:
+    """RetryInfo in the JSON of an error is obeyed, coded or not, and the caller still gets the whole body."""
+    body, lines = (gzip.compress(RETRY_INFO), ["Content-Encoding: gzip"]) if coded else (RETRY_INFO, [])
+    busy = reply(429, body, "Content-Type: application/json; charset=UTF-8", *lines)
+    events: list[forbear.Event] = []
+    policy = forbear.retry(on=Exception, attempts=2, timeout=None, on_event=events.append)
+    with Wire(busy) as wire:
+        result = flavour.call(flavour.transport(policy), method, wire.url)
+        assert len(wire.seen) == 2
+    assert (result.status, result.content) == (429, RETRY_INFO)
+    (scheduled,) = (event for event in events if isinstance(event, forbear.Scheduled))
+    assert 53 <= scheduled.delay <= 60
+    assert scheduled.wait_from == "RetryInfo"
+
+
+@EVERY
+def test_a_torn_body_of_an_error(flavour: Flavour) -> None:
+    """An error whose body breaks off is judged as a lost response: a read is repeated, a POST is not."""
+    torn = reply(429, b'{"err', "Content-Type: application/json", length=100)
+    for method, requests in (("GET", 2), ("POST", 1)):
+        with Wire(torn, FINE) as wire:
+            flavour.call(flavour.transport(), method, wire.url, content=b"x" if method == "POST" else None)
+            assert len(wire.seen) == requests

@@ -180,6 +180,10 @@ class AiohttpPort(AsyncPort[ClientResponse]):
     async def read_copy(self, response: ClientResponse) -> ClientResponse:
         return await read_copy(response)
 
+    def read_content(self, shown: ClientResponse) -> bytes:
+        """Return the body, decoded, of a copy that `read_copy` made."""
+        return shown.content.read_nowait()
+
     async def settle(self, response: ClientResponse) -> None:
         await settle(response)
 

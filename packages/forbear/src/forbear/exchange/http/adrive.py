@@ -35,6 +35,8 @@ async def drive(port: AsyncSender[R]) -> R:
                 if not plain and port.is_shown(response):
                     done, headers = status, port.headers(response)
                     shown = await port.read_copy(response)
+                elif status >= 400 and port.may_ask_to_wait(response):
+                    shown = await port.read_copy(response)
                 elif port.is_read_at_once(response):
                     done, headers = status, port.headers(response)
                     await port.settle(response)
@@ -49,7 +51,8 @@ async def drive(port: AsyncSender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
-                    grant = port.exchange.responded(status, port.headers(response), shown)
+                    body = None if shown is response else partial(port.read_content, shown)
+                    grant = port.exchange.responded(status, port.headers(response), shown, body)
                     if grant is None or not await grant.aask():
                         return response
                 except BaseException:  # raised by the caller's own `on_result`

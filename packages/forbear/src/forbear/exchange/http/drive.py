@@ -33,6 +33,8 @@ def drive(port: Sender[R]) -> R:
                 if not plain and port.is_shown(response):
                     done, headers = status, port.headers(response)
                     shown = port.read_copy(response)
+                elif status >= 400 and port.may_ask_to_wait(response):
+                    shown = port.read_copy(response)
                 elif port.is_read_at_once(response):
                     done, headers = status, port.headers(response)
                     port.settle(response)
@@ -47,7 +49,8 @@ def drive(port: Sender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
-                    grant = port.exchange.responded(status, port.headers(response), shown)
+                    body = None if shown is response else partial(port.read_content, shown)
+                    grant = port.exchange.responded(status, port.headers(response), shown, body)
                     if grant is None or not grant.ask():
                         return response
                 except BaseException:  # raised by the caller's own `on_result`

@@ -141,23 +141,28 @@ class Exchange(RequestState):
             return apply_rules(ruled, self.judgement)
         return with_proof(ruled, verdict)
 
-    def responded(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
+    def responded(
+        self, status: int, headers: Mapping[str, str], response: object, body: Callable[[], bytes] | None = None
+    ) -> Grant | None:
         """Return the retry that sends `send` after a response, None to give the response to the caller.
 
         A status of 400 or more is judged by the service, unless the user knows better. On any other, `on_result` judges
-        the client's `response`. After a status query that shows missing bytes of the chunk, the rest is sent at once.
+        the client's `response`. `body` returns the body of a failed response, None if it was not read.
+        After a status query that shows missing bytes of the chunk, the rest is sent at once.
         """
         try:
-            return self._judge_response(status, headers, response)
+            return self._judge_response(status, headers, response, body)
         except Exception as broken:
             self._leave_in_doubt(broken)
             raise
 
-    def _judge_response(self, status: int, headers: Mapping[str, str], response: object) -> Grant | None:
+    def _judge_response(
+        self, status: int, headers: Mapping[str, str], response: object, body: Callable[[], bytes] | None
+    ) -> Grant | None:
         policy = self.policy
         verdict, by_word = None, False
         if status >= 400:
-            verdict, by_word = self._judge_failed(status, headers, response)
+            verdict, by_word = self._judge_failed(status, headers, response, body)
         elif self._session is not None and self._body.why_not_again() is None:
             rest = self._session.responded(status, headers)
             if rest is not None:
@@ -226,7 +231,9 @@ class Exchange(RequestState):
         """The reason why the request's own body cannot be sent again, None if it can."""
         return self._body.why_not_again()
 
-    def _judge_failed(self, status: int, headers: Mapping[str, str], response: object) -> "tuple[Verdict | None, bool]":
+    def _judge_failed(
+        self, status: int, headers: Mapping[str, str], response: object, body: Callable[[], bytes] | None
+    ) -> "tuple[Verdict | None, bool]":
         """Return the verdict on a failed response, with the wait that it asks for.
 
         The second value says whether it is NOT_EXECUTED by the user's word alone. The verdict of `on_result` counts
@@ -238,7 +245,8 @@ class Exchange(RequestState):
         judgement, request = self.judgement, self.request
         own = self._vouch.find_own_api(request.origin)
         api = find_api(request.origin, own)
-        wait = find_wait(headers, status, host=request.host, units=api.wait_headers, now=self.runtime.now)
+        units, now = api.wait_headers, self.runtime.now
+        wait = find_wait(headers, status, host=request.host, units=units, body=body, now=now)
         verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
         if verdict is not None:
             verdict = apply_rules(verdict, judgement)

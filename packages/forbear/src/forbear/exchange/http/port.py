@@ -19,6 +19,7 @@ from forbear.exchange.http.responses import CONTINUED, is_read_at_once, is_shown
 from forbear.exchange.http.send import Body, Fixed, Variation
 from forbear.http.patterns import is_for_its_host
 from forbear.http.request import READS, Request, joined
+from forbear.waits import may_ask_in_body
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,6 +111,15 @@ class HttpCall(Start, ABC):
         if not self._options.sample.checks_values:
             return False
         return is_shown(self._method, self.status(response), response.headers)
+
+    def may_ask_to_wait(self, response: Any) -> bool:
+        """Return whether to read the body of a failed response, because it may ask for a wait."""
+        return self._method != "HEAD" and may_ask_in_body(self.status(response), self.headers(response))
+
+    def read_content(self, shown: Any) -> bytes:
+        """Return the body, decoded, of a copy that `read_copy` made; by default its attribute `content`."""
+        content: bytes = shown.content
+        return content
 
     def needs_reader(self, response: Any) -> bool:
         """Return whether the caller must read a response's body through a Reader, which notices where it breaks."""
