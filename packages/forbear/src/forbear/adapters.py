@@ -18,7 +18,7 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
 - **What the wire says.** The service of a `Request` (`forbear.services.find`) returns its `Judgement`, and `vouched`
   adds the user's `Vouch`. `suggested_patterns` says how to vouch for a request. RPCs are judged as a `GrpcCall`,
   commands of Redis by `describe_command`. `TRANSIENT_STATUSES`, `status_phrase`, `parse_content_range`, `parse_size`
-  and `request_ids` (as `RequestIds`) read responses.
+  and `request_ids` (as `RequestIds`) read responses. `add_wait` adds the wait of `find_wait` to a verdict.
 - **Answers.** A `CurlLine` reads a curl line, which begins as `is_curl` says; `takes_next` tells options with a value.
   `explain_request` answers about a `Request` as `forbear.explain` does, for a `ProfileChoice` and with the `Overrides`
   of a user; `policy_for_request` finds its policy and service. `hide_in_path` is its path without secrets.
@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from forbear.text.duration import parse_duration
     from forbear.text.redact import HiddenBytes, HiddenText, conceal, printable, redact
     from forbear.text.redact import without_user as redact_address
+    from forbear.waits import add_wait, find_wait
 
 __all__ = [
     "JITTERS",
@@ -151,6 +152,7 @@ __all__ = [
     "Spending",
     "Variation",
     "Vouch",
+    "add_wait",
     "admit",
     "adrive",
     "attach_report",
@@ -166,6 +168,7 @@ __all__ = [
     "explain_request",
     "field_names",
     "find_policy",
+    "find_wait",
     "hide_in_path",
     "is_curl",
     "is_list",
@@ -246,7 +249,9 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "check_positive_seconds": "core.check:positive_seconds",
             "conceal": "text.redact",
             "count_success": "run.spending:succeeded",
+            "add_wait": "waits",
             "current_runtime": "run.runtime",
+            "find_wait": "waits",
             "describe_command": "exchange.redis.descriptions",
             "drive": "exchange.http.drive",
             "error_chain": "core.chain:chain",

@@ -17,10 +17,12 @@ from forbear.adapters import (
     Run,
     Spending,
     Variation,
+    add_wait,
     admit,
     adrive,
     count_success,
     current_runtime,
+    find_wait,
     refuse_for_clients,
     request_ids,
     retries_are_off,
@@ -136,7 +138,9 @@ def verdict(error: Exception, policy: Policy | None = None, request: Request | N
     if not isinstance(error, HttpError) or service is None:
         return TRANSIENT if isinstance(error, Stalled) else PERMANENT
     known = service.verdict(service.classify(request or _READ), error.status, error.headers)
-    return PERMANENT if known is None else known
+    if known is None:
+        return PERMANENT
+    return add_wait(known, find_wait(error.headers, error.status, now=current_runtime().now))
 
 
 class Sent(NamedTuple):
