@@ -226,10 +226,7 @@ class CurlLine:
             self.draft.data(value, files=name != "data-raw", keep_line_ends=keep, joint=joint)
 
     def _encode_pair(self, value: str) -> str | None:
-        """Encode a value of `--data-urlencode` or `--url-query` as curl does; None if it is in a file that is not read.
-
-        "NAME=TEXT" encodes TEXT only, "NAME@FILE" the content of FILE, and all else is encoded without a first "=".
-        """
+        """Encode a value of `--data-urlencode` as curl does: TEXT, NAME=TEXT, NAME@FILE; None without the file."""
         name, equals, text = value.partition("=")
         if equals:
             escaped = percent_encode(text)

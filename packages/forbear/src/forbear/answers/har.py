@@ -148,10 +148,7 @@ class JudgedRequest:
 
 
 def judge(recorded: Iterable[RecordedRequest], service: str | None, profile: ProfileChoice) -> list[JudgedRequest]:
-    """Judge the requests, and sort them worst first by group; within "failed", those in doubt come first.
-
-    `service` names the service that judges them, None for the one of each host.
-    """
+    """Judge requests by the `service`, or that of each host; sort them worst first, doubtful failures before others."""
     order = list(GROUPS)
     items = [_judge(item, service, profile) for item in recorded]
     return sorted(items, key=lambda item: (order.index(item.group), item.group == "failed" and not item.in_doubt))

@@ -1,9 +1,9 @@
 """Export: a policy as an object, configuration or source text for another system, with a list of what is lost.
 
 `forbear.export.tenacity(policy)` and the other functions return an `Exported`: the object, keywords or text for the
-target, and the losses. `source(target, policy)` returns text for any target. They raise TypeError for what is no
-policy, ValueError for one that the target is not for, such as that of another service, and ImportError where the
-target's library is needed and missing.
+target, and the losses. `source(target, policy)` returns text for any target. Targets called gax_… set each method that
+is always safe to repeat. All raise TypeError for what is no policy, and ValueError for one that the target is not for,
+such as that of another service. ImportError says that the target's library is missing.
 
 To add a target, write its function in a module of `forbear.export.targets`, and name it here: in the imports, in
 `__all__` and in `_REGISTRY`.
@@ -92,10 +92,7 @@ TARGETS = {name: description for name, (description, _) in _REGISTRY.items()}
 
 
 def source(target: str, policy: "Policy") -> Exported[str]:
-    """Return the policy as text for a target: its configuration or source code, with the losses.
-
-    `target` is one of the names in `TARGETS`; raises ValueError for any other.
-    """
+    """Return the policy as text for a target of `TARGETS`, its configuration or source code, with the losses."""
     if target not in _REGISTRY:
         raise ValueError(f"`target` must be one of {', '.join(TARGETS)}, got {target!r}")
     return _REGISTRY[target][1](policy)

@@ -136,10 +136,7 @@ class Outline:
         return mean_delays(self.policy.backoff, self.shown_waits)
 
     def waits_become(self, theirs: Iterable[float], source: str) -> None:
-        """Record the mean waits of the target in seconds, before the first retries.
-
-        They are exact if none differs by a thousandth. Else the loss lists both, and quotes `source`, which says why.
-        """
+        """Record the mean waits of the target before the first retries; `source` is the reason why they may differ."""
         listed = list(theirs)
         ours = mean_delays(self.policy.backoff, len(listed))
         if all(difference(one, other) < _SAME for one, other in zip(listed, ours, strict=True)):

@@ -50,10 +50,7 @@ class Errors:
 
 
 def source_errors(outline: Outline) -> Errors:
-    """Return the errors after which a policy repeats a call, for source text, and record the differences as losses.
-
-    Raises TypeError for a user's function in `on`, and ValueError for a type that cannot be imported by its name.
-    """
+    """Return the errors to repeat, for source text, and record losses; TypeError or ValueError if they have no name."""
     policy = outline.policy
     if policy.service is not None or policy.on is verdict_of_exception:
         outline.differs("errors", "by type and status alone; wrapped and rarer ones are not known")

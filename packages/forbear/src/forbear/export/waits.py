@@ -22,10 +22,7 @@ Jitter = Literal["full", "equal", "documented", "decorrelated", "spread", "none"
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A backoff in the terms of most systems: steps in seconds that grow by a factor up to a maximum, and their jitter.
-
-    `spread` is the largest random part that is added to them, for the jitters "documented" and "spread".
-    """
+    """A backoff as most systems have it, in seconds: steps that grow by a factor up to a maximum, and their jitter."""
 
     initial: float
     multiplier: float
@@ -106,10 +103,7 @@ def mean_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
 
 
 def full_waits(backoff: "Backoff", retries: int | None = None) -> Waits:
-    """Return steps for a target that draws each wait from zero to the step (full jitter), with the same mean waits.
-
-    No step is above the longest wait of the backoff, so there the target waits less on average.
-    """
+    """Return steps for full jitter, a draw from zero to the step, whose mean waits are the backoff's below its cap."""
     longest = Waits.from_backoff(backoff).longest
     if _is_geometric(backoff):
         mean = mean_waits(backoff)

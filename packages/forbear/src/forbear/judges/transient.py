@@ -163,11 +163,7 @@ def _redis_verdict(error: BaseException, names: frozenset[str]) -> Verdict | Non
 
 
 def _wire_verdict(error: BaseException) -> Verdict | None:
-    """Return the verdict on an error by its HTTP status, its gRPC code or as a transport error; None without these.
-
-    A refused connection and an unknown host are NOT_EXECUTED: database drivers with Python's own errors were
-    connecting.
-    """
+    """Return the verdict on an error by its HTTP status, its gRPC code or as a transport error; None without these."""
     status = status_of(error)
     if status is not None:
         return add_wait(settle(http_verdict(status)), wait_of(error))

@@ -118,8 +118,8 @@ def _is_refused_everywhere(error: OSError) -> bool:
 def verdict_of_one_request(error: BaseException) -> Verdict:
     """Return the verdict on an error without a response, for a call that sends a single request through a session.
 
-    It is `transport_verdict`, but NOT_EXECUTED if the request's credentials could not be fetched, or if urllib3 made no
-    connection for a write: a redirect may have made a GET of a write that was executed. Errors of aiohttp stay
+    It is `transport_verdict`, but NOT_EXECUTED if the request's credentials could not be fetched. So it is if urllib3
+    made no connection for a write; a redirect may have made a GET of a write that was executed. Errors of aiohttp stay
     TRANSIENT, since google-auth's asyncio session repeats requests on its own.
     """
     verdict = transport_verdict(error)

@@ -78,10 +78,7 @@ def metadata_of(error: object) -> Metadata:
 
 
 def request_ids_of(error: object, *, resumable: bool = False) -> RequestIds:
-    """Return the server's request ids in an exception: in its response's headers, or in the metadata of an RPC.
-
-    `resumable` is true if the request is part of a resumable upload, one of whose ids is secret.
-    """
+    """Return the server's request ids in an exception; one id of `resumable` uploads is secret and left out."""
     headers = headers_of(error)
     if not headers:
         trailing = _metadata(error, "trailing_metadata")

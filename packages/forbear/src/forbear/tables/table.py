@@ -63,10 +63,7 @@ class Row:
 
 
 def load(path: Path, where: tuple[str, ...], optional: tuple[str, ...] = ()) -> tuple[Row, ...]:
-    """Return the rows of the table in the CSV file `path`, which also has the columns `where` and `optional`.
-
-    Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
-    """
+    """Return the rows of a CSV file that also has the columns `where` and `optional`; ValueError as `read_rows`."""
     return read_rows(path, (*COLUMNS, *where, *optional), lambda line: _row(line, where, optional))
 
 

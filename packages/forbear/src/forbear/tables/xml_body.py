@@ -56,10 +56,7 @@ class _Entries:
 
 
 def has_in_every_entry(body: bytes | None, entry: str, element: str, valid: Callable[[object], bool]) -> bool:
-    """Return whether every `entry` right below the root has exactly one child `element`, and that with a valid text.
-
-    False without an entry, and for a body that is missing, too large, too deep or broken, or has a document type.
-    """
+    """Return whether all entries below the root, at least one, have one child `element` each, with a valid text."""
     if body is None or len(body) > MAX_BODY:
         return False
     entries = _Entries(entry, element)

@@ -5,7 +5,7 @@ Nothing is imported before the user asks for a completion.
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,7 +18,7 @@ def offer(module: str, attribute: str) -> Completion:
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         names: Any = getattr(import_module(module), attribute)
-        listed: Iterable[str] = names() if callable(names) else names
+        listed = cast("Iterable[str]", names() if callable(names) else names)
         return [CompletionItem(name) for name in listed if name.startswith(incomplete)]
 
     return complete

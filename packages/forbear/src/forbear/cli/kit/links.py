@@ -11,7 +11,7 @@ def leads_out(file: Path, read: Iterable[Path] = ()) -> tuple[Path, Path] | None
     """Return the link and the file that it leads to if a link in a folder of others leads out of that folder.
 
     The folders of others are those of what is `read`, the current folder if it holds that, and the Git repositories
-    around them: whoever wrote them may have made the link, and would choose which file is overwritten. A link
+    around them. Whoever wrote them may have made the link, and would choose which file is overwritten. A link
     elsewhere, such as /dev/stdout, is the user's own.
     """
     folders, target = {*_folders(read)}, real(file)

@@ -24,10 +24,7 @@ def can_be_safe() -> bool:
 
 @contextmanager
 def safe_path() -> Generator[None]:
-    """Keep the current folder out of `sys.path` of the Python processes that start within the block.
-
-    multiprocessing starts them by `python -c`, which puts it first, before the standard library.
-    """
+    """Keep the current folder out of `sys.path` of Python processes that start within: `python -c` puts it first."""
     # Made at the first use, since gevent replaces locks after the import; setdefault lets one of two threads win.
     with _locks.setdefault(_NAME, threading.Lock()):
         before = os.environ.get(_NAME)

@@ -193,10 +193,7 @@ class Child:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of processes that lose theirs; on Linux only.
-
-    Otherwise a slow init process keeps them as zombies, and a group of zombies looks alive.
-    """
+    """Become the parent of processes that lose theirs (Linux): as zombies of a slow init, they would look alive."""
     if sys.platform == "linux":
         import ctypes
 

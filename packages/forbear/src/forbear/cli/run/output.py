@@ -50,10 +50,7 @@ class DirectOutput(Direct):
 
 
 class WatchedOutput:
-    """Output that goes through this process, unchanged and at once, while patterns are matched against its lines.
-
-    `matches` has the patterns that matched since `start`.
-    """
+    """Output that goes through this process at once, while patterns are matched against its lines: see `matches`."""
 
     def __init__(self, on: Sequence[str], stop: Sequence[str]) -> None:
         self._on = [re.compile(pattern) for pattern in on]

@@ -25,10 +25,7 @@ class DirectStdin(Direct):
 
 
 class RecordedStdin:
-    """A stream that is recorded while an attempt reads it, so that later attempts read it from its start.
-
-    No attempt waits for the stream's end. No more is read than the attempts read, apart from what a pipe holds.
-    """
+    """A stream that is recorded while an attempt reads it, no further, so that later ones read it from its start."""
 
     def __init__(self, source: int) -> None:
         import tempfile  # not needed for most runs, and expensive to import

@@ -84,10 +84,7 @@ def envoy(policy: Policy) -> Exported[str]:
 
 
 def boto(policy: Policy) -> Exported[str]:
-    """Return the lines of section [Boto] for gsutil's .boto file: `num_retries` and `max_retry_delay` in whole seconds.
-
-    Both are at least 1.
-    """
+    """Return section [Boto] of gsutil's .boto file: `num_retries` and `max_retry_delay`, whole and at least 1."""
     outline = outline_storage(policy)
     retries = outline.count_retries()
     maximum = ceil(outline.waits.maximum)

@@ -13,10 +13,7 @@ _ERRORS = "google-cloud-cpp, cloud_redis_retry_traits.h: `status.code() != Statu
 
 
 def cpp(policy: Policy) -> Exported[str]:
-    """Return C++ code that makes a `gcs::Client` called `client` (google-cloud-cpp).
-
-    It sets the strict list of idempotent calls, which is not the client's default.
-    """
+    """Return C++ code that makes a `gcs::Client` called `client`, with the strict list of idempotent calls."""
     outline = outline_storage(policy)
     backoff = _backoff(outline)
     limit = _limit(outline)
@@ -42,10 +39,7 @@ def cpp(policy: Policy) -> Exported[str]:
 
 
 def gax_cpp(policy: Policy) -> Exported[str]:
-    """Return C++ with a function for each client of IAM, Memorystore or Resource Manager that makes its `Options`.
-
-    The client decides by its own list which methods it repeats.
-    """
+    """Return C++ with a function for each client of IAM, Memorystore or Resource Manager that makes its `Options`."""
     outline, clients = outline_clients(policy, "cpp")
     backoff = _backoff(outline)
     limit = _limit(outline)

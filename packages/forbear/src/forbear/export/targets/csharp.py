@@ -35,7 +35,7 @@ def csharp(policy: Policy) -> Exported[str]:
 def gax_csharp(policy: Policy) -> Exported[str]:
     """Return C# that makes settings for the clients of IAM, Memorystore or Resource Manager (Google.Api.Gax.Grpc).
 
-    It sets each method that is always safe to repeat.
+    The settings of a client are a variable that is called after it.
     """
     outline, clients = outline_clients(policy, "csharp")
     waits = outline.takes_full_waits(_GAX_SOURCE)

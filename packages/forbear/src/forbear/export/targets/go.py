@@ -50,10 +50,7 @@ def go(policy: Policy) -> Exported[str]:
 
 
 def gax_go(policy: Policy) -> Exported[str]:
-    """Return Go code with a function for each client of IAM, Memorystore or Resource Manager (gax-go).
-
-    It sets the call options of each method that is always safe to repeat.
-    """
+    """Return Go code with a function for each client of IAM, Memorystore or Resource Manager (gax-go)."""
     outline, clients = outline_clients(policy, "go")
     waits = outline.takes_full_waits(_SOURCE)
     _limit_each_call(outline)

@@ -22,10 +22,7 @@ _QUOTA = TokenBucket(capacity=500, deposit=1, cost=14, refund=True, throttled_co
 
 
 def urllib3(policy: Policy) -> "Exported[Retry]":
-    """Return a `urllib3.util.Retry`, which sees the method and the status of a request, and connection errors.
-
-    After the last attempt the caller gets the response unchanged, without an exception for its status.
-    """
+    """Return a `urllib3.util.Retry`; after the last attempt the caller gets the response unchanged."""
     with importing("urllib3", "urllib3"):
         from urllib3.util import Retry
 
@@ -83,10 +80,7 @@ def _urllib3_parameters(outline: Outline) -> dict[str, Any]:
 
 
 def _urllib3_waits(outline: Outline) -> tuple[float, float, float]:
-    """Return `backoff_factor`, `backoff_jitter` and `backoff_max` whose mean waits differ least from the policy's.
-
-    Jitters that urllib3 lacks become an added one as large as keeps each mean wait within a twentieth.
-    """
+    """Return `backoff_factor`, `backoff_jitter` and `backoff_max` whose mean waits differ least from the policy's."""
     waits, mean = outline.waits, outline.mean_waits
     if mean.multiplier == 1:
         return mean.initial, 0, mean.initial
@@ -100,10 +94,7 @@ def _urllib3_waits(outline: Outline) -> tuple[float, float, float]:
 
 
 def botocore(policy: Policy) -> "Exported[Config]":
-    """Return a `botocore.config.Config` in the mode "standard", which has waits and errors of its own.
-
-    From the policy come the number of attempts and the timeouts of one attempt.
-    """
+    """Return a `botocore.config.Config` in the mode "standard", with the policy's attempts and attempt timeout."""
     with importing("botocore", "botocore"):
         from botocore.config import Config
 

@@ -37,10 +37,7 @@ def java(policy: Policy) -> Exported[str]:
 
 
 def gax_java(policy: Policy) -> Exported[str]:
-    """Return Java code that makes settings for the clients of IAM, Memorystore or Resource Manager (gax).
-
-    It sets each method that is always safe to repeat.
-    """
+    """Return Java code that makes settings for the clients of IAM, Memorystore or Resource Manager (gax)."""
     outline, clients = outline_clients(policy, "java")
     waits = outline.takes_full_waits(_SOURCE)
     outline.says("attempts", "timeout", "attempt_timeout")

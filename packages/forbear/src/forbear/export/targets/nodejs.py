@@ -74,11 +74,7 @@ def nodejs(policy: Policy) -> Exported[str]:
 
 
 def gax_nodejs(policy: Policy) -> Exported[str]:
-    """Return a client config in JSON for Node.js: `new CloudRedisClient({clientConfig: CONFIG})` (google-gax).
-
-    It lists retry codes and parameters for each method of IAM, Memorystore or Resource Manager that is always safe to
-    repeat.
-    """
+    """Return a client config in JSON: `new CloudRedisClient({clientConfig: CONFIG})` (google-gax)."""
     outline, clients = outline_clients(policy, "interface")
     waits = outline.takes_full_waits(_GAX_SOURCE)
     config, timeout = client_config(outline, clients, waits)

@@ -59,8 +59,7 @@ def gax_php(policy: Policy) -> Exported[str]:
     """Return PHP with a function `retrying` that makes the options of a client (google/gax).
 
     `new CloudRedisClient(retrying(CloudRedisClient::class))` is a client of Memorystore; those of IAM and Resource
-    Manager are made alike. It sets each method that is always safe to repeat, on top of the configuration that the
-    library ships.
+    Manager are made alike. The library's own configuration stays below.
     """
     outline, clients = outline_clients(policy, "interface")
     waits = outline.takes_mean_waits(_GAX_SOURCE)

@@ -24,10 +24,7 @@ _REQUESTS_ERRORS = tuple(
 
 
 def tenacity(policy: Policy) -> "Exported[Retrying]":
-    """Return a `tenacity.Retrying` with the policy's own judges, backoff and limits.
-
-    After the last attempt it raises the original error, or returns the last value.
-    """
+    """Return a `tenacity.Retrying` with the policy's own judges, backoff and limits; it raises the original error."""
     from random import random
 
     with importing("tenacity", "tenacity"):
@@ -65,10 +62,7 @@ def tenacity(policy: Policy) -> "Exported[Retrying]":
 
 
 def tenacity_source(policy: Policy) -> Exported[str]:
-    """Return Python code that makes a `tenacity.Retrying` called RETRYING; the code does not need forbear.
-
-    The result is an `Exported`, which also lists what is lost. Raises TypeError for a user's function in `on`.
-    """
+    """Return Python code that makes a `tenacity.Retrying` called RETRYING; TypeError for a user's function in `on`."""
     outline = Outline(policy)
     errors = source_errors(outline)
     warn_about_safety(outline)
@@ -98,10 +92,7 @@ def tenacity_source(policy: Policy) -> Exported[str]:
 
 
 def _tenacity_wait(outline: Outline) -> str:
-    """Return Python code of the backoff in tenacity's parts, and record it as expressed.
-
-    A user's own backoff and the jitter "decorrelated" become exponential with full jitter.
-    """
+    """Return Python code of the backoff in tenacity's parts, exponential with full jitter where it lacks one."""
     backoff, waits = outline.policy.backoff, outline.waits
     outline.says("backoff", "jitter")
     if isinstance(backoff, Constant | Sequence):
@@ -130,8 +121,7 @@ def _numbers(waits: Waits, factor: float) -> str:
 def google_api_core(policy: Policy) -> "Exported[Retry]":
     """Return a `google.api_core.retry.Retry` that asks the policy which errors to repeat.
 
-    It has exponential waits with full jitter, and the policy's timeout. Without a timeout, a limit on attempts becomes
-    one in time.
+    It has exponential waits with full jitter. Without a timeout, a limit on attempts becomes one in time.
     """
     with importing("google_api_core", "google-api-core"):
         from google.api_core.retry import Retry
@@ -143,10 +133,7 @@ def google_api_core(policy: Policy) -> "Exported[Retry]":
 
 
 def google_api_core_source(policy: Policy) -> Exported[str]:
-    """Return Python code that makes a `google.api_core.retry.Retry` called RETRY; the code does not need forbear.
-
-    The result is an `Exported`, which also lists what is lost. Raises TypeError for a user's function in `on`.
-    """
+    """Return Python code that makes a `google.api_core.retry.Retry` called RETRY; TypeError for a function in `on`."""
     outline = Outline(policy)
     errors = source_errors(outline)
     parameters = assignments(_api_core_parameters(outline))

@@ -19,21 +19,14 @@ _TEMPORAL_SOURCE = (
 
 
 def celery(policy: Policy) -> Exported[Options]:
-    """Return a dict of keywords for `app.task` of Celery: `@app.task(**celery(policy).value)`.
-
-    A retry is a new message to a worker, after a wait in whole seconds. The result is an `Exported`, which also lists
-    what is lost. Raises TypeError for a user's function in `on`.
-    """
+    """Return keywords for `app.task` of Celery, which waits whole seconds; TypeError for a user's function in `on`."""
     outline = Outline(policy)
     types = error_types(outline)
     return Exported({"autoretry_for": types, **_celery_options(outline)}, outline.losses)
 
 
 def celery_source(policy: Policy) -> Exported[str]:
-    """Return Python code of a dict TASK_OPTIONS with the keywords for `app.task` of Celery.
-
-    The result is an `Exported`, which also lists what is lost. Raises TypeError for a user's function in `on`.
-    """
+    """Return Python code of a dict TASK_OPTIONS with keywords for `app.task` of Celery, as `celery` makes them."""
     outline = Outline(policy)
     errors = source_errors(outline)
     options = [f'    "{name}": {value!r},' for name, value in _celery_options(outline).items()]

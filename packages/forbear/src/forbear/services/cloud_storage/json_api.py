@@ -79,10 +79,7 @@ class JsonApi:
         return _BATCH if path == "/batch" or path.startswith("/batch/storage/") else None
 
     def judge_overridden(self, overrides: list[str], request: Request, path: str, query: str) -> Judgement | None:
-        """Return the judgement on a request whose headers name other methods, None if it is unknown.
-
-        Documented is only a POST to a path below /storage/v1/ with `X-HTTP-Method-Override` and no other such header.
-        """
+        """Return the judgement on a POST with `X-HTTP-Method-Override` alone; None for others: none is documented."""
         if request.method != "POST" or len(overrides) > 1 or OVERRIDES[0] not in request.headers:
             return None  # not documented
         return self._operation(overrides[0], request, path, query) if path.startswith("/storage/v1/") else None
@@ -100,10 +97,7 @@ _FOREIGN_PARAMETER = "upload_protocol"
 
 
 class SessionRequests:
-    """The safety of requests to a resumable upload session, with the ids of the operations to name in judgements.
-
-    A chunk of data is never repeated; a status query and a cancellation always may be.
-    """
+    """The requests to a resumable upload session: chunks are never repeated, status queries and cancellations are."""
 
     __slots__ = ("_cancel", "_chunk", "_status")
 
@@ -116,10 +110,7 @@ class SessionRequests:
         )
 
     def judge(self, request: Request, query: str) -> Judgement | None:
-        """Return the judgement on a request to a session, None for one that the upload protocol does not have.
-
-        A PUT or POST is a status query if it is empty and has `Content-Range: bytes */…`, else a chunk.
-        """
+        """Return the judgement on a request to a session, None for one that the upload protocol does not have."""
         if not preconditions.value(query, "upload_id"):
             return None
         if request.method == "DELETE":

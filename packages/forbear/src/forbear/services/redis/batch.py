@@ -68,8 +68,7 @@ def classify_transaction(
 ) -> CommandJudgement:
     """Return the judgement on a transaction (MULTI, the commands in `queued`, EXEC), which is a judgement on EXEC.
 
-    It may be repeated if all the commands may, unless keys are `watched`, or in any case with "cycle" in `promised`.
-    The WATCH ended with its connection, and values read under it may be outdated.
+    It may be repeated if all commands may and no keys are `watched`, or in any case with "cycle" in `promised`.
     """
     judgements = classify_many(queued, promised=promised, safe=safe)
     return _judge_exec(classify(["EXEC"], promised=promised), judgements, together=not watched)

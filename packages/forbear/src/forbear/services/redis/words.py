@@ -80,17 +80,14 @@ class Options:
         return frozenset(name.decode() for name in self._takes)
 
     def read(self, command: Command, start: int, until: bytes | None = None) -> OptionValues:
-        """Return the options of a command from the index `start` to the end, or to the word `until`, with their values.
-
-        Raises as `scan` does, and ValueError for any other word in between.
-        """
+        """Return the options from `start` to the end or the word `until`, as `scan`; ValueError for other words."""
         options, stop = self.scan(command, start)
         if stop == len(command) or (stop < len(command) and keyword(command[stop]) == until):
             return options
         raise ValueError("there is a word that is no option")
 
     def scan(self, command: Command, start: int) -> tuple[OptionValues, int]:
-        """Return the options from the index `start` on, with their values, and the index of the first other word.
+        """Return the options from `start` on, with their values, and the index of the first other word.
 
         Raises ValueError or IndexError for an option that lacks its value, and for one that occurs twice but may not.
         """
