@@ -18,6 +18,7 @@ from redis.asyncio import client as _async
 from redis.asyncio.connection import Connection as AsyncConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisClusterException
 from redis.retry import Retry
 
 from forbear.clients._redis.aio import (
@@ -48,7 +49,7 @@ __all__ = [
     "promised",
 ]
 
-_RAISED = (redis.RedisError, redis.exceptions.RedisClusterException)
+_RAISED = (redis.RedisError, RedisClusterException)
 
 
 P = TypeVar("P")
