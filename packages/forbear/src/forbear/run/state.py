@@ -1,7 +1,4 @@
-"""`Run`: the state of one run. After each failed attempt it grants a retry, or gives up; `Run.after` has the steps.
-
-All loops and adapters share it.
-"""
+"""`Run`: the state of one run, for all loops and adapters; `Run.after` has the steps that follow a failed attempt."""
 
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason, Stop, Wait, decide
@@ -25,8 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from forbear.core.report import Report
+    from forbear.run.listeners import Listener
     from forbear.run.plan import RetryPlan
     from forbear.run.protocols import Subject
+    from forbear.run.record import KeptFailure
 
     Call = tuple[object, tuple[Any, ...], dict[str, Any]]
     """A function with its arguments, by position and by name; None and no arguments for a block."""
@@ -39,7 +39,6 @@ class Run(RunRecord):
     """The state of one run, and the grant of its next retry if no budget takes its time: that saves an object.
 
     `report` is set when it gives up; `attempt` is the number of the attempt under way.
-
     `plan` is the policy and `operation` the name for reports. `started` is the time before the first attempt, on the
     clock of `runtime`, and `reports` the number of reports made by then (default: now). `awaits` is True if the loop is
     async: then it shares its thread, and `stop_on` does not end its waits. `subject` is the request that the run sends,
@@ -69,13 +68,13 @@ class Run(RunRecord):
         self.awaits = awaits
         self.subject = subject
         self.attempt = 1
-        self.previous = None
+        self.previous: float | None = None
         self.in_doubt = False
         self.vouched = False
         self.maybe_done = False
-        self.failures = ()  # many runs may wait at once: a list is bigger
-        self.listeners = ()
-        self.report = None
+        self.failures: tuple[KeptFailure, ...] = ()  # many runs may wait at once: a list is bigger
+        self.listeners: tuple[Listener, ...] = ()
+        self.report: Report | None = None
         self.counts: dict[int, tuple[int, float | None]] | None = None  # of joined policies
         self.refused = False  # `on_result` refused the last value
         self.spending = spending if plan.budget is None or spending is not None else Spending(plan.budget)
