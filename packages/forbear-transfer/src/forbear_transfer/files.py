@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Self
 
 from forbear_transfer.checksum import Crc32c
-from forbear_transfer.errors import Locked, TransferError, UnsafeName
+from forbear_transfer.errors import Locked, TargetChanged, TransferError, UnsafeName
 
 PIECE = 256 * 1024
 """The number of bytes that are read, hashed, sent and written at a time. Larger pieces are no faster."""
 
-_BY_DESCRIPTOR = {os.open, os.stat, os.unlink, os.rename, os.link, os.mkdir} <= os.supports_dir_fd
+_BY_DESCRIPTOR = {os.open, os.stat, os.unlink, os.rename, os.link, os.mkdir, os.rmdir} <= os.supports_dir_fd
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _SAFELY = _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
@@ -72,6 +72,13 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
         """Return the os.stat_result of the file `name`. For a symbolic link, it is that of the link itself."""
         return os.stat(self._path_at(name), dir_fd=self._descriptor, follow_symlinks=False)
 
+    def stat_listed(self, name: str) -> os.stat_result | None:
+        """Return the os.stat_result of the file `name`, or of the file to which it leads; None without one."""
+        try:
+            return os.stat(self._path_at(name), dir_fd=self._descriptor)
+        except FileNotFoundError:
+            return None
+
     def open(self, name: str, flags: int) -> int:
         """Open the file `name` with the `flags` of os.open, and return its descriptor.
 
@@ -105,6 +112,10 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
     def unlink(self, name: str) -> None:
         """Delete the file `name`."""
         os.unlink(self._path_at(name), dir_fd=self._descriptor)
+
+    def rmdir(self, name: str) -> None:
+        """Delete the empty folder `name`."""
+        os.rmdir(self._path_at(name), dir_fd=self._descriptor)
 
     def rename(self, name: str, target: str) -> None:
         """Rename the file `name` to `target` in the same folder, and replace a file that has that name."""
@@ -232,6 +243,26 @@ def _is_at(status: os.stat_result, folder: OpenFolder, name: str) -> bool:
         return os.path.samestat(status, folder.stat(name))
     except FileNotFoundError:
         return False
+
+
+FileIdentity = tuple[int, ...]
+"""A version of a file: its device, inode, size, and times of the last change of contents and of status. () is none."""
+
+
+def identify(status: os.stat_result) -> FileIdentity:
+    """Return the identity of the version of a file that `status` describes."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def check_listed(path: str, status: os.stat_result | None, listed: FileIdentity | None, otherwise: str) -> None:
+    """Raise TargetChanged unless a file is still the version that was `listed`; None for a version that is not known.
+
+    `status` is that of the file now, None if there is none. `otherwise` says what is not done to it.
+    """
+    if listed is not None and listed != (() if status is None else identify(status)):
+        raise TargetChanged(
+            f"{path} was written after it was listed, and is not {otherwise}", "look at it, then run it again"
+        )
 
 
 def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iterator[None]:

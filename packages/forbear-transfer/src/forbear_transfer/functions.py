@@ -48,6 +48,7 @@ def cp(
     - `dry_run` changes nothing: each item is a Finished event that says what would be done.
     - `gzip` compresses uploads on the way; the objects get "Content-Encoding: gzip". `packed` leaves such objects
       compressed when they are downloaded.
+    - `verify_source` reads each file a second time before its last byte is sent, and compares the CRC32Cs.
     - `content_type`, `cache_control`, `content_disposition`, `content_encoding`, `content_language` and `storage_class`
       are metadata of the new objects, and `metadata` has custom keys and values. A copy within the cloud has the rest
       from its source.
@@ -174,11 +175,13 @@ async def _run_rsync(storage: Storage, make_plan: Callable[[Storage], RsyncPlan]
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
         if run.dry_run:
-            return await report_only([plan.copies(), plan.deletions(allowed=True)], progress)
+            parts = [plan.copies(), plan.deletions(allowed=True), plan.list_blocked(allowed=True)]
+            return await report_only(parts, progress)
         pool = run.worker_pool(storage, progress, stack, skips=False)
         await pool.run(plan.copies(), complete=not plan.rules.delete)
         if plan.rules.delete:
-            await pool.run(plan.deletions(allowed=pool.summary.ok))
+            await pool.run(plan.deletions(allowed=pool.summary.ok), complete=False)
+            await pool.run(plan.list_blocked(allowed=pool.summary.ok))
         return pool.summary
 
 

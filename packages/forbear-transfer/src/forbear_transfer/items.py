@@ -7,6 +7,7 @@ from typing import Self
 from forbear import Report
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import describe, hint_of
+from forbear_transfer.files import FileIdentity
 from forbear_transfer.metadata import ObjectMetadata
 from forbear_transfer.objects import Object, Url
 
@@ -50,7 +51,8 @@ class Item:
     item if the target exists. `note` says why the item is skipped or refused, and `hint` what to do about it.
     `metadata` is what the new object gets, and `encryption` has the keys for both objects. An upload is compressed with
     `gzip`. A download is stored as it is, gzip included, without `decode`. With `is_required`, a user has named the
-    generation, and not a listing.
+    generation, and not a listing. `listed` is the version of a local target that may be replaced or deleted, () if none
+    was there, None for any. `verify_source` reads a file twice.
     """
 
     source: Url | str
@@ -69,6 +71,8 @@ class Item:
     decode: bool = True
     is_required: bool = False
     encryption: ObjectEncryption | None = None
+    listed: FileIdentity | None = None
+    verify_source: bool = False
 
     def refuse(self, reason: str | Exception) -> Self:
         """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.
@@ -97,6 +101,7 @@ class ItemOptions:
     packed: bool = False
     no_clobber: bool = False
     generation: int | None = None
+    verify_source: bool = False
 
     def apply_to(self, item: Item) -> Item:
         """Return the item with these options; that of no option is the item itself."""
@@ -111,6 +116,7 @@ class ItemOptions:
             decode=not self.packed,
             encryption=self.encryption or None,
             no_clobber=self.no_clobber,
+            verify_source=self.verify_source,
         )
 
 

@@ -18,7 +18,8 @@ _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://).*", re.DOTALL)
 
 FIELDS = (
     "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata,"
-    "cacheControl,contentDisposition,contentLanguage,storageClass,customTime,customerEncryption,kmsKeyName"
+    "cacheControl,contentDisposition,contentLanguage,storageClass,customTime,customerEncryption,kmsKeyName,"
+    "temporaryHold,eventBasedHold,retentionExpirationTime"
 )
 """The fields that requests ask for, because `Object.of` reads them."""
 
@@ -138,6 +139,8 @@ class Object:
     customer-supplied key that encrypts it, and `kms_key` the name of the Cloud KMS key. Listings have no checksums of
     objects with such keys.
 
+    An object under a hold, or until `retention_expires` (in epoch seconds), can be neither replaced nor deleted.
+
     `generation` is the number of this version, and `metageneration` that of its metadata. `metadata` are the custom
     keys and values. None means that the service did not state a value.
     """
@@ -160,12 +163,15 @@ class Object:
     md5: str | None = None
     key_sha256: str | None = None
     kms_key: str | None = None
+    temporary_hold: bool = False
+    event_based_hold: bool = False
+    retention_expires: float | None = None
 
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Return the object that `resource`, decoded JSON of the API, describes; WrongResponse if it describes none."""
         try:
-            updated = resource.get("updated")
+            updated, expires = resource.get("updated"), resource.get("retentionExpirationTime")
             return cls(
                 bucket=_check_text(resource["bucket"]),
                 name=_check_text(resource["name"]),
@@ -185,6 +191,9 @@ class Object:
                 md5=_parse_optional(resource.get("md5Hash")),
                 key_sha256=_parse_optional(_parse_texts(resource.get("customerEncryption") or {}).get("keySha256")),
                 kms_key=_parse_optional(resource.get("kmsKeyName")),
+                temporary_hold=resource.get("temporaryHold") is True,
+                event_based_hold=resource.get("eventBasedHold") is True,
+                retention_expires=None if expires is None else seconds_of_time(expires),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongResponse(f"the server's response does not describe an object: {error_text(error)}") from error

@@ -44,6 +44,7 @@ async def copy(
     generation: int | None = None,
     state: StrPath | None = None,
     chunk_size: int | None = None,
+    accept_equal: bool = False,
     decryption_keys: Keys | None = None,
     **options: Unpack[NewObjectOptions],
 ) -> Object:
@@ -54,6 +55,7 @@ async def copy(
     - `state` is the folder for the state by which the copy of an object of more than 8 MiB continues after its process
       died. Default: $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
     - `chunk_size` is how many bytes the service may copy in one call (a multiple of 1 MiB). By default it decides.
+    - `accept_equal` returns an object that is at the target already, and equals the source with all its metadata.
     - The options for metadata are those of `cp`; they change what the copy has from its source. So are the keys:
       `encryption_key` or `kms_key` encrypts the copy, else it has the encryption of its bucket. The source is read with
       `encryption_key` or one of `decryption_keys`. With another key, source and target may be the same object; if
@@ -86,6 +88,7 @@ async def copy(
     key = "rewrite", storage.endpoint, str(Url(version.bucket, version.name)), str(target)
     with State(state, *key, warn=warner()) if version.size > SMALL else nullcontext() as kept:
         work = _Rewrite(storage, version, condition, kept, chosen, is_pinned=is_pinned, chunk_size=chunk_size)
+        work.accepts_equal = accept_equal
         return await work.run()
 
 
@@ -126,6 +129,7 @@ class _Rewrite:
         self._state = state
         self._chosen = chosen
         self._is_pinned = is_pinned
+        self.accepts_equal = False
         self._chunk_size = chunk_size
         self._retries = Retries(storage.policy, "storage.objects.rewrite", Sent("POST", str(condition.target)))
         self._moved = 0
@@ -181,9 +185,19 @@ class _Rewrite:
         """
         source = self._source
         self._in_doubt = self._in_doubt or maybe_done(error)
+        if self.accepts_equal and not self._in_doubt:
+            there = await self._condition.look()
+            if there is not None and self._equals(there):
+                return there
         wanted = self._change_metadata() or {"contentType": source.content_type, "metadata": source.metadata}
         sent = (source.size, source.crc32c or "") if self._in_doubt else None
         return await self._condition.resolve_refusal(error, wanted, sent)
+
+    def _equals(self, there: Object) -> bool:
+        """Return whether an object is what the copy would be: contents, metadata and key."""
+        source, wanted = self._source, self._change_metadata() or writable_resource(self._source)
+        same = source.crc32c is not None and (there.crc32c, there.size) == (source.crc32c, source.size)
+        return same and writable_resource(there) == wanted and self._condition.encryption.is_of(there)
 
     async def _find_after_lost_response(self, error: Exception) -> None:
         """Wait as the policy says before the call is repeated; raise `error` unless its report leaves the outcome open.

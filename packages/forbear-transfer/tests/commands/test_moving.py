@@ -194,3 +194,37 @@ async def test_random_faults(seed: int, cloud: Cloud) -> None:
     assert contents(cloud) == {f"y/{number}": str(number).encode() for number in range(10)}
     assert (cloud.effects.count(COPY), cloud.effects.count(DELETE)) == (10, 10)
     assert again.failed == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"temporaryHold": True}, "it is under a temporary hold"),
+        ({"eventBasedHold": True}, "it is under an event-based hold"),
+        ({"retentionExpirationTime": "2999-01-31T12:00:00Z"}, "it is retained until 2999-01-31T12:00:00+00:00"),
+    ],
+)
+@pytest.mark.parametrize("source", ["gs://bkt/held", "gs://bkt/h*"])
+def test_what_cannot_be_deleted_is_not_copied(
+    cloud: Cloud, source: str, fields: dict[str, bool | str], why: str
+) -> None:
+    """The metadata of the source say so before anything is written."""
+    cloud.store.put("bkt", "held", b"1", fields)
+    (failure,) = moved(cloud, source, target="gs://bkt/to/").failures
+    assert failure.error == f"gs://bkt/held is not moved, since it cannot be deleted: {why}"
+    assert contents(cloud) == {"held": b"1"}
+
+
+@pytest.mark.parametrize("no_clobber", [False, True])
+@pytest.mark.parametrize("other", [{}, {"cacheControl": "no-store"}])
+def test_a_copy_that_an_earlier_run_has_left_is_not_made_again(
+    filled: Cloud, other: dict[str, str], no_clobber: bool
+) -> None:
+    """The target equals the source with all its metadata: only the deletion is left. With -n, it is skipped."""
+    fields = {"metadata": {"of": "a"}}
+    made = filled.store.put("other", "a", b"a", {**fields, **other})
+    summary = moved(filled, "gs://bkt/a", target="gs://other/", no_clobber=no_clobber)
+    assert (summary.done, summary.skipped) == ((0, 1) if no_clobber else (1, 0))
+    assert ("a" in contents(filled)) is no_clobber
+    kept = filled.store.object("other", "a").generation == made.generation
+    assert kept is (no_clobber or not other)

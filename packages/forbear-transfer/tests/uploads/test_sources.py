@@ -9,7 +9,8 @@ import pytest
 from forbear_transfer.checksum import crc32c_of
 from forbear_transfer.errors import SourceChanged
 from forbear_transfer.files import PIECE
-from forbear_transfer.uploads.sources import FileSource, gzip_source, stream_source
+from forbear_transfer.uploads.content import gzip_source
+from forbear_transfer.uploads.sources import FileSource, stream_source
 
 pytestmark = pytest.mark.anyio
 

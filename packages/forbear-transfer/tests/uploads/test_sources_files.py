@@ -1,5 +1,6 @@
 """The sources and targets of uploads: files that change, cannot be read or have odd names."""
 
+import mmap
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,8 @@ from forbear_testkit.transfer.uploads import (
 )
 from forbear_transfer.errors import SourceChanged, TransferError, UnsafeName
 from forbear_transfer.objects import Url
-from forbear_transfer.uploads.upload import guess_content_type, upload
+from forbear_transfer.uploads.content import guess_content_type
+from forbear_transfer.uploads.upload import upload
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +46,42 @@ async def test_a_file_that_changes_while_it_is_sent_is_told(cloud: Cloud, tmp_pa
             with pytest.raises(SourceChanged, match="was changed during its upload"):
                 await upload(storage, path, TARGET)
     assert versions(cloud) == 0
+
+
+@pytest.mark.parametrize("gzip", [False, True])
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_a_change_whose_time_is_set_back_is_noticed(cloud: Cloud, tmp_path: Path, size: int, gzip: bool) -> None:
+    """A file has a time that no program can set: that of its last change of status."""
+    path = file_of(tmp_path, size)
+    before = path.stat()
+
+    def change() -> None:
+        with path.open("r+b") as file:
+            file.write(data_of(size, seed=2))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    with metered(When(1, change)):
+        async with storing(cloud) as storage:
+            with pytest.raises(SourceChanged):
+                await upload(storage, path, TARGET, chunk_size=CHUNK, gzip=gzip)
+    assert versions(cloud) == 0
+
+
+@pytest.mark.parametrize("gzip", [False, True])
+async def test_a_change_without_a_trace_is_found_by_reading_twice(cloud: Cloud, tmp_path: Path, gzip: bool) -> None:
+    """A mapping whose pages were dirty before changes no time; `verify_source` compares checksums."""
+    path = file_of(tmp_path, LARGE)
+    with path.open("r+b") as file, mmap.mmap(file.fileno(), LARGE) as mapped:
+        mapped[:] = data_of(LARGE)
+        with metered(When(CHUNK, lambda: mapped.__setitem__(slice(None), data_of(LARGE, seed=2)))):
+            async with storing(cloud) as storage:
+                with pytest.raises(SourceChanged):
+                    await upload(storage, path, TARGET, chunk_size=CHUNK, gzip=gzip, verify_source=True)
+        assert versions(cloud) == 0
+    async with storing(cloud) as storage:
+        for size in (10, SMALL, LARGE):
+            await upload(storage, file_of(tmp_path, size), TARGET, chunk_size=CHUNK, gzip=gzip, verify_source=True)
+    assert versions(cloud) == 3
 
 
 @pytest.mark.parametrize("size", [0, 2 * MIB])

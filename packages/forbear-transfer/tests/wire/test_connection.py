@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT
+from forbear_cloud import Cloud
 from forbear_testkit.clients.listen import listening
 from forbear_testkit.clients.secure import self_signed, trusted
 from forbear_testkit.transfer.wire_server import OK, Lump, Server, fetched, serving
+from forbear_transfer import Storage, acp, arsync
 from forbear_transfer.errors import Stalled
 from forbear_transfer.wire.pool import Pool
 from forbear_transfer.wire.response import BadResponse, Broken, NotConnected, ProxyRefused, Untrusted, WireError
@@ -251,3 +253,21 @@ async def test_a_header_cannot_become_two(pool: Pool, headers: dict[str, str]) -
     for target in ("x\r\nEvil: 1", "x HTTP/1.1"):
         with pytest.raises(ValueError, match="`url` no line end or space"):
             await pool.request("GET", f"http://127.0.0.1:1/{target}", {})
+
+
+@pytest.mark.parametrize("size", [5, 9 * 1024 * 1024])
+def test_another_event_loop_will_do(cloud: Cloud, here: Path, size: int) -> None:
+    """Files go up and come down on uvloop, which has other arguments and transports of its own."""
+    uvloop = pytest.importorskip("uvloop")
+    data = b"hello"[:size] * (size // 5)
+    Path("up").write_bytes(data)
+
+    async def main() -> None:
+        async with Storage(endpoint=cloud.url) as storage:
+            assert (await acp(storage, "up", "gs://bkt/")).ok
+            assert (await acp(storage, "gs://bkt/up", "down")).ok
+            assert (await arsync(storage, ".", "gs://bkt/all")).done == 2
+
+    with asyncio.Runner(loop_factory=uvloop.Loop) as runner:
+        runner.run(main())
+    assert Path("down").read_bytes() == data

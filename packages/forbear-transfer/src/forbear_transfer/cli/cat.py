@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from forbear.cli.kit.output import EXIT_CODES, BadInput
+from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import decryption_keys_of
 
@@ -38,9 +38,6 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str |
     from forbear_transfer.commands.reading import acat, cat_addresses
     from forbear_transfer.objects import Object
     from forbear_transfer.storage.client import Storage
-
-    if sys.__stdout__ is None:
-        raise BadInput("the command needs stdout, which is closed", "redirect it: > FILE")
 
     async def work(storage: Storage) -> list[Object]:
         return await acat(storage, addresses, sys.stdout.buffer, byte_range=byte_range, decryption_keys=keys)

@@ -58,7 +58,7 @@ def command(
     with convert_errors():
         check_addresses(addresses)
     if not (yes or dry_run) and (recursive or any(is_wild(address) for address in addresses)):
-        items = run_command(ctx, complete, list_items)
+        items = run_command(ctx, complete, list_items, prints=False)
         objects = [item.object.size for item in items if item.action is Action.DELETE and item.object is not None]
         what = f"{format_count(len(objects), 'object')}, {format_bytes(sum(objects))}"
         if objects and not is_terminal():

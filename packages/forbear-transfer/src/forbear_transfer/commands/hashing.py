@@ -10,7 +10,7 @@ from forbear_transfer.checksum import Crc32c
 from forbear_transfer.commands.selection import check_addresses, objects_at
 from forbear_transfer.encryption import EncryptionKey, Keys, check_keys
 from forbear_transfer.errors import SourceChanged, StrPath, TransferError, unreadable
-from forbear_transfer.files import PIECE
+from forbear_transfer.files import PIECE, identify
 from forbear_transfer.objects import Url, check_scheme, is_cloud
 from forbear_transfer.plans.matches import expand
 from forbear_transfer.plans.wildcards import is_wild
@@ -97,7 +97,7 @@ def hash_file(path: str) -> FileHashes:
             after = os.fstat(file.fileno())
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
-    if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
+    if identify(before) != identify(after):
         raise SourceChanged(f"{path} changed while it was read")
     return FileHashes(path, crc32c.size, crc32c.text, base64.b64encode(md5.digest()).decode())
 

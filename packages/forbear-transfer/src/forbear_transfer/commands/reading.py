@@ -13,7 +13,7 @@ from typing import BinaryIO, Self
 from forbear_transfer.commands.selection import check_addresses, objects_at
 from forbear_transfer.downloads.download import download
 from forbear_transfer.downloads.fetch import Fetch, Gone, Unsliceable
-from forbear_transfer.downloads.sinks import StreamSink
+from forbear_transfer.downloads.sinks import RangeSink
 from forbear_transfer.encryption import EncryptionKey, Keys, check_keys
 from forbear_transfer.errors import SourceChanged, TransferError
 from forbear_transfer.objects import Object
@@ -133,23 +133,3 @@ async def _write_range(
     except Gone as gone:
         raise SourceChanged(f"{version.url} was replaced or deleted while it was read", "start again") from gone.error
     await sink.finish()
-
-
-class RangeSink(StreamSink):
-    """Write the bytes of an object from `start` up to `end` (not included) to a stream, each of them once."""
-
-    def __init__(self, stream: BinaryIO, name: str, start: int, end: int) -> None:
-        super().__init__(stream, name, end)
-        self.start = start
-        self.position = start
-        self.written = start
-
-    def restart(self, *, decoded: bool = False) -> None:
-        """Go back to `start`: bytes that were written are skipped when they arrive again.
-
-        Raise SourceChanged if the server decodes the bytes now, and some were written.
-        """
-        if decoded and self.written > self.start:
-            super().restart(decoded=decoded)
-        self.position = self.start
-        self.decoded = decoded

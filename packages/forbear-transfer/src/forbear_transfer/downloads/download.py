@@ -16,6 +16,7 @@ from forbear_transfer.downloads.sinks import FileSink, GzipDecoder, StreamSink
 from forbear_transfer.downloads.target import DownloadOptions, PartFile, TargetPath
 from forbear_transfer.encryption import EncryptionKey, Keys, check_keys, key_of
 from forbear_transfer.errors import HttpError, SourceChanged, StrPath, WrongResponse
+from forbear_transfer.files import FileIdentity
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.progress import current_progress, warner
 from forbear_transfer.state import SMALL, State
@@ -34,6 +35,7 @@ async def download(
     decode: bool = True,
     state: StrPath | None = None,
     root: StrPath | None = None,
+    listed: FileIdentity | None = None,
     decryption_keys: Keys | None = None,
 ) -> Object:
     """Download an object to a file or a binary stream; return the metadata of the version that was read.
@@ -50,6 +52,7 @@ async def download(
     - `state` is the folder for the state by which a later process continues; default: see `upload`.
     - `root` is a folder in which the file must lie: UnsafeName if a symbolic link leads out of it, even if the link is
       created during the download.
+    - `listed` is the version of the file that may be replaced, () for none; otherwise TargetChanged. None is any one.
     - `decryption_keys` are the customer-supplied keys that the object may have. The right one is found by its SHA-256.
 
     If the object is replaced meanwhile, the download starts again with the new version, unless `source` is a Url with a
@@ -66,7 +69,7 @@ async def download(
         source.check_object("source")
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
-    options, keys = DownloadOptions(no_clobber, slices, decode, root, state), check_keys(decryption_keys)
+    options, keys = DownloadOptions(no_clobber, slices, decode, root, state, listed), check_keys(decryption_keys)
     return await _Download(storage, source, target, options, keys).run()
 
 

@@ -228,6 +228,26 @@ true if the server has decoded the stored gzip, so that these bytes are not thos
 """
 
 
+class RangeSink(StreamSink):
+    """Write the bytes of an object from `start` up to `end` (not included) to a stream, each of them once."""
+
+    def __init__(self, stream: BinaryIO, name: str, start: int, end: int) -> None:
+        super().__init__(stream, name, end)
+        self.start = start
+        self.position = start
+        self.written = start
+
+    def restart(self, *, decoded: bool = False) -> None:
+        """Go back to `start`: bytes that were written are skipped when they arrive again.
+
+        Raise SourceChanged if the server decodes the bytes now, and some were written.
+        """
+        if decoded and self.written > self.start:
+            super().restart(decoded=decoded)
+        self.position = self.start
+        self.decoded = decoded
+
+
 def _write_all(write: Callable[[memoryview], int], data: bytes) -> None:
     """Call `write`, which may take only some of the bytes, until it has taken all of them."""
     left = memoryview(data)

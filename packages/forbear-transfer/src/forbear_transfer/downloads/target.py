@@ -21,7 +21,7 @@ from typing import BinaryIO, Self
 from forbear_transfer.downloads.description import GZIP
 from forbear_transfer.downloads.sinks import decode_file
 from forbear_transfer.errors import StrPath, TargetExists, TransferError, unwritable
-from forbear_transfer.files import OpenFolder, folder_below, open_locked
+from forbear_transfer.files import FileIdentity, OpenFolder, check_listed, folder_below, open_locked
 from forbear_transfer.objects import Object
 from forbear_transfer.threads import run_steps
 
@@ -40,6 +40,7 @@ class DownloadOptions:
     decode: bool = True
     root: StrPath | None = None
     state: StrPath | None = None
+    listed: FileIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,13 +224,14 @@ class PartFile(AbstractContextManager["PartFile", None]):
         if options.decode and version.content_encoding == GZIP and not decoded:
             with PartFile.temporary(self._target) as plain:
                 await run_steps(decode_file(self.descriptor, plain.descriptor, self._target.path))
-                plain._rename_to_target(version.mtime, no_clobber=options.no_clobber)
+                plain._rename_to_target(version.mtime, options)
             self.keep = False
         else:
-            self._rename_to_target(version.mtime, no_clobber=options.no_clobber)
+            self._rename_to_target(version.mtime, options)
 
-    def _rename_to_target(self, mtime: float | None, *, no_clobber: bool) -> None:
+    def _rename_to_target(self, mtime: float | None, options: DownloadOptions) -> None:
         target = self._target
+        check_listed(target.path, target.folder.stat_listed(target.name), options.listed, "replaced")
         try:
             if sys.platform == "win32":
                 self._close()
@@ -237,7 +239,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
                 os.fchmod(self.descriptor, _find_default_mode() if target.mode is None else target.mode)
             if mtime is not None:
                 os.utime(self.descriptor if os.utime in os.supports_fd else self.path, (time.time(), mtime))
-            if no_clobber:
+            if options.no_clobber or options.listed == ():
                 _rename_new(target.folder, self._name, target.name)
             else:
                 target.folder.rename(self._name, target.name)

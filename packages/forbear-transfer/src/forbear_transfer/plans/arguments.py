@@ -10,9 +10,10 @@ from forbear_transfer.errors import StrPath
 from forbear_transfer.items import STREAM, ItemOptions
 from forbear_transfer.metadata import ObjectMetadata, check_keywords
 from forbear_transfer.objects import Url, check_scheme, is_cloud
+from forbear_transfer.plans.comparer import RsyncRules
 from forbear_transfer.plans.cp import CopyPlan
 from forbear_transfer.plans.filters import Filter
-from forbear_transfer.plans.rsync import RsyncPlan, RsyncRules
+from forbear_transfer.plans.rsync import RsyncPlan
 from forbear_transfer.plans.targets import names_folder
 from forbear_transfer.plans.wildcards import check_generation
 from forbear_transfer.progress import Listener
@@ -26,6 +27,7 @@ class CopyOptions(NewObjectOptions, KeyOptions, total=False):
     include: str | Sequence[str] | None
     gzip: bool
     packed: bool
+    verify_source: bool
 
 
 class SharedOptions(CopyOptions, total=False):
@@ -184,6 +186,7 @@ def _parse_common(function: str, known: type, options: Mapping[str, Any]) -> tup
         packed=options.get("packed", False),
         no_clobber=options.get("no_clobber", False),
         generation=options.get("generation"),
+        verify_source=options.get("verify_source", False),
     )
     return each, names
 
@@ -206,6 +209,8 @@ def _check_packing(each: ItemOptions, source: str, target: str) -> None:
     encoding = None if each.metadata is None else each.metadata.content_encoding
     if each.gzip and (is_cloud(source) or not is_cloud(target)):
         raise ValueError(f"`gzip` is for uploads, got {source} to {target}; leave it out")
+    if each.verify_source and (is_cloud(source) or not is_cloud(target)):
+        raise ValueError(f"`verify_source` is for uploads, got {source} to {target}; leave it out")
     if each.gzip and encoding not in (None, "gzip"):
         raise ValueError(f"`content_encoding` must be gzip or None with `gzip`, got {encoding!r}; leave it out")
     if each.packed and (not is_cloud(source) or is_cloud(target)):

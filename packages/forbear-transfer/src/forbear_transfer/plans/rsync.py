@@ -1,44 +1,31 @@
 """The plan of an rsync: the differences between two folders, found by reading both listings in order of name.
 
-Two objects are the same if their sizes and CRC32Cs are. A local file is the same as an object if their sizes and their
-modification times in whole seconds agree. If the times differ, or with `checksum`, the file is read for its CRC32C. If
-only the time differs, the target gets the time of the source, and the contents are not sent again. An object without a
-time needs none: the same contents suffice. An object whose CRC32C the service does not state, because its
-customer-supplied key was not named, counts as different.
+The module `comparer` says what counts as a difference.
 """
 
+import asyncio
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from forbear_transfer.errors import TransferError
+from forbear_transfer.files import FileIdentity
 from forbear_transfer.items import Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url
+from forbear_transfer.plans.comparer import Comparer, FileOrObject, RsyncRules
 from forbear_transfer.plans.cp import LISTING_FAILURES
 from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.side_by_side import side_by_side
-from forbear_transfer.plans.targets import Clashes, CopyTarget
-from forbear_transfer.plans.trees import Entry, read_batches, walk
+from forbear_transfer.plans.targets import Clashes, CopyTarget, Nesting
+from forbear_transfer.plans.trees import EMPTY_FOLDER, Entry, read_batches, walk
 from forbear_transfer.storage.client import Storage
-from forbear_transfer.uploads.sources import FileSource
-
-FileOrObject = Entry | Object
 
 _T = TypeVar("_T")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RsyncRules:
-    """The options of rsync that say what is compared, copied and deleted; the docstring of `rsync` describes them."""
-
-    recursive: bool = False
-    delete: bool = False
-    checksum: bool = False
-    size_only: bool = False
-    update: bool = False
-    max_delete: int | None = None
+_AHEAD = 32
+"""The number of comparisons that wait for a response at the same time."""
 
 
 class RsyncPlan:
@@ -56,12 +43,15 @@ class RsyncPlan:
     ) -> None:
         self.rules = rules
         self._storage = storage
+        self._comparer = Comparer(storage, rules, each)
         self._names = names
         self._each = each
         self._source = source
         self._target = CopyTarget(target, folder=True)
         self._clashes = None if isinstance(target, Url) else Clashes(target)
-        self._extras: list[tuple[str, int | None]] = []
+        self._extras: list[tuple[str, int | FileIdentity | None]] = []
+        self._blocked: list[Item] = []
+        self._extra_files = Nesting()
         self._links: dict[str, Entry] = {}
         self._unseen: dict[str, Entry] = {}
         self._kept: Counter[str] = Counter()
@@ -74,20 +64,40 @@ class RsyncPlan:
         also if the source is empty, so that all would be deleted or the name is probably wrong.
         """
         empty = True
+        ahead: deque[asyncio.Task[Item | None] | Item | None] = deque()
         try:
             async for name, source, target in side_by_side(self._list_sources(), self._list_targets()):
-                empty = empty and source is None
                 if self._names.leaves_out(name):
                     continue
+                if self._clashes is not None and name.endswith("/"):  # a folder here, or an object that stands for one
+                    if source is None:
+                        self._note_extra(name, target)
+                    continue
+                empty = empty and source is None
                 if source is None:
                     self._note_extra(name, target)
                     continue
-                item = await self._compare(name, source, target)
-                if item is not None:
-                    yield item
+                item = self._make_item(name, source, target)
+                if self._is_blocked(item, name, target):
+                    self._blocked.append(item)
+                    continue
+                if target is not None and self._comparer.unpacks(source, target):
+                    ahead.append(asyncio.create_task(self._compare(item, source, target)))
+                else:
+                    ahead.append(await self._compare(item, source, target))
+                while ahead and (len(ahead) > _AHEAD or not isinstance(ahead[0], asyncio.Task)):
+                    if (item_or_none := await _take(ahead.popleft())) is not None:
+                        yield item_or_none
+            while ahead:
+                if (item_or_none := await _take(ahead.popleft())) is not None:
+                    yield item_or_none
         except LISTING_FAILURES as error:
             yield Item(self._source, self._target.at).refuse(error)
             return
+        finally:
+            for task in ahead:
+                if isinstance(task, asyncio.Task):
+                    task.cancel()
         for name, count in self._kept.items():
             yield self._refuse_deletions(self._unseen[name], count)
         if empty and self._extras:
@@ -114,17 +124,36 @@ class RsyncPlan:
             cure = "look at what would be deleted (`dry_run`), then raise `max_delete`"
             yield Item(at, at, size=0).refuse(TransferError(text, cure))
             return
-        for name, generation in self._extras:
-            if isinstance(self._target.at, Url):
-                target: Url | str = Url(self._target.at.bucket, f"{self._target.at.prefix}{name}")
-                yield Item(target, target, Action.DELETE, size=0, generation=generation)
+        for name, version in self._extras:
+            if isinstance(at, Url):
+                target: Url | str = Url(at.bucket, f"{at.prefix}{name}")
+                yield Item(
+                    target, target, Action.DELETE, size=0, generation=version if isinstance(version, int) else None
+                )
             else:
-                target = os.path.join(self._target.at, name.replace("/", os.sep))
-                yield Item(target, target, Action.DELETE, size=0, root=self._target.at)
+                target = os.path.join(at, name.replace("/", os.sep))
+                listed = version if isinstance(version, tuple) else None
+                yield Item(target, target, Action.DELETE, size=0, root=at, listed=listed)
+
+    async def list_blocked(self, *, allowed: bool) -> AsyncGenerator[Item]:
+        """Yield the copies to places that `deletions` have made free: of a file by a folder, or the other way round.
+
+        If they are not `allowed`, since nothing was deleted, they are skipped.
+        """
+        for item in self._blocked:
+            yield item if allowed else item.skip(f"{item.target} is blocked by what only the target has")
+
+    def _is_blocked(self, item: Item, name: str, target: FileOrObject | None) -> bool:
+        """Return whether deletions must come before a copy: a local file is to become a folder, or a folder a file."""
+        if self._clashes is None or not self.rules.delete or item.action is not Action.COPY:
+            return False
+        if self._extra_files.parent(name, keeps=False) is not None:
+            return True
+        return target is None and os.path.isdir(str(item.target)) and not os.path.islink(str(item.target))
 
     def _list_sources(self) -> AsyncIterator[tuple[str, FileOrObject]]:
         if isinstance(self._source, Url):
-            return self._list_objects(self._source, folders=isinstance(self._target.at, Url))
+            return self._list_objects(self._source, folders=isinstance(self._target.at, Url) or self.rules.delete)
         return self._list_files(self._source, follow=True)
 
     def _list_targets(self) -> AsyncIterator[tuple[str, FileOrObject]]:
@@ -147,13 +176,14 @@ class RsyncPlan:
                 yield listed.name[len(start) :], listed
 
     async def _list_files(self, folder: str, *, follow: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
-        async for entry in read_batches(walk(folder, follow=follow, recursive=self.rules.recursive)):
+        empty = self.rules.delete and not follow
+        async for entry in read_batches(walk(folder, follow=follow, recursive=self.rules.recursive, empty=empty)):
             if entry.problem:
                 raise TransferError(
                     f"cannot read the folder {entry.path}: {entry.problem}",
                     "check the path, and whether it may be read",
                 )
-            if entry.note:
+            if entry.note and entry.note != EMPTY_FOLDER:
                 (self._unseen if follow else self._links)[entry.name] = entry
             yield entry.name, entry
 
@@ -163,13 +193,16 @@ class RsyncPlan:
         A local `target` that is a link, a device or an unfinished download is kept. A name below a source path that is
         a dangling link, a pipe or the like is not deleted either, but counted.
         """
-        if not self.rules.delete or (isinstance(target, Entry) and target.note):
+        if not self.rules.delete or (isinstance(target, Entry) and target.note not in ("", EMPTY_FOLDER)):
             return
         unseen = _find_above(name, self._unseen)
         if unseen is not None:
             self._kept[unseen.name] += 1
         else:
-            self._extras.append((name, target.generation if isinstance(target, Object) else None))
+            version = target.generation if isinstance(target, Object) else None if target is None else target.identity
+            self._extras.append((name, version))
+            if self._clashes is not None and not name.endswith("/"):
+                self._extra_files.parent(name)
 
     def _refuse_deletions(self, unseen: Entry, count: int) -> Item:
         """Return the refused item that reports deletions left out below a source path that is no folder any more.
@@ -180,7 +213,8 @@ class RsyncPlan:
         text = f"it is {unseen.note} now; {count} at the target, below {below.target}, would be deleted"
         return replace(below.refuse(text), hint="restore what was there, or exclude it, or delete these yourself")
 
-    async def _compare(self, name: str, source: FileOrObject, target: FileOrObject | None) -> Item | None:
+    def _make_item(self, name: str, source: FileOrObject, target: FileOrObject | None) -> Item:
+        """Return the item that copies a source, or one that says why it is not copied."""
         if isinstance(source, Entry):
             item = Item(source.path, self._target.at, size=source.size)
             if source.note:
@@ -190,17 +224,19 @@ class RsyncPlan:
         item = self._each.apply_to(self._target.with_target(item, name))
         if self._clashes is not None:
             item = self._clashes.checked(item, name)
-        if isinstance(item.target, Url):
-            item = replace(item, generation=target.generation if isinstance(target, Object) else 0)
-        if item.action is Action.COPY and target is not None:
-            if self.rules.update and _find_time(target) > _find_time(source):
-                return None
-            same = await self._find_difference(item, source, target)
-            if same is None:
-                return None
-            item = same
         link = self._find_link(name, target)
-        return item if link is None else item.refuse(f"{link} is a link or a device, which is not written through")
+        if link is not None:
+            return item.refuse(f"{link} is a link or a device, which is not written through")
+        if isinstance(item.target, Url):
+            return replace(item, generation=target.generation if isinstance(target, Object) else 0)
+        return replace(item, listed=target.identity if isinstance(target, Entry) else ())
+
+    async def _compare(self, item: Item, source: FileOrObject, target: FileOrObject | None) -> Item | None:
+        if item.action is not Action.COPY or target is None:
+            return item
+        if self.rules.update and _find_time(target) > _find_time(source):
+            return None
+        return await self._comparer.find_difference(item, source, target)
 
     def _find_link(self, name: str, target: FileOrObject | None) -> str | None:
         """Return the path of a link or device at the target through which a copy would write, None if there is none.
@@ -212,46 +248,6 @@ class RsyncPlan:
         link = _find_above(name, self._links)
         return None if link is None else link.path
 
-    async def _find_difference(self, item: Item, source: FileOrObject, target: FileOrObject) -> Item | None:
-        """Return `item`, or one that only sets the modification time, or None if source and target are the same."""
-        if self.rules.size_only and source.size == target.size and _is_plain(source) and _is_plain(target):
-            return None
-        if isinstance(source, Object) and isinstance(target, Object):
-            if source.size == target.size:
-                source, target = await self._complete(source), await self._complete(target)
-            same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
-            return None if same else item
-        if isinstance(source, Object):
-            decoded = source.content_encoding == "gzip" and not self._each.packed
-            return await self._compare_file(item, target, source, decoded=decoded)
-        if not isinstance(target, Object):
-            return item
-        decoded = target.content_encoding == "gzip" and self._each.gzip
-        return await self._compare_file(item, source, target, decoded=decoded)
-
-    async def _complete(self, listed: Object) -> Object:
-        return await self._storage.completed(listed, self._each.encryption.keys)
-
-    async def _compare_file(self, item: Item, file: FileOrObject, there: Object, *, decoded: bool) -> Item | None:
-        """Return `item` if a file and the object `there` differ, and None if they are the same.
-
-        If only the time differs, return an item that sets it. If the file is `decoded`, it has another size and
-        checksum than the object, so only the times are compared; with the option `checksum`, it then counts as
-        different.
-        """
-        if not isinstance(file, Entry) or file.note or (file.size != there.size and not decoded):
-            return item
-        same_time = there.mtime is not None and int(file.mtime) == int(there.mtime)
-        if same_time and not self.rules.checksum:
-            return None
-        there = there if decoded else await self._complete(there)
-        if decoded or there.crc32c is None or await _hash_file(file.path) != there.crc32c:
-            return item
-        if same_time or there.mtime is None:
-            return None
-        mtime = there.mtime if isinstance(item.source, Url) else file.mtime
-        return replace(item, action=Action.TOUCH, size=0, object=there, mtime=mtime)
-
 
 def _find_time(version: FileOrObject) -> float:
     """Return the modification time of a file, or of the file that an object was made from, in whole epoch seconds.
@@ -260,11 +256,6 @@ def _find_time(version: FileOrObject) -> float:
     """
     seconds = version.mtime if version.mtime is not None else getattr(version, "updated", None)
     return float(int(seconds or 0))
-
-
-def _is_plain(version: FileOrObject) -> bool:
-    """Return whether the size of a version is that of its contents: it is no link or device, and not compressed."""
-    return version.content_encoding != "gzip" if isinstance(version, Object) else not version.note
 
 
 def _find_above(name: str, places: Mapping[str, _T]) -> _T | None:
@@ -282,10 +273,5 @@ async def _list_nothing() -> AsyncIterator[tuple[str, FileOrObject]]:
         yield one
 
 
-async def _hash_file(path: str) -> str | None:
-    """Return the CRC32C of a file in base64, None if it cannot be read. The copy that follows reports the error."""
-    try:
-        with FileSource(path) as file:
-            return await file.crc32c()
-    except TransferError:
-        return None
+async def _take(ready: "asyncio.Task[Item | None] | Item | None") -> Item | None:
+    return await ready if isinstance(ready, asyncio.Task) else ready

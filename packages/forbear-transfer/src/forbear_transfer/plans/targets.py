@@ -175,16 +175,16 @@ class Nesting:
     def __init__(self) -> None:
         self._above: list[str] = []
 
-    def parent(self, name: str) -> str | None:
+    def parent(self, name: str, *, keeps: bool = True) -> str | None:
         """Return the earlier name that this one lies below (`name` + "/"), None if there is none.
 
-        Call it with each name of the sorted listing. Of several such names, the outermost is returned. A name that ends
-        with "/" is never one.
+        Call it with each name of the sorted listing; with `keeps=False` no later name lies below this one. Of several
+        such names, the outermost is returned. A name that ends with "/" is never one.
         """
         while self._above and not name.startswith(self._above[-1]):
             self._above.pop()
         parent = next((above for above in self._above if name.startswith("/", len(above))), None)
-        if parent is None and not name.endswith("/"):
+        if keeps and parent is None and not name.endswith("/"):
             self._above.append(name)
         return parent
 

@@ -7,6 +7,7 @@ import asyncio
 import errno
 import os
 import stat
+import tempfile
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ from itertools import islice
 from typing import TypeVar
 
 from forbear_transfer.downloads.target import is_part
+from forbear_transfer.files import FileIdentity, identify
 from forbear_transfer.state import default_directory
 
 _BATCH = 500
 _DEEPEST = 520
+EMPTY_FOLDER = "an empty folder"
 _STATES = "the states of transfers under way"
 
 _T = TypeVar("_T")
@@ -28,7 +31,7 @@ class Entry:
     """A file, or another entry that cannot be copied, found by `walk`; `size` is in bytes, `mtime` in epoch seconds.
 
     `name` is its name below the folder that is walked, with slashes as separators on every system. A `problem` says why
-    it cannot be read; a `note` says why it is nothing that can be copied.
+    it cannot be read; a `note` says why it is nothing that can be copied. `identity` is that of its version.
     """
 
     path: str
@@ -37,15 +40,16 @@ class Entry:
     mtime: float = 0.0
     note: str = ""
     problem: str = ""
+    identity: FileIdentity = ()
 
 
-def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterator[Entry]:
+def walk(folder: str, *, follow: bool = True, recursive: bool = True, empty: bool = False) -> Iterator[Entry]:
     """Yield an Entry for each file below a folder, in the order in which Cloud Storage lists names.
 
     Without `recursive`, only the files directly in it count; without `follow`, links to folders are not followed.
-    Folders themselves are not yielded. A folder that cannot be read is an entry with a problem. A link to a folder that
-    is not followed is one with a note. So is the folder with the states of transfers, which are secret and short-lived:
-    its contents are left out.
+    Folders themselves are not yielded, but with `empty` those that hold nothing: their names end with a slash. A folder
+    that cannot be read is an entry with a problem. A link to a folder that is not followed is one with a note. So is
+    the folder with the states of transfers, which are secret and short-lived: its contents are left out.
     """
     try:
         closed = [_identify(os.stat(folder))]
@@ -54,10 +58,12 @@ def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterato
         return
     with suppress(OSError):
         closed.append(_identify(os.stat(default_directory())))
-    yield from _walk(folder, "", closed, follow=follow, recursive=recursive)
+    yield from _walk(folder, "", closed, follow=follow, recursive=recursive, empty=empty)
 
 
-def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
+def _walk(
+    folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bool, recursive: bool, empty: bool
+) -> Iterator[Entry]:
     if len(closed) > _DEEPEST:
         yield Entry(
             folder, prefix.removesuffix("/"), problem="it lies in more folders than the name of an object can have"
@@ -69,6 +75,8 @@ def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bo
     except OSError as error:
         yield Entry(folder, prefix, problem=_describe(error))
         return
+    if empty and prefix and not names:
+        yield Entry(folder, prefix, note=EMPTY_FOLDER)
     for slashed in names:
         name = slashed.removesuffix("/")
         path = os.path.join(folder, name)
@@ -80,14 +88,15 @@ def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bo
             yield Entry(path, prefix + name, problem=_describe(error))
             continue
         if not stat.S_ISDIR(status.st_mode):
-            yield Entry(path, prefix + name, status.st_size, status.st_mtime, _find_note(name, status))
+            note = _find_note(name, status)
+            yield Entry(path, prefix + name, status.st_size, status.st_mtime, note, identity=identify(status))
         elif recursive and not follow and os.path.islink(path):
             yield Entry(path, prefix + name, note="a symbolic link to a folder")
         elif recursive and _identify(status) in closed:
             yield Entry(path, prefix + name, note=_explain_closed(path, status))
         elif recursive:
             inside = [*closed, _identify(status)]
-            yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive)
+            yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive, empty=empty)
 
 
 def _explain_closed(path: str, status: os.stat_result) -> str:
@@ -141,6 +150,19 @@ def _find_note(name: str, status: os.stat_result) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "neither a file nor a folder"
     return "a part of an unfinished download" if is_part(name) else ""
+
+
+def is_kept_as(entry: Entry, mtime: float) -> bool:
+    """Return whether the disk of a file keeps the time `mtime` as the time that the file has; False if it is unknown.
+
+    A file without a name is given that time: disks cut times that they cannot keep.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=os.path.dirname(entry.path) or os.curdir) as probe:
+            os.utime(probe.fileno(), (mtime, mtime))
+            return int(os.fstat(probe.fileno()).st_mtime) == int(entry.mtime)
+    except (OSError, OverflowError, TypeError):
+        return False
 
 
 async def read_batches(values: Iterable[_T]) -> AsyncGenerator[_T]:

@@ -177,7 +177,7 @@ class ResumableUpload:
         if end == source.size:
             self._hash = {"x-goog-hash": f"crc32c={await source.crc32c()}"}
             headers.update(self._hash)
-            source.check()
+            await source.verify()
         self._move_to(first)
         self.has_sent = True
         session.sending(end)

@@ -2,20 +2,16 @@
 
 import os
 import stat
-import zlib
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, cast
 
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.errors import SourceChanged, StrPath, TransferError, unreadable
-from forbear_transfer.files import PIECE, read_at
-from forbear_transfer.threads import in_thread, run_steps, to_the_end
+from forbear_transfer.files import PIECE, hash_file, identify, read_at
+from forbear_transfer.threads import in_thread, run_steps
 
 _INLINE = 1024 * 1024
-_LEVEL, _WITH_HEADER = 6, 31
-COMPRESSION = f"zlib {zlib.ZLIB_RUNTIME_VERSION}, level {_LEVEL}"
-"""The identity of the compression: with another one, the same file may become other bytes."""
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
 _HINTS = {
     "a folder": "upload it with recursive=True (-r)",
@@ -26,10 +22,11 @@ _HINTS = {
 class FileSource(AbstractContextManager["FileSource", None]):
     """An open regular file; a context manager that closes it. Its bytes are hashed when `pieces` reads them first.
 
-    Raise TransferError if the file cannot be opened or is not a regular one.
+    With `verifies`, `verify` reads the bytes a second time. Raise TransferError if the file cannot be opened or is no
+    regular one.
     """
 
-    def __init__(self, path: StrPath) -> None:
+    def __init__(self, path: StrPath, *, verifies: bool = False) -> None:
         self.name = os.fspath(path)
         try:
             self._descriptor = os.open(self.name, _OPEN)
@@ -43,6 +40,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
         self.size: int | None = self.stat.st_size
         self.rewindable = True
         self._crc = Crc32c()
+        self._verifies = verifies
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)
@@ -54,8 +52,8 @@ class FileSource(AbstractContextManager["FileSource", None]):
 
     @property
     def identity(self) -> list[int]:
-        """Return size, modification time in nanoseconds and inode, which together identify the version of the file."""
-        return [self.stat.st_size, self.stat.st_mtime_ns, self.stat.st_ino]
+        """Return what identifies the version of the file, as a list for JSON."""
+        return list(identify(self.stat))
 
     def read(self) -> bytes:
         """Return all bytes of a small file, also of a system file (as in /proc) that states size 0 but has more.
@@ -113,10 +111,27 @@ class FileSource(AbstractContextManager["FileSource", None]):
         return self.stat.st_size, await self.crc32c()
 
     def check(self) -> None:
-        """Raise SourceChanged if size or modification time of the file are not those it had when it was opened."""
-        now = os.fstat(self._descriptor)
-        if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
+        """Raise SourceChanged if the file was changed since it was opened, by its identity.
+
+        The time of its last change of status does not count once its last name is gone: that has set it.
+        """
+        status = os.fstat(self._descriptor)
+        count = -1 if status.st_nlink == 0 else None
+        if identify(status)[:count] != identify(self.stat)[:count]:
             raise self._make_error()
+
+    async def verify(self, crc32c: str | None = None) -> None:
+        """Check the file; if its source is to be verified, also read it again, and compare the CRC32Cs.
+
+        `crc32c` is that of the bytes to send; by default, it is that of the bytes hashed so far. Raise SourceChanged if
+        the file was changed, even through a mapping, which changes no time.
+        """
+        self.check()
+        if self._verifies:
+            again = Crc32c()
+            await run_steps(hash_file(self._descriptor, 0, self.stat.st_size, again))
+            if again.text != (crc32c or await self.crc32c()):
+                raise self._make_error()
 
     def _read(self, count: int, first: int) -> bytes:
         try:
@@ -132,10 +147,17 @@ class StreamSource:
     """A stream of bytes, read once with `read`; the bytes from the last confirmed one on are kept in memory.
 
     `read` is awaited and returns some bytes, none at the end. `seek` goes back to an offset of the stream, or to one
-    before it, and returns the offset; it is None if the stream cannot do that.
+    before it, and returns the offset; it is None if the stream cannot do that. `origin` is the file that it is made of.
     """
 
-    def __init__(self, name: str, read: Callable[[], Any], seek: Callable[[int], int] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], Any],
+        seek: Callable[[int], int] | None = None,
+        origin: FileSource | None = None,
+    ) -> None:
+        self._origin = origin
         self.name = name
         self.size: int | None = None
         self.rewindable = seek is not None
@@ -184,6 +206,11 @@ class StreamSource:
     def check(self) -> None:
         """Do nothing: the bytes that were read cannot change."""
 
+    async def verify(self, crc32c: str | None = None) -> None:
+        """Verify the file of which the stream is made, if there is one."""
+        if self._origin is not None:
+            await self._origin.verify()
+
     async def _read_on(self) -> None:
         piece = await self.read()
         if not piece:
@@ -220,6 +247,14 @@ Source = FileSource | StreamSource
 """
 
 
+def is_pipe(path: StrPath) -> bool:
+    """Return whether a path leads to a named pipe, whose bytes come only once."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
     """Return a source of what an async iterable yields, or of what a binary file object has from its position on.
 
@@ -244,51 +279,6 @@ def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
         return offset
 
     return StreamSource(name if isinstance(name, str) else "the stream", read, None if origin is None else seek)
-
-
-def gzip_source(source: FileSource | StreamSource) -> StreamSource:
-    """Return a stream of what a file or a stream becomes by gzip; equal bytes become equal bytes.
-
-    That of a file can be read again: the file is compressed again from its beginning. Reading it raises SourceChanged
-    if the file has changed meanwhile.
-    """
-    compressor, plain = _make_compressor(), source.read if isinstance(source, StreamSource) else _make_reader(source)
-    is_over = False
-
-    def restart(_: int) -> int:
-        nonlocal compressor, plain, is_over
-        assert isinstance(source, FileSource)  # noqa: S101
-        compressor, plain, is_over = _make_compressor(), _make_reader(source), False
-        return 0
-
-    async def read() -> bytes:
-        nonlocal is_over
-        while not is_over:
-            piece = await plain()
-            is_over = not piece
-            if data := compressor.flush() if is_over else await to_the_end(compressor.compress, piece):
-                return data
-        return b""
-
-    return StreamSource(source.name, read, restart if isinstance(source, FileSource) else None)
-
-
-def _make_compressor() -> "zlib._Compress":
-    return zlib.compressobj(_LEVEL, zlib.DEFLATED, _WITH_HEADER)  # it states no time
-
-
-def _make_reader(file: FileSource) -> Callable[[], Awaitable[bytes]]:
-    """Return a function that reads the next piece of a file, and b"" at its end."""
-    size = file.stat.st_size
-    pieces = iter((file.read(),)) if size <= PIECE else file.pieces(0, size)
-
-    async def read() -> bytes:
-        piece: bytes = await to_the_end(next, pieces, b"")
-        if not piece:
-            file.check()
-        return piece
-
-    return read
 
 
 def _wrap_iterable(source: AsyncIterable[bytes]) -> StreamSource:

@@ -5,7 +5,6 @@ that another process can continue.
 """
 
 import json
-import mimetypes
 import os
 import secrets
 from collections.abc import AsyncIterable, Mapping
@@ -24,9 +23,10 @@ from forbear_transfer.progress import current_progress, warner
 from forbear_transfer.state import SMALL, State
 from forbear_transfer.storage.bodies import RequestBody
 from forbear_transfer.storage.client import Storage
+from forbear_transfer.uploads.content import COMPRESSION, guess_content_type, gzip_source
 from forbear_transfer.uploads.resumable import ResumableUpload, cancel, ends_session
 from forbear_transfer.uploads.session import GRAIN, LAST
-from forbear_transfer.uploads.sources import COMPRESSION, FileSource, Source, StreamSource, gzip_source, stream_source
+from forbear_transfer.uploads.sources import FileSource, Source, StreamSource, stream_source
 from forbear_transfer.wire.response import WireError
 
 CHUNK_SIZE = 64 * 1024 * 1024
@@ -35,14 +35,6 @@ CHUNK_SIZE = 64 * 1024 * 1024
 _BOUNDARY = secrets.token_hex(16)  # a secret, so it does not occur in any data
 _MULTIPART = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
 _MAX_REFUSALS = 3
-_BINARY = "application/octet-stream"
-_COMPRESSED = {
-    "br": "application/x-brotli",
-    "bzip2": "application/x-bzip2",
-    "compress": "application/x-compress",
-    "gzip": "application/gzip",
-    "xz": "application/x-xz",
-}
 
 
 @with_keywords(NewObjectOptions)
@@ -55,6 +47,7 @@ async def upload(
     gzip: bool = False,
     chunk_size: int = CHUNK_SIZE,
     state: StrPath | None = None,
+    verify_source: bool = False,
     **options: Unpack[NewObjectOptions],
 ) -> Object:
     """Upload a file, or all bytes of a stream, and return the metadata of the object that was made.
@@ -68,6 +61,8 @@ async def upload(
       them.
     - `state` is the folder for the state by which the upload of a large file continues after its process died. Default:
       $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
+    - `verify_source` reads a file a second time before its last byte is sent, and raises SourceChanged if its CRC32C
+      differs: a file that is written through a mapping may change without any trace in its times.
     - `content_type` is guessed from the extension by default. `metadata` is added to the modification time of the file.
       The other options for metadata, and the keys (`encryption_key`, `kms_key`), are those of `cp`. A state keeps only
       the SHA-256 of a key: another key cannot continue the upload (TransferError).
@@ -83,7 +78,7 @@ async def upload(
     chosen = replace(chosen, content_encoding="gzip") if gzip else chosen
     condition = Precondition(storage, target, generation, ObjectEncryption.of(options))
     if isinstance(source, str | os.PathLike):
-        with FileSource(source) as file:
+        with FileSource(source, verifies=verify_source) as file:
             resource = _make_resource(chosen, file.name, {MTIME: str(int(file.stat.st_mtime))})
             if gzip:
                 chunk_size, packed = min(chunk_size, LAST), gzip_source(file)
@@ -128,6 +123,7 @@ async def _insert(
     await condition.look_first()
     data = source.read() if isinstance(source, FileSource) and size <= PIECE else None
     size, crc32c = (size, await source.crc32c()) if data is None else (len(data), crc32c_of(data))
+    await source.verify(crc32c)
     opening, ending = _make_multipart({**resource, "crc32c": crc32c})
     pieces = partial(source.pieces, 0, size)
     body = RequestBody(pieces, size, moved, opening, ending) if data is None else b"".join((opening, data, ending))
@@ -238,12 +234,3 @@ def _make_multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
 def _make_resource(chosen: ObjectMetadata, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
     """Return the metadata of an object, as the API has it; the default of the content type is guessed from `name`."""
     return chosen.over({"contentType": guess_content_type(name), "metadata": metadata})
-
-
-def guess_content_type(name: str) -> str:
-    """Guess the content type from the extension of `name`; for a compressed file, return that of the compression.
-
-    Return application/octet-stream for an unknown extension.
-    """
-    kind, encoding = mimetypes.guess_type("/" + name.rpartition("/")[2])
-    return kind or _BINARY if encoding is None else _COMPRESSED.get(encoding, _BINARY)

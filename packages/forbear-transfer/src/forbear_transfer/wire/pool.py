@@ -5,10 +5,10 @@ import base64
 import os
 import socket
 import ssl
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Coroutine, Mapping
+from functools import lru_cache, partial
 from ipaddress import ip_address
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from forbear import PERMANENT
@@ -183,14 +183,19 @@ class Pool:
     async def _open_to(self, at: Origin) -> Connection:
         loop = asyncio.get_running_loop()
         context, name = (self._find_context(), at.host) if at.scheme == "https" else (None, None)
-        transport, connection = await loop.create_connection(
+        open_: Callable[..., Coroutine[Any, Any, tuple[asyncio.Transport, Connection]]] = partial(
+            loop.create_connection,
             lambda: Connection(self._stall_timeout, self._take_back, self._rate),
             at.host,
             at.port,
             ssl=context,
             server_hostname=name,
-            happy_eyeballs_delay=None if _is_address(at.host) else _STAGGER,
         )
+        try:
+            opening = open_(happy_eyeballs_delay=None if _is_address(at.host) else _STAGGER)
+        except TypeError:  # uvloop tries one address after the other
+            opening = open_()
+        transport, connection = await opening
         transport.set_write_buffer_limits(_WRITE_AHEAD)
         return connection
 

@@ -1,14 +1,17 @@
 """Transfer one item, whatever its action is, and manage the local folders that it needs."""
 
+import errno
 import json
 import os
 import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import partial
+from typing import BinaryIO
 
 from forbear import report
-from forbear.adapters import current_runtime
+from forbear.adapters import attach_report, current_runtime
 from forbear_transfer.downloads.download import download
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, NewObjectOptions
 from forbear_transfer.errors import (
@@ -20,20 +23,24 @@ from forbear_transfer.errors import (
     describe,
     hint_of,
     is_out_of_files,
+    maybe_done,
     unwritable,
     why_not,
 )
-from forbear_transfer.files import OpenFolder, folder_below, real_below
+from forbear_transfer.files import FileIdentity, OpenFolder, check_listed, folder_below, real_below
 from forbear_transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear_transfer.metadata import MetadataOptions
 from forbear_transfer.objects import MTIME, Object, Url
 from forbear_transfer.progress import Progress
 from forbear_transfer.rewrite import copy
 from forbear_transfer.storage.client import Storage
+from forbear_transfer.threads import in_thread
+from forbear_transfer.uploads.sources import is_pipe
 from forbear_transfer.uploads.upload import upload
-from forbear_transfer.workers.versions import delete_version, move_version
+from forbear_transfer.workers.versions import delete_version, explain_absence, move_version
 
 _JSON = {"Content-Type": "application/json"}
+_NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _RUN_AGAIN = "another program made it: run it again"
 
 
@@ -124,6 +131,18 @@ async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | N
 
 
 async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
+    try:
+        return await _copy_any(storage, item, folders, state)
+    except HttpError as error:
+        source = item.source
+        if error.status != 404 or item.object is not None or not isinstance(source, Url) or source.generation:
+            raise
+        if not await storage.is_folder(source) or await storage.stat(source) is not None:
+            raise
+        raise await explain_absence(storage, source) from error
+
+
+async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
     source, target = item.source, item.target
     generation = 0 if item.no_clobber else item.generation
     encryption = item.encryption or DEFAULT_ENCRYPTION
@@ -132,8 +151,20 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
     if not isinstance(source, Url):
         if not isinstance(target, Url):
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
-        local = sys.stdin.buffer if source == STREAM else source
-        return await upload(storage, local, target, generation=generation, gzip=item.gzip, state=state, **options)
+        send = partial(
+            upload,
+            storage,
+            target=target,
+            generation=generation,
+            gzip=item.gzip,
+            state=state,
+            verify_source=item.verify_source,
+            **options,
+        )
+        if item.size is None and source != STREAM and is_pipe(source):  # a user has named it
+            with await in_thread(_open_pipe, source) as pipe:  # which waits for its writer
+                return await send(pipe)
+        return await send(sys.stdin.buffer if source == STREAM else source)
     version, keys = _pick_version(source, item.object), encryption.decryption_keys
     if isinstance(target, Url):
         return await copy(storage, version, target, generation=generation, state=state, decryption_keys=keys, **options)
@@ -152,8 +183,13 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
         decode=item.decode,
         state=state,
         root=item.root,
+        listed=item.listed,
         decryption_keys=keys,
     )
+
+
+def _open_pipe(path: str) -> BinaryIO:
+    return open(path, "rb", buffering=0)
 
 
 def _pick_version(source: Url, listed: Object | None) -> Url | Object:
@@ -170,7 +206,7 @@ async def _delete(storage: Storage, item: Item) -> None:
     TargetChanged for an object that no longer has the item's generation.
     """
     if not isinstance(item.target, Url):
-        remove(item.target, item.root)
+        remove(item.target, item.root, item.listed)
         return
     if item.object is not None:
         await delete_version(storage, item.target, item.object.generation)
@@ -187,12 +223,20 @@ async def _touch(storage: Storage, item: Item) -> None:
     target, listed = item.target, item.object
     assert item.mtime is not None and listed is not None  # noqa: S101, PT018
     if not isinstance(target, Url):
-        touch(target, item.root, item.mtime)
+        touch(target, item.root, item.mtime, item.listed)
         return
     query = {"ifGenerationMatch": listed.generation, "ifMetagenerationMatch": listed.metageneration}
-    body = json.dumps({"metadata": {MTIME: str(int(item.mtime))}}).encode()
-    with _expect_unchanged(f"{target} was written meanwhile; its time is not set"):
-        await storage.call(f"set the time of {target}", "PATCH", target.path, query, headers=_JSON, body=body)
+    seconds = int(item.mtime)
+    body = json.dumps({"metadata": {MTIME: str(seconds)}}).encode()
+    try:
+        with _expect_unchanged(f"{target} was written meanwhile; its time is not set"):
+            await storage.call(f"set the time of {target}", "PATCH", target.path, query, headers=_JSON, body=body)
+    except TransferError as error:
+        if not maybe_done(error):
+            raise
+        there = await storage.stat(target)  # the response that says so may be lost
+        if there is None or (there.generation, there.mtime) != (listed.generation, float(seconds)):
+            raise
 
 
 @contextmanager
@@ -205,21 +249,31 @@ def _expect_unchanged(otherwise: str) -> Generator[None]:
         yield
     except HttpError as error:
         if error.status == 412:
-            raise TargetChanged(otherwise, "run it again") from error
+            changed = TargetChanged(otherwise, "run it again")
+            if (tried := report(error)) is not None:
+                attach_report(changed, tried)
+            raise changed from error
         raise
 
 
-def remove(path: str, root: str | None) -> None:
+def remove(path: str, root: str | None, listed: FileIdentity | None = None) -> None:
     """Remove a file, and its folders below `root` that are empty then. It is no error if the file is gone already.
 
-    If `root` is None, only the file is removed. UnsafeName if a symbolic link leads out of `root`, TransferError if the
-    file cannot be deleted.
+    A path that ends with a separator is that of an empty folder. If `root` is None, only the file is removed.
+    UnsafeName if a symbolic link leads out of `root`. TargetChanged if the file is not the version that was `listed`
+    (None: any), or the folder is not empty any more. TransferError if it cannot be deleted.
     """
-    folder, name = os.path.split(path)
+    folder, name = os.path.split(path.rstrip(os.sep))
     try:
         with suppress(FileNotFoundError), OpenFolder(folder) if root is None else folder_below(root, folder) as opened:
-            opened.unlink(name)
+            if path.endswith(os.sep):
+                opened.rmdir(name)
+            elif (status := opened.stat_listed(name)) is not None or listed is None:
+                check_listed(path, status, listed, "deleted")
+                opened.unlink(name)
     except OSError as error:
+        if error.errno in _NOT_EMPTY:
+            raise TargetChanged(f"{path} is not empty any more, and is not deleted", "run it again") from error
         raise unwritable(path, error, verb="delete") from error
     with suppress(OSError):  # stops at the first folder that is not empty
         while root is not None and len(folder) > len(root.rstrip(os.sep)):
@@ -227,15 +281,16 @@ def remove(path: str, root: str | None) -> None:
             folder = os.path.dirname(folder)
 
 
-def touch(path: str, root: str | None, mtime: float) -> None:
+def touch(path: str, root: str | None, mtime: float, listed: FileIdentity | None = None) -> None:
     """Set the modification time of a file, in epoch seconds, and its access time to now.
 
     A symbolic link is not followed. UnsafeName if the file's folder does not lie below `root` (None: anywhere is
-    right), TransferError if the time cannot be set.
+    right), TargetChanged if the file is not the version that was `listed`, TransferError if the time cannot be set.
     """
     if root is not None:
         real_below(root, os.path.dirname(path))
     try:
+        check_listed(path, os.stat(path), listed, "given another time")
         os.utime(path, (time.time(), mtime), follow_symlinks=False)
     except OSError as error:
         raise unwritable(path, error, verb="set the time of", named=False) from error

@@ -1,7 +1,9 @@
 """Delete or move one known version of an object, and never a newer one that another client wrote meanwhile."""
 
+from datetime import UTC, datetime
+
 from forbear import report
-from forbear.adapters import attach_report
+from forbear.adapters import attach_report, current_runtime
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION
 from forbear_transfer.errors import HttpError, SourceChanged, StrPath, TargetChanged, TransferError, maybe_done
 from forbear_transfer.items import Item
@@ -52,8 +54,9 @@ async def delete_version(storage: Storage, url: Url, generation: int) -> None:
 async def move_version(storage: Storage, item: Item, state: StrPath | None) -> Object:
     """Copy the item's source, an object, to its target in the cloud, and delete the version that was copied.
 
-    If another client writes the source meanwhile, the new version is neither copied nor deleted, and SourceChanged or
-    TargetChanged is raised.
+    A source that cannot be deleted, by its hold or retention, is not copied. A copy that an earlier run has left is not
+    made again. If another client writes the source meanwhile, the new version is neither copied nor deleted, and
+    SourceChanged or TargetChanged is raised.
     """
     source, target = item.source, item.target
     if not isinstance(source, Url) or not isinstance(target, Url):
@@ -63,6 +66,7 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
     version = item.object or await storage.stat(source)
     if version is None:
         raise await explain_absence(storage, source)
+    _check_deletable(source, version)
     try:
         keys = item.encryption or DEFAULT_ENCRYPTION
         made = await copy(
@@ -71,6 +75,7 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
             target,
             generation=0 if item.no_clobber else None,
             state=state,
+            accept_equal=not item.no_clobber,
             decryption_keys=keys.decryption_keys,
             **keys.options(),
         )
@@ -87,3 +92,14 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
             attach_report(failure, tried)
         raise failure from error
     return made
+
+
+def _check_deletable(source: Url, version: Object) -> None:
+    """Raise TransferError if the metadata of an object say that it cannot be deleted now."""
+    expires, reason = version.retention_expires, None
+    if version.temporary_hold or version.event_based_hold:
+        reason = f"it is under {'a temporary' if version.temporary_hold else 'an event-based'} hold"
+    elif expires is not None and expires > current_runtime().now():
+        reason = f"it is retained until {datetime.fromtimestamp(expires, UTC).isoformat(timespec='seconds')}"
+    if reason is not None:
+        raise TransferError(f"{source} is not moved, since it cannot be deleted: {reason}", "copy it with `cp`")

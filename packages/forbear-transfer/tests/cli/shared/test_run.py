@@ -197,6 +197,18 @@ def test_a_stream_that_is_closed(cloud: Cloud, env: dict[str, str], places: tupl
     assert "which is closed" in done.stderr
 
 
+@pytest.mark.parametrize(
+    "words", ["ls gs://bkt", "stat gs://bkt/o", "du gs://bkt", "hash gs://bkt/o", "cp --json gs://bkt/o x"]
+)
+def test_output_that_nobody_can_see_is_an_error(cloud: Cloud, env: dict[str, str], words: str, tmp_path: Path) -> None:
+    """A command that prints to a closed stdout fails, and does nothing."""
+    cloud.store.put("bkt", "o", b"data")
+    command = f"{' '.join(FORBEAR)} {words} --endpoint {cloud.url} >&-"
+    done = subprocess.run(command, shell=True, env=env, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: the command needs stdout, which is closed")
+    assert not (tmp_path / "x").exists()
+
+
 def test_a_reader_who_has_seen_enough(cloud: Cloud, env: dict[str, str]) -> None:
     """When who reads stdout leaves early, nothing is said about it."""
     cloud.store.put("bkt", "big", os.urandom(2 * MIB))

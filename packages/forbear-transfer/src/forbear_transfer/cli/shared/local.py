@@ -1,6 +1,7 @@
 """The local paths that commands get, checked before anything is sent."""
 
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,6 +27,12 @@ def check_manifest(file: Path | None) -> None:
         raise BadInput("`--manifest` must not be empty", "leave it out, or write a value")
     if file is not None and not file.parent.is_dir():
         raise BadInput(f"cannot write the manifest {file}: there is no folder {file.parent}", "make the folder first")
+
+
+def check_stdout() -> None:
+    """Raise BadInput if stdout, to which a command prints, is closed."""
+    if sys.__stdout__ is None:
+        raise BadInput("the command needs stdout, which is closed", "redirect it: > FILE")
 
 
 def check_folders(names: Iterable[str], cure: str) -> None:

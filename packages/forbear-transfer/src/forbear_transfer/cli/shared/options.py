@@ -26,6 +26,7 @@ _KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _METADATA = (
     click.option("--gzip", is_flag=True, help="Compress uploads, and set their Content-Encoding."),
     click.option("--packed", is_flag=True, help="Do not decompress downloads of Content-Encoding gzip."),
+    click.option("--verify-source", is_flag=True, help="Read each uploaded file twice, and compare."),
     click.option("--content-type", metavar="TYPE", help="Content type of new objects.  [default: by the name]"),
     click.option("--cache-control", metavar="TEXT", help="Cache-Control of new objects."),
     click.option("--content-disposition", metavar="TEXT", help="Content-Disposition of new objects."),
@@ -107,6 +108,7 @@ class TransferOptions(PolicyOptions):
     profile: str
     gzip: bool
     packed: bool
+    verify_source: bool
     content_type: str | None
     cache_control: str | None
     content_disposition: str | None
@@ -237,6 +239,7 @@ def make_keywords(options: TransferOptions) -> "SharedOptions":
         "parallel": options["parallel"],
         "gzip": options["gzip"],
         "packed": options["packed"],
+        "verify_source": options["verify_source"],
         **metadata_of(options),
         **keys_of(options),
     }

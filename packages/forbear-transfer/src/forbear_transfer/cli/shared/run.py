@@ -20,7 +20,7 @@ from forbear.cli.kit.output import BadInput, leave_full_pipes, redirect_to_nowhe
 from forbear.cli.kit.profiles import find_named_policy
 from forbear.cli.kit.shared_budget import open_shared_budget
 from forbear.services import cloud_storage
-from forbear_transfer.cli.shared.local import check_manifest
+from forbear_transfer.cli.shared.local import check_manifest, check_stdout
 from forbear_transfer.cli.shared.options import TransferOptions, headers_of
 from forbear_transfer.cli.shared.problems import convert_errors
 from forbear_transfer.cli.shared.reporter import Reporter, format_bytes, format_count
@@ -61,6 +61,8 @@ def run_transfers(
     the sources and the target. A ValueError of `prepare` or of the work becomes BadInput; other expected errors become
     Problem. `deletes` says that the command only deletes.
     """
+    if options["as_json"] or dry_run:
+        check_stdout()
     streams = options["as_json"] or dry_run or STREAM in names
     statistics = Statistics(current_runtime().monotonic)  # the clock that waits use
     reporter = Reporter(

@@ -9,6 +9,7 @@ import click
 
 from forbear.adapters import current_runtime
 from forbear.cli.kit.output import tell
+from forbear_transfer.cli.shared.local import check_stdout
 from forbear_transfer.cli.shared.options import TransferOptions
 from forbear_transfer.cli.shared.problems import convert_errors
 from forbear_transfer.cli.shared.reporter import Reporter
@@ -26,14 +27,18 @@ def run_command(
     work: Callable[[Storage], Awaitable[_T]],
     *,
     check: Callable[[], object] | None = None,
+    prints: bool = True,
 ) -> _T:
     """Call `work` with an open Storage and return its result; exit with 128 + n after signal n.
 
-    `check` raises ValueError for wrong arguments, before credentials are looked for and a connection is made.
+    BadInput if the command `prints` and stdout is closed. `check` raises ValueError for wrong arguments, before
+    credentials are looked for and a connection is made.
 
     A ValueError becomes BadInput, an error of the transfer a Problem. If it is about stdout, whose reader has closed
     the pipe, exit with 1 and print nothing. On stderr, a line says why nothing happens for long, unless `quiet`.
     """
+    if prints:
+        check_stdout()
     with convert_errors():
         if check is not None:
             check()

@@ -103,7 +103,7 @@ async def test_another_compression_is_never_mixed_in(
     path = tmp_path / "text"
     path.write_bytes(data_of(3 * CHUNK).hex().encode())
     await failed(cloud, path, 3)
-    monkeypatch.setattr("forbear_transfer.uploads.sources._LEVEL", 1)
+    monkeypatch.setattr("forbear_transfer.uploads.content._LEVEL", 1)
     if known:
         monkeypatch.setattr("forbear_transfer.uploads.upload.COMPRESSION", "another")
     async with storing(cloud) as storage:

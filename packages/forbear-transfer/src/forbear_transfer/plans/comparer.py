@@ -1,0 +1,104 @@
+"""Comparisons of a source and a target of rsync: whether they are the same, and what makes them so.
+
+Two objects are the same if their sizes and CRC32Cs are. A local file is the same as an object if their sizes and their
+modification times in whole seconds agree. If the times differ, or with `checksum`, the file is read for its CRC32C. If
+only the time differs, the target gets the time of the source, and the contents are not sent again. An object without a
+time needs none: the same contents suffice. An object whose CRC32C the service does not state, because its
+customer-supplied key was not named, counts as different.
+"""
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from forbear_transfer.errors import TransferError
+from forbear_transfer.items import Action, Item, ItemOptions
+from forbear_transfer.objects import Object, Url
+from forbear_transfer.plans.packed import is_unpacked
+from forbear_transfer.plans.trees import Entry, is_kept_as
+from forbear_transfer.storage.client import Storage
+from forbear_transfer.uploads.sources import FileSource
+
+FileOrObject = Entry | Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RsyncRules:
+    """The options of rsync that say what is compared, copied and deleted; the docstring of `rsync` describes them."""
+
+    recursive: bool = False
+    delete: bool = False
+    checksum: bool = False
+    size_only: bool = False
+    update: bool = False
+    max_delete: int | None = None
+
+
+class Comparer:
+    """Compares files and objects by the rules of one rsync."""
+
+    def __init__(self, storage: Storage, rules: RsyncRules, each: ItemOptions) -> None:
+        self._storage = storage
+        self._rules = rules
+        self._each = each
+
+    async def find_difference(self, item: Item, source: FileOrObject, target: FileOrObject) -> Item | None:
+        """Return `item`, or one that only sets the modification time, or None if source and target are the same."""
+        if self._rules.size_only and source.size == target.size and _is_plain(source) and _is_plain(target):
+            return None
+        if isinstance(source, Object) and isinstance(target, Object):
+            if source.size == target.size:
+                source, target = await self._complete(source), await self._complete(target)
+            same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
+            return None if same else item
+        unpacks = self.unpacks(source, target)
+        if isinstance(source, Object):
+            return await self._compare_file(item, target, source, unpacks=unpacks)
+        return await self._compare_file(item, source, target, unpacks=unpacks) if isinstance(target, Object) else item
+
+    def unpacks(self, source: FileOrObject, target: FileOrObject) -> bool:
+        """Return whether a file should be what an object that is stored as gzip unpacks to; that takes a request."""
+        if isinstance(source, Object):
+            return isinstance(target, Entry) and source.content_encoding == "gzip" and not self._each.packed
+        return isinstance(target, Object) and target.content_encoding == "gzip" and self._each.gzip
+
+    async def _complete(self, listed: Object) -> Object:
+        return await self._storage.completed(listed, self._each.encryption.keys)
+
+    async def _compare_file(self, item: Item, file: FileOrObject, there: Object, *, unpacks: bool) -> Item | None:
+        """Return `item` if a file and the object `there` differ, and None if they are the same.
+
+        If only the time differs, return an item that sets it.
+        """
+        if not isinstance(file, Entry) or file.note or (file.size != there.size and not unpacks):
+            return item
+        same_time = there.mtime is not None and int(file.mtime) == int(there.mtime)
+        by_time = same_time and not self._rules.checksum
+        if by_time and not unpacks:
+            return None
+        is_same, keys = False, self._each.encryption.keys
+        if there.size == file.size:
+            crc32c = (await self._complete(there)).crc32c
+            is_same = crc32c is not None and await _hash_file(file.path) == crc32c
+        if unpacks and not is_same:
+            is_same = await is_unpacked(self._storage, file, there, keys, by_size=by_time)
+        if not is_same:
+            return item
+        downloads = isinstance(item.source, Url)
+        if same_time or there.mtime is None or (downloads and await asyncio.to_thread(is_kept_as, file, there.mtime)):
+            return None
+        mtime = there.mtime if downloads else file.mtime
+        return replace(item, action=Action.TOUCH, size=0, object=there, mtime=mtime)
+
+
+def _is_plain(version: FileOrObject) -> bool:
+    """Return whether the size of a version is that of its contents: it is no link or device, and not compressed."""
+    return version.content_encoding != "gzip" if isinstance(version, Object) else not version.note
+
+
+async def _hash_file(path: str) -> str | None:
+    """Return the CRC32C of a file in base64, None if it cannot be read. The copy that follows reports the error."""
+    try:
+        with FileSource(path) as file:
+            return await file.crc32c()
+    except TransferError:
+        return None
