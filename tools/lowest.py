@@ -66,6 +66,7 @@ def _tests(package: str, paths: str, without: str = "") -> tuple[str, ...]:
 TESTS = {
     "aiohttp": _tests("forbear", "clients/test_aiohttp.py clients/test_aiohttp_bodies.py"),
     "audit": _tests("forbear-audit", "fixes test_engine.py cli/test_hook.py rules/test_checks.py"),
+    "boto3": _tests("forbear", "clients/botocore"),
     "cli": (
         *_tests("forbear", "cli/test_explain.py cli/run/test_output.py cli/kit/test_values.py"),
         *_tests("forbear-transfer", "cli/shared/test_screen.py cli/shared/test_options.py"),

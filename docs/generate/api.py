@@ -19,13 +19,17 @@ from forbear.core.record import Record
 from forbear.core.verdict import Verdict
 from forbear.policy import Policy
 
-CLIENTS = ("aiohttp", "google", "google_storage", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3", "valkey")
+CLIENTS = (
+    "aiohttp", "botocore", "google", "google_storage", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3",
+    "valkey",
+)  # fmt: skip
 _HTTPX = ("AsyncRetryTransport", "RetryTransport", "install")
 
 MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear": None,
     "forbear.adapters": None,
     "forbear.clients.aiohttp": ("RetryMiddleware",),
+    "forbear.clients.botocore": ("install", "uninstall"),
     "forbear.clients.google": ("async_retry_for", "retry_for"),
     "forbear.clients.google_storage": None,
     "forbear.clients.grpc": None,
@@ -36,6 +40,7 @@ MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear.clients.urllib3": ("Retry",),
     "forbear.clients.valkey": None,
     "forbear.services": None,
+    "forbear.services.aws": None,
     "forbear.services.cloud_storage": None,
     "forbear.services.iam": None,
     "forbear.services.memorystore": None,

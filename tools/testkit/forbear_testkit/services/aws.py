@@ -1,7 +1,9 @@
 """Operations of AWS as the installed botocore describes them."""
 
+import csv
 from functools import cache
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 from forbear_testkit.lazily import Library
@@ -37,6 +39,16 @@ def made_up(name: str, **raw: Any) -> Any:
         },
     }
     return _model.ServiceModel(data, f"made-up-{next(_numbers)}").operation_model(name)
+
+
+def labelled() -> dict[str, list[dict[str, str]]]:
+    """Return the labelled cases of each service, as tests/services/aws/labels.csv has them."""
+    cases: dict[str, list[dict[str, str]]] = {}
+    path = Path(__file__).parents[4] / "packages/forbear/tests/services/aws/labels.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            cases.setdefault(line["service"], []).append(line)
+    return cases
 
 
 @cache

@@ -243,7 +243,8 @@ def find_carried(
 def report_on(carrier: object) -> Report | None:
     """Return the report on this very exception or response, None without one.
 
-    A response may also have it in its `extensions`, or as an attribute of its `raw` response.
+    A response may also have it in its `extensions`, as an attribute of its `raw` response, or of its
+    `ResponseMetadata` (botocore).
     """
     if isinstance(carrier, BaseException):
         report = attributes_of(carrier).get(ATTRIBUTE)
@@ -254,4 +255,6 @@ def report_on(carrier: object) -> Report | None:
             report = extensions.get(EXTENSION)
         if report is None:
             report = read(read(carrier, "raw"), ATTRIBUTE)
+        if report is None and read(carrier, "__class__") is dict:  # of botocore
+            report = read(read(carrier, "get")("ResponseMetadata"), ATTRIBUTE)
     return report if isinstance(report, Report) else None

@@ -5,7 +5,7 @@ After each failure, the loop that repeats the call passes a judgement on the cal
 
 from collections.abc import Callable
 
-from forbear.core.attempt import Details
+from forbear.core.attempt import Details, RequestIds
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import Report, reports_made
 from forbear.core.service import Judgement, cure_for, why_not
@@ -94,6 +94,9 @@ class RetriedCall:
         subject: "Subject | None" = None,
         cure: str | None = None,
         by_word: bool = False,
+        name: str | None = None,
+        answer: "tuple[int | None, RequestIds] | None" = None,
+        until: float | None = None,
     ) -> "Grant | None":
         """Return the retry that follows, None to raise `error`.
 
@@ -102,6 +105,10 @@ class RetriedCall:
         allow it; None if it is possible. `option` is the one by which the user may vouch for the call, and `cure` says
         what else makes it repeatable, both for the reason; None for nothing. `subject` is the request, for the report;
         None if it is not known. `by_word` says that only the user calls the failure NOT_EXECUTED.
+
+        `name` is that of the failure in reports, by default the class of `error`. `answer` has the status and the
+        request ids of the response, where `error` does not show them. `until` is the number of seconds, from the first
+        attempt, within which a repeat is safe; None for no limit.
         """
         policy, start = self._policy, self._start
         run = self._begin_run(judgement.operation, subject)
@@ -112,17 +119,19 @@ class RetriedCall:
             unsafe = (
                 why_not(judgement, "the call") + cure_for(judgement, option) + ("" if cure is None else f"; {cure}")
             )
-        return run.after(
-            DetailedFailure(
-                verdict,
-                error,
-                unsafe=unsafe,
-                blocked=None if stuck is None else Stop(Reason.BODY, stuck),
-                maybe_done=code in judgement.maybe_done,
-                vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
-                details=_details(error, start.runtime.now(), subject),
-            )
+        now = start.runtime.now()
+        failure = DetailedFailure(
+            verdict,
+            error,
+            unsafe=unsafe,
+            name=name,
+            blocked=None if stuck is None else Stop(Reason.BODY, stuck),
+            maybe_done=code in judgement.maybe_done,
+            vouched=by_word or (judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED),
+            details=_details(error, now, subject) if answer is None else (now, *answer),
         )
+        failure.until = until
+        return run.after(failure)
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
         """Attach a report to `error`, which a function of the user raised while it judged, or which cut the call off.

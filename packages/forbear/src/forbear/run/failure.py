@@ -28,6 +28,8 @@ class Failure:
     """True if only the user's word allows a retry."""
     harmless: bool = False
     """True if the attempt only read, so that it leaves nothing in doubt."""
+    until: float | None = None
+    """The seconds of the run after which the service may have forgotten the key that makes a repeat safe, or None."""
     details: "Details" = ()
     """The time, status and request ids; without them, the time follows from `elapsed`."""
 
@@ -53,7 +55,7 @@ class DetailedFailure(Failure):
     It is slower to make. Functions, which fail more often than requests, do not need it.
     """
 
-    __slots__ = ("blocked", "details", "harmless", "maybe_done", "response", "vouched")
+    __slots__ = ("blocked", "details", "harmless", "maybe_done", "response", "until", "vouched")
 
     def __init__(
         self,
@@ -81,3 +83,4 @@ class DetailedFailure(Failure):
         self.vouched = vouched
         self.harmless = harmless
         self.details = details
+        self.until: float | None = None

@@ -1,23 +1,12 @@
 """Cases that were labelled from AWS's documentation before the table was written (labels.csv)."""
 
-import csv
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from forbear.services.aws.service import classify
-from forbear_testkit.services.aws import operation
-
-
-def labelled() -> dict[str, list[dict[str, str]]]:
-    """Return the cases of each service, as the file has them."""
-    cases: dict[str, list[dict[str, str]]] = {}
-    with Path(__file__).with_name("labels.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            cases.setdefault(line["service"], []).append(line)
-    return cases
+from forbear_testkit.services.aws import labelled, operation
 
 
 @pytest.mark.parametrize("cases", [pytest.param(cases, id=service) for service, cases in labelled().items()])

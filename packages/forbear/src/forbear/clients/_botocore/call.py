@@ -1,0 +1,169 @@
+"""One call of botocore through its attempts: it rides in the call's context, which all its events share."""
+
+from typing import Any, NamedTuple
+
+from forbear.clients._botocore.outcomes import Outcome
+from forbear.core.report import ATTRIBUTE, Report
+from forbear.core.verdict import Kind, Verdict
+from forbear.evidence.sent import AwsCall
+from forbear.exchange.call import RetriedCall, Start, with_proof
+from forbear.policy import Policy
+from forbear.run.judges import Broken
+from forbear.services.aws.errors import verdict_of_exception
+from forbear.services.aws.service import classify
+from forbear.services.aws.vouch import AwsVouch, vouched
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.run.grant import Grant
+
+_RESOURCES = (
+    "TableName", "QueueUrl", "TopicArn", "TargetArn", "FunctionName", "StreamName", "DeliveryStreamName", "SecretId",
+    "KeyId", "stateMachineArn", "logGroupName", "RoleName", "UserName", "StackName", "ClusterName", "cluster", "Name",
+    "name",
+)  # fmt: skip
+"""The parameters by which operations name a resource."""
+_MARGIN = 0.9
+"""The part of a key's span within which a request with it is sent: clocks and connections take their time."""
+_UNREADABLE = "the body is no file that can be read again from where it was"
+
+
+class AwsSubject(NamedTuple):
+    """The subject of a report: service and operation as `method`, and the `resource` in the parameters, or None."""
+
+    method: str
+    resource: str | None
+
+
+class ReportedMetadata(dict[str, Any]):
+    """The `ResponseMetadata` of an error on which forbear gave up. It carries the report, beside its items."""
+
+    __forbear_report__: Report
+
+
+class AwsAttempts:
+    """The state of one call of `operation` with `parameters`, made before its first attempt.
+
+    `parameters` are those that are sent: botocore changes them in place until then. Copies of a context share it.
+    """
+
+    __slots__ = ("_call", "_operation", "_parameters", "_policy", "_vouch", "body")
+
+    def __init__(
+        self, policy: Policy, vouch: AwsVouch, operation: Any, parameters: dict[str, Any], *, awaits: bool
+    ) -> None:
+        self._policy = policy
+        self._vouch = vouch
+        self._operation = operation
+        self._parameters = parameters
+        self.body = _find_body(operation, parameters)
+        self._call = RetriedCall(policy, Start(awaits=awaits))
+
+    def __deepcopy__(self, memo: object) -> "AwsAttempts":
+        return self  # botocore copies contexts to presign a part of a request
+
+    def begin(self) -> None:
+        """Count the first attempt in the policy's budget; raise Throttled, with a report, if the budget refuses it."""
+        self._call.begin(lambda: self._name, self._subject)
+
+    def succeeded(self) -> None:
+        """Count a success."""
+        self._call.succeeded()
+
+    def failed(self, outcome: Outcome) -> "Grant | None":
+        """Return the retry that follows a failed attempt, None to give up."""
+        table = classify(self._operation, self._parameters)
+        judgement, verdict = table, outcome.verdict
+        try:
+            service = self._operation.service_model.service_name
+            call = AwsCall(service, self._operation.name, self._parameters)
+            judgement = vouched(table, call, self._vouch)
+            verdict = self._rule(outcome)
+        except Exception as broken:  # raised by a function of the user
+            proven = outcome.verdict.kind is Kind.NOT_EXECUTED
+            verdict = Broken(broken, Kind.NOT_EXECUTED if proven else Kind.PERMANENT)
+        done = outcome.status is not None and judgement.is_maybe_done(outcome.status, outcome.code)
+        option = f'safe="{self._name}"'
+        return self._call.failed(
+            outcome.error,
+            verdict,
+            judgement.replace(maybe_done=(outcome.status,) if done else ()),
+            outcome.status,
+            _UNREADABLE if self.body is not None and not self.body.rewind() else None,
+            option,
+            self._subject,
+            cure=f"or vouch for it with {option}" if judgement.conditions else None,
+            name=outcome.name,
+            answer=(outcome.status, outcome.ids),
+            until=None if judgement.span is None else judgement.span * _MARGIN,
+        )
+
+    def give_up(self, outcome: Outcome, response: Any) -> None:
+        """Let the error of the last attempt carry the report; raise the error of a body that was cut off."""
+        if outcome.is_torn:
+            raise outcome.error
+        report = self._call.report
+        if response is not None and report is not None:
+            parsed = response[1]
+            metadata = ReportedMetadata(parsed.get("ResponseMetadata") or {})
+            setattr(metadata, ATTRIBUTE, report)
+            parsed["ResponseMetadata"] = metadata
+
+    def limit(self) -> int | None:
+        """Return the most attempts of this call, None without a limit."""
+        return self._policy.limits.attempts
+
+    @property
+    def _name(self) -> str:
+        return f"{self._operation.service_model.service_name}.{self._operation.name}"
+
+    @property
+    def _subject(self) -> AwsSubject:
+        parameters = self._parameters
+        bucket = parameters.get("Bucket")
+        if isinstance(bucket, str):
+            key = parameters.get("Key")
+            return AwsSubject(self._name, f"{bucket}/{key}" if isinstance(key, str) else bucket)
+        named = (parameters.get(name) for name in _RESOURCES)
+        return AwsSubject(self._name, next((value for value in named if isinstance(value, str)), None))
+
+    def _rule(self, outcome: Outcome) -> Verdict:
+        """Return the verdict on an outcome; a policy that is not AWS's own overrules it, but for proofs and waits."""
+        served = outcome.verdict
+        if self._policy.on is verdict_of_exception:
+            return served
+        ruled = self._policy.verdict_of_error(outcome.error)
+        if ruled.kind is Kind.TRANSIENT and ruled.retry_after is None:
+            ruled = ruled.replace(retry_after=served.retry_after, throttled=ruled.throttled or served.throttled)
+        return with_proof(ruled, served)
+
+
+class FileBody:
+    """A body that is a file of the caller's, which begins where the caller had it; None if that cannot be told."""
+
+    __slots__ = ("_file", "_start")
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        try:
+            self._start: int | None = file.tell()
+        except Exception:  # a pipe
+            self._start = None
+
+    def rewind(self) -> bool:
+        """Go back to where the file was, and return whether it can; a text in memory can always."""
+        if self._start is None:
+            return False
+        try:
+            self._file.seek(self._start)
+        except Exception:  # it is closed, or no file
+            return False
+        return True
+
+
+def _find_body(operation: Any, parameters: dict[str, Any]) -> FileBody | None:
+    """Return the body of a call if it is a file, None for one in memory and for none."""
+    shape = operation.input_shape
+    payload = None if shape is None else shape.serialization.get("payload")
+    value = None if payload is None else parameters.get(payload)
+    return FileBody(value) if hasattr(value, "read") else None

@@ -1,0 +1,174 @@
+"""The events of botocore that put forbear's retries in the place of botocore's own, in a client or in a session.
+
+botocore registers its handler under an id of the service. forbear takes it away by that id, and takes the id: in a
+session, whose clients inherit the ids, botocore then registers nothing for a client that is made later.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from forbear.clients._botocore.call import AwsAttempts
+from forbear.clients._botocore.outcomes import Outcome, find_failure, hide_torn
+from forbear.core.verdict import Verdict
+from forbear.policy import Policy
+from forbear.services.aws.vouch import AwsVouch
+
+_KEY = "forbear"
+"""The key of the state of a call in botocore's context."""
+_INSTALLED = "forbear-installed"
+"""The event that forbear alone answers."""
+
+
+class Retries:
+    """The handlers of one installation; `verdict_of_lost` judges the exceptions of the library."""
+
+    awaits = False
+    _policy: Policy
+    _vouch: AwsVouch
+
+    def __init__(self, verdict_of_lost: Callable[[Exception], Verdict]) -> None:
+        self._verdict_of_lost = verdict_of_lost
+        self._own: dict[tuple[str, str], Any] = {}  # botocore's handlers, by event and id
+        self._services = set[str]()
+
+    def register(self, events: Any, service: str, policy: Policy, vouch: AwsVouch) -> None:
+        """Register the handlers for one service, by the name that it has in events, and take botocore's away.
+
+        They follow the policy and the user's word.
+        """
+        self._policy, self._vouch = policy, vouch
+        self._services.add(service)
+        for event, unique_id, handler in self._replacing(service):
+            self._own[event, unique_id] = _find_handler(events, unique_id)
+            events.unregister(event, unique_id=unique_id)
+            events.register_first(event, handler, unique_id=unique_id)
+        for event, handler in self._further(service):
+            events.register_last(event, handler, unique_id=f"forbear-{event}")
+        events.register(_INSTALLED, self._answer, unique_id=_INSTALLED)
+
+    def unregister(self, events: Any, service: str) -> None:
+        """Take the handlers of one service away again, and register botocore's own."""
+        for event, _ in self._further(service):
+            events.unregister(event, unique_id=f"forbear-{event}")
+        for event, unique_id, _ in self._replacing(service):
+            events.unregister(event, unique_id=unique_id)
+            own = self._own.get((event, unique_id))
+            if own is not None:
+                events.register(event, own, unique_id=unique_id)
+        events.unregister(_INSTALLED, unique_id=_INSTALLED)
+
+    @property
+    def is_undoable(self) -> bool:
+        """True if a client can get botocore's own handlers back; those of a session never had any."""
+        return any(own is not None for own in self._own.values())
+
+    def register_for_clients(self, events: Any, policy: Policy, vouch: AwsVouch) -> None:
+        """Register the handlers for all clients that a session makes from now on."""
+
+        def register(event_name: str, **_: Any) -> None:
+            service = event_name.partition(".")[2]
+            if service not in self._services:
+                self.register(events, service, policy, vouch)
+
+        events.register("creating-client-class", register, unique_id=f"{_INSTALLED}-in-clients")
+        events.register(_INSTALLED, self._answer, unique_id=_INSTALLED)
+
+    def unregister_for_clients(self, events: Any) -> None:
+        """Take away what `register_for_clients` registered; clients that were made meanwhile keep the handlers."""
+        events.unregister("creating-client-class", unique_id=f"{_INSTALLED}-in-clients")
+        for service in self._services:
+            self.unregister(events, service)
+        events.unregister(_INSTALLED, unique_id=_INSTALLED)
+
+    def _replacing(self, service: str) -> tuple[tuple[str, str, Any], ...]:
+        return (
+            (f"needs-retry.{service}", f"retry-config-{service}", self.decide),
+            (f"request-created.{service}", f"seed-max-attempts-{service}", self.prepare),
+        )
+
+    def _further(self, service: str) -> tuple[tuple[str, Any], ...]:
+        listed: tuple[tuple[str, Any], ...] = (
+            (f"before-parameter-build.{service}", self.open),
+            (f"before-parse.{service}", self.check),
+        )
+        return listed if self._policy.budget is None else (*listed, (f"before-call.{service}", self.admit))
+
+    def _answer(self, **_: Any) -> "Retries":
+        return self
+
+    def open(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+        """Put the state of a call into its context."""
+        context[_KEY] = AwsAttempts(self._policy, self._vouch, model, params, awaits=self.awaits)
+
+    def admit(self, context: dict[str, Any], **_: Any) -> None:
+        """Count the first attempt in the budget; raise Throttled if it refuses."""
+        context[_KEY].begin()
+
+    def prepare(self, request: Any, **_: Any) -> None:
+        """Go back to the start of a file that is sent again, and state the limit of attempts for the header."""
+        state: AwsAttempts | None = request.context.get(_KEY)
+        attempts = request.context.get("retries")
+        if state is None or attempts is None:
+            return
+        limit = state.limit()
+        if limit is not None:
+            attempts["max"] = limit
+        if attempts["attempt"] > 1 and state.body is not None:
+            state.body.rewind()
+
+    def check(self, operation_model: Any, response_dict: dict[str, Any], **_: Any) -> None:
+        """Keep a body that was cut off from the parser."""
+        hide_torn(operation_model, response_dict)
+
+    def decide(self, response: Any, caught_exception: Any, operation: Any, request_dict: Any, **_: Any) -> Any:
+        """Return 0 to send the request again, after the wait, None to end the call with what it has."""
+        state, outcome = self._examine(response, caught_exception, operation, request_dict)
+        if state is None or outcome is None:
+            return None
+        grant = state.failed(outcome)
+        if grant is None or not grant.ask():
+            state.give_up(outcome, response)
+            return None
+        grant.sleep()
+        return 0
+
+    def _examine(
+        self, response: Any, caught: Any, operation: Any, request: Any
+    ) -> tuple[AwsAttempts | None, Outcome | None]:
+        """Return the state of the call, None if it did not begin here, and the failure, None for a success."""
+        state: AwsAttempts | None = request["context"].get(_KEY)
+        if state is None:
+            return None, None
+        outcome = find_failure(operation, response, caught, self._verdict_of_lost)
+        if outcome is None:
+            state.succeeded()
+        return state, outcome
+
+
+class AsyncRetries(Retries):
+    """The handlers for aiobotocore, which awaits what is async."""
+
+    awaits = True
+
+    async def decide(self, response: Any, caught_exception: Any, operation: Any, request_dict: Any, **_: Any) -> Any:
+        """Return 0 to send the request again, after the wait, None to end the call with what it has."""
+        state, outcome = self._examine(response, caught_exception, operation, request_dict)
+        if state is None or outcome is None:
+            return None
+        grant = state.failed(outcome)
+        if grant is None or not await grant.aask():
+            state.give_up(outcome, response)
+            return None
+        await grant.asleep()
+        return 0
+
+
+def find_installed(events: Any) -> Retries | None:
+    """Return the handlers that were registered in a client or a session, None without any."""
+    return next((found for _, found in events.emit(_INSTALLED) if isinstance(found, Retries)), None)
+
+
+def _find_handler(events: Any, unique_id: str) -> Any:
+    """Return the handler that is registered under an id; None without one. No public method tells it."""
+    emitter = getattr(events, "_emitter", events)
+    return getattr(emitter, "_unique_id_handlers", {}).get(unique_id, {}).get("handler")

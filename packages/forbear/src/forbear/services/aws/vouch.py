@@ -1,0 +1,70 @@
+"""Vouching for calls of AWS: the user's word, by the option `safe` of the clients, that they may be executed twice."""
+
+import re
+from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
+from typing import cast
+
+from forbear.core.record import Record
+from forbear.evidence.sent import AwsCall
+from forbear.services.aws.service import AwsJudgement
+
+SafeCalls = str | Iterable[str] | Callable[[AwsCall], bool]
+
+_PATTERN = re.compile(r"[a-z0-9][a-z0-9-]*\.[A-Za-z0-9*]+", re.ASCII)
+_EXAMPLE = '"sqs.SendMessage"'
+
+
+class AwsVouch(Record):
+    """The calls that may be executed twice by the user's word: names, or a function that takes the `AwsCall`.
+
+    A name is that of a service in botocore and of an operation, "sqs.SendMessage". `*` stands for any characters of the
+    operation. TypeError or ValueError for wrong ones.
+    """
+
+    __slots__ = ("safe",)
+
+    safe: "tuple[str, ...] | Callable[[AwsCall], bool]"
+
+    def __init__(self, safe: SafeCalls = ()) -> None:
+        self._set(safe=safe if callable(safe) else _check_all(safe))
+
+    def check_names(self, service: str, operations: Iterable[str]) -> None:
+        """Raise ValueError for a name that is none of this service's `operations`: it would never count."""
+        listed = [f"{service}.{operation}" for operation in operations]
+        for pattern in () if callable(self.safe) else self.safe:
+            if not any(fnmatchcase(name, pattern) for name in listed):
+                raise ValueError(f"`safe` must hold names of operations of {service}, got {pattern!r}")
+
+
+def vouched(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudgement:
+    """Return the judgement, repeatable and `vouched` if the user vouches for the call; else return it as it is.
+
+    TypeError if a function of the user returns no bool.
+    """
+    safe = vouch.safe
+    if safe == () or judgement.repeatable:
+        return judgement
+    covered: object = (
+        safe(call) if callable(safe) else any(fnmatchcase(f"{call.service}.{call.operation}", name) for name in safe)
+    )
+    if not isinstance(covered, bool):
+        raise TypeError(f"`safe` must return True or False, got {covered!r}")
+    return judgement.replace(repeatable=True, vouched=True) if covered else judgement
+
+
+def _check_all(safe: object) -> tuple[str, ...]:
+    if isinstance(safe, str):
+        return (_check(safe),)
+    if not isinstance(safe, Iterable):
+        rule = f"`safe` must be the name of an operation such as {_EXAMPLE}, several of them, or a function"
+        raise TypeError(f"{rule} of the call; got {safe!r}")
+    return tuple(_check(name) for name in cast("Iterable[object]", safe))
+
+
+def _check(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"`safe` must hold names of operations such as {_EXAMPLE}, got {name!r}")
+    if _PATTERN.fullmatch(name) is None:
+        raise ValueError(f"`safe` must hold names of a service and an operation, such as {_EXAMPLE}; got {name!r}")
+    return name
