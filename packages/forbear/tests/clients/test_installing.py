@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
+import boto3
 import grpc
 import httpx
 import httpx2
@@ -22,6 +23,7 @@ import forbear
 from forbear.clients.requests import RetryAdapter
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
+from forbear_testkit.clients import aws
 from forbear_testkit.clients.wire import Wire, reply
 
 
@@ -95,6 +97,21 @@ def test_a_client_of_cloud_storage() -> None:
         with forbear.install(storage.Client("p", credentials(), client_options=options), attempts=2) as client:
             cloud.fault(Fault.reset(times=1))
             assert client.get_bucket("bkt").name == "bkt"
+
+
+def test_boto3() -> None:
+    """A client, a resource and a session of boto3 are taken; so is the session of botocore."""
+    with Wire(aws.LOST, aws.OK) as server, virtual_time(seed=1):
+        client = aws.client("dynamodb", server.url)
+        assert forbear.install(client, attempts=2, safe="dynamodb.UpdateItem") is client
+        client.update_item(**aws.COUNT)
+        assert len(server.seen) == 2
+    session = boto3.Session(**aws.CREDENTIALS)
+    assert forbear.install(session) is session
+    resource = aws.boto3.Session(**aws.CREDENTIALS).resource("sqs")
+    assert forbear.install(resource) is resource
+    aws.track(resource.meta.client)
+    aws.close_all()
 
 
 def test_the_proxy_of_the_environment_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,18 +12,21 @@ if TYPE_CHECKING:
     from forbear.http.vouch import Apis, Safe
     from forbear.policy import Policy
     from forbear.run.derive import ClientOptions
+    from forbear.services.aws.vouch import SafeCalls
 
     C = TypeVar("C")
 
     class InstallOptions(ClientOptions, total=False):
         """The options of adapters for HTTP, and the keywords of `forbear.retry` that adapters take."""
 
-        safe: Safe
+        safe: Safe | SafeCalls
         apis: Apis
         buffer: int
 
 
 _INSTALLED_BY = {
+    "boto3": "botocore",
+    "botocore": "botocore",
     "google.cloud.storage": "google_storage",
     "httpx": "httpx",
     "httpx2": "httpx2",
@@ -45,8 +48,9 @@ _WRITTEN_INSTEAD = {
 def install(client: "C", policy: "Policy | None" = None, **options: "Unpack[InstallOptions]") -> "C":
     """Put retries into a client that exists already, and return it: `client = forbear.install(httpx.Client())`.
 
-    - `client`: one of httpx, httpx2 or google-cloud-storage, a session of requests, or the client of an SDK that sends
-      by httpx, such as those of OpenAI and Anthropic. It keeps its proxies, certificates and all its other settings.
+    - `client`: one of httpx, httpx2, boto3 or google-cloud-storage, a session of requests or boto3, or the client of an
+      SDK that sends by httpx, such as those of OpenAI and Anthropic. It keeps its proxies, certificates and all its
+      other settings.
     - `policy` and the keywords of `forbear.retry`, such as `attempts=3, timeout=30`: limits and waits. Without them,
       each service has its recommended ones. The tables of services stay.
     - `safe` and the other options are those of the adapter for the library.
@@ -68,8 +72,8 @@ def _refusal(client: object) -> TypeError:
             library = kind.__module__.partition(".")[0]
             return TypeError(f"`client` of {library} takes retries when it is made: write {line}")
     return TypeError(
-        "`client` must be one of httpx, httpx2, requests or google-cloud-storage, or of an SDK which sends by httpx; "
-        f"for any other, decorate the function that calls it: @forbear.retry(forbear.transient); got {client!r}"
+        "`client` must be one of httpx, httpx2, requests, boto3 or google-cloud-storage, or of an SDK which sends by "
+        f"httpx; for any other, decorate the function that calls it: @forbear.retry(forbear.transient); got {client!r}"
     )
 
 

@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 
 def install(
-    target: T, policy: Policy | None = None, *, safe: "SafeCalls" = (), **options: "Unpack[ClientOptions]"
+    client: T, policy: Policy | None = None, *, safe: "SafeCalls" = (), **options: "Unpack[ClientOptions]"
 ) -> T:
     """Put retries into a client, a resource, or all clients that a session makes from now on; return it.
 
-    - `target`: a client of boto3 or botocore, a resource of boto3, or a session of either. Paginators, waiters and
+    - `client`: a client of boto3 or botocore, a resource of boto3, or a session of either. Paginators, waiters and
       transfers of S3 send by their client, so each of their requests is retried, too.
     - `policy` is by default `forbear.services.aws.policy`. Another one brings its limits, waits and `on`.
     - `options` are keywords of `forbear.retry` that change it: limits, waits and listeners (`attempts=3`).
@@ -45,15 +45,15 @@ def install(
     the call raises `IncompleteReadError`. Raises TypeError or ValueError for another target, for one with retries of
     forbear, and for wrong options.
     """
-    install_in(target, BaseClient, choose_policy(policy, options), safe, Retries(verdict_of_lost))
-    return target
+    install_in(client, BaseClient, choose_policy(policy, options), safe, Retries(verdict_of_lost))
+    return client
 
 
-def uninstall(target: T) -> T:
+def uninstall(client: T) -> T:
     """Take forbear's retries out of a client, a resource or a session, and return it; botocore's own count again.
 
     Clients that a session made in the meantime keep them. Raises ValueError for a target without them, and for a client
     that got them from its session.
     """
-    uninstall_from(target, BaseClient)
-    return target
+    uninstall_from(client, BaseClient)
+    return client

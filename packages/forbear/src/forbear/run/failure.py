@@ -1,12 +1,15 @@
 """`Failure`: one failed attempt, as a loop or an adapter reports it to its `Run`."""
 
+from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.core.attempt import Details
-    from forbear.core.decide import Stop
     from forbear.core.verdict import Verdict
+
+
+FORGOTTEN = "the service may have forgotten the key of the request by the next attempt"
 
 
 class Failure:
@@ -18,7 +21,7 @@ class Failure:
 
     __slots__ = ("elapsed", "error", "name", "text", "unsafe", "verdict")
 
-    blocked: "Stop | None" = None
+    blocked: Stop | None = None
     """The reason against a retry that the decision would allow, such as a body that cannot be sent again."""
     response: object = None
     """The response or value that counts as a failure, where there is no error."""
@@ -43,6 +46,12 @@ class Failure:
         self.name: str = type(error).__qualname__
         self.text: str = text_of(error)
 
+    def find_block(self, delay: float) -> Stop | None:
+        """Return the reason against a retry after `delay` seconds that the decision would allow, None without one."""
+        if self.blocked is None and self.until is not None and self.elapsed + delay > self.until:
+            return Stop(Reason.UNSAFE, FORGOTTEN)
+        return self.blocked
+
     @property
     def outcome(self) -> object:
         """The error, or without one the response or value."""
@@ -66,7 +75,7 @@ class DetailedFailure(Failure):
         name: str | None = None,
         text: str | None = None,
         response: object = None,
-        blocked: "Stop | None" = None,
+        blocked: Stop | None = None,
         maybe_done: bool = False,
         vouched: bool = False,
         harmless: bool = False,

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     """A function with its arguments, by position and by name; None and no arguments for a block."""
 
 
-FORGOTTEN = "the service may have forgotten the key of the request by the next attempt"
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
 
 
@@ -233,9 +232,7 @@ class Run(RunRecord):
         )
         if isinstance(step, Stop):
             return Stop(Reason.UNSAFE, failure.unsafe) if step.reason is Reason.UNSAFE else step
-        stop = failure.blocked
-        if stop is None and failure.until is not None and failure.elapsed + step.delay > failure.until:
-            stop = Stop(Reason.UNSAFE, FORGOTTEN)
+        stop = failure.find_block(step.delay)
         if stop is None and failure.verdict.exhausted and not self.plan.retry_exhausted:
             stop = Stop(Reason.EXHAUSTED)
         if stop is None and (ever_stopping[0] or plan.stop is not None):

@@ -165,7 +165,7 @@ def test_refused_connections() -> None:
 
 def sends_a_message(call: AwsCall) -> bool:
     """Return whether a call is one of SendMessage."""
-    return call.operation == "SendMessage"
+    return call.operation == "sqs.SendMessage"
 
 
 @pytest.mark.parametrize("safe", ["sqs.SendMessage", ["sqs.Send*"], sends_a_message])
@@ -199,7 +199,7 @@ def answers_by_a_text(call: AwsCall) -> Any:
 
 def divides_by_zero(call: AwsCall) -> bool:
     """Raise ZeroDivisionError."""
-    return 1 / (call.operation == "Publish") > 0
+    return 1 / (call.operation == "sns.Publish") > 0
 
 
 @pytest.mark.parametrize("safe", [answers_by_a_text, divides_by_zero])

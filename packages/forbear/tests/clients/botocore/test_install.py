@@ -151,9 +151,9 @@ def test_resource(server: Wire) -> None:
 )
 def test_other_targets(target: object) -> None:
     """Anything but a client, a resource or a session is refused."""
-    with pytest.raises(TypeError, match="`target` must be"):
+    with pytest.raises(TypeError, match="`client` must be"):
         install(target)
-    with pytest.raises(TypeError, match="`target` must be"):
+    with pytest.raises(TypeError, match="`client` must be"):
         uninstall(target)
 
 

@@ -75,8 +75,7 @@ class AwsAttempts:
         table = classify(self._operation, self._parameters)
         judgement, verdict = table, outcome.verdict
         try:
-            service = self._operation.service_model.service_name
-            call = AwsCall(service, self._operation.name, self._parameters)
+            call = AwsCall(self._name, self._operation, self._parameters)
             judgement = vouched(table, call, self._vouch)
             verdict = self._rule(outcome)
         except Exception as broken:  # raised by a function of the user

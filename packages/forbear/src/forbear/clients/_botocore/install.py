@@ -46,7 +46,7 @@ def install_in(target: Any, client_class: type[Any], policy: Policy, safe: SafeC
     client = _find_client(target, client_class)
     events = client.meta.events if client is not None else _find_events(target)
     if find_installed(events) is not None:
-        raise ValueError("`target` has forbear's retries already; install them once, or uninstall them first")
+        raise ValueError("`client` has forbear's retries already; install them once, or uninstall them first")
     if client is None:
         if isinstance(policy.budget, HostBudgets):
             raise ValueError("`policy` must not have a budget per host for a session: install it in each client")
@@ -67,17 +67,17 @@ def uninstall_from(target: Any, client_class: type[Any]) -> None:
     events = client.meta.events if client is not None else _find_events(target)
     retries = find_installed(events)
     if retries is None:
-        raise ValueError("`target` must have forbear's retries, got one without")
+        raise ValueError("`client` must have forbear's retries, got one without")
     if client is None:
         retries.unregister_for_clients(events)
     elif retries.is_undoable:
         retries.unregister(events, client.meta.service_model.service_id.hyphenize())
     else:
-        raise ValueError("`target` got forbear's retries from its session: uninstall them there, and make a new client")
+        raise ValueError("`client` got forbear's retries from its session: uninstall them there, and make a new client")
 
 
 def _find_client(target: Any, client_class: type[Any]) -> Any:
-    """Return the client that `target` is, or has as a resource; None for anything else."""
+    """Return the client that `client` is, or has as a resource; None for anything else."""
     if isinstance(target, client_class):
         return target
     client = getattr(getattr(target, "meta", None), "client", None)
@@ -90,6 +90,6 @@ def _find_events(target: Any) -> Any:
     if events is None and hasattr(target, "get_component"):
         events = target.get_component("event_emitter")
     if events is None or not hasattr(events, "register_first") or isinstance(target, type):
-        rule = "`target` must be a client or a session of the library, or a resource of boto3"
+        rule = "`client` must be a client or a session of the library, or a resource of boto3"
         raise TypeError(f"{rule}, got {target!r}")
     return events

@@ -45,9 +45,7 @@ def vouched(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudge
     safe = vouch.safe
     if safe == () or judgement.repeatable:
         return judgement
-    covered: object = (
-        safe(call) if callable(safe) else any(fnmatchcase(f"{call.service}.{call.operation}", name) for name in safe)
-    )
+    covered: object = safe(call) if callable(safe) else any(fnmatchcase(call.operation, name) for name in safe)
     if not isinstance(covered, bool):
         raise TypeError(f"`safe` must return True or False, got {covered!r}")
     return judgement.replace(repeatable=True, vouched=True) if covered else judgement
