@@ -199,6 +199,21 @@ def test_clamp_never_shortens_what_the_server_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (901, "the server asked for a wait of 901 s (retry-after-ms), more than max_retry_after=900 s"),
+        (INFINITY, "the server asked not to be called again (retry-after-ms)"),
+    ],
+)
+def test_the_header_that_asked_is_named(seconds: float, text: str) -> None:
+    """The reason why a run stops names the header of a wait that is too long."""
+    verdict = Verdict(Kind.TRANSIENT, retry_after=seconds, wait_from="retry-after-ms")
+    step = decide(Limits(5, None), Constant(1), verdict, attempt=1, elapsed=0, u=0.5, repeatable=True)
+    assert isinstance(step, Stop)
+    assert step.text == text
+
+
+@pytest.mark.parametrize(
     ("limits", "asked", "expected"),
     [
         (Limits(5, None), 900, 900),

@@ -243,10 +243,10 @@ def _check_delay(delay: object, backoff: "Backoff") -> float:
 
 
 def _explain_retry_after(retry_after: float, source: str | None, limits: Limits, elapsed: float) -> str:
-    by = f" by {source}" if source else ""
+    by = f" ({source})" if source else ""
     if retry_after == INFINITY:
-        return f"the server asked{by} not to be called again"
-    wait = f"the server asked{by} for a wait of {show(retry_after)}"
+        return f"the server asked not to be called again{by}"
+    wait = f"the server asked for a wait of {show(retry_after)}{by}"
     if limits.timeout is None:
         return f"{wait}, more than max_retry_after={show(limits.max_retry_after)}"
     return f"{wait}, with {show(max(limits.timeout - elapsed, 0))} left of the {limits._shown_timeout}"

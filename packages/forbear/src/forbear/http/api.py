@@ -10,6 +10,8 @@ from forbear.http.status import THROTTLED_STATUSES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from forbear.http.patterns import Origin
 
 UNKNOWN_SPAN = 300.0
@@ -214,8 +216,8 @@ def _is_name(header: object) -> bool:
     return isinstance(header, str) and header.isascii() and header.replace("-", "").replace("_", "").isalnum()
 
 
-def _tuple(values: object, rule: str) -> tuple[object, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
+def _tuple(values: "Any", rule: str) -> tuple[object, ...]:
+    if isinstance(values, str) or not hasattr(values, "__iter__"):
         raise TypeError(f"{rule}; got {check.shown(values)}")
     return tuple(values)
 
@@ -254,14 +256,15 @@ def _names(parameter: str, values: object) -> tuple[str, ...]:
     return tuple(name.lower() for name in names)
 
 
-def _units(headers: object) -> dict[str, str]:
+def _units(headers: "Any") -> dict[str, str]:
     """Return headers in lower case with their units; a header of known milliseconds needs none."""
     rule = f'`wait_headers` must map names of headers to one of {", ".join(UNITS)}: {{"x-ratelimit-reset": "epoch"}}'
-    if isinstance(headers, Mapping):
-        for name, unit in headers.items():
+    if check.is_mapping(headers):
+        units: Mapping[object, object] = headers
+        for name, unit in units.items():
             if not _is_name(name) or unit not in UNITS:
                 raise ValueError(f"{rule}; got {name!r}: {unit!r}")
-        return {name.lower(): unit for name, unit in headers.items()}
+        return {str(name).lower(): str(unit) for name, unit in units.items()}
     names = _names("wait_headers", headers)
     for name in names:
         if name not in _MILLISECONDS:

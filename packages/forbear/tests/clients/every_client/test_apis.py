@@ -105,12 +105,13 @@ def test_urllib3_refuses_what_it_cannot_see() -> None:
     from forbear.clients.urllib3 import Retry
 
     Retry(apis=forbear.Api("https://api.example.com", transient=[409]))
-    for known in (
+    words: list[dict[str, Any]] = [
         {"safe": "POST /x"},
         {"service": "iam"},
         {"key": forbear.IdempotencyKey("K")},
         {"not_executed": [429]},
-    ):
+    ]
+    for known in words:
         api = forbear.Api("https://api.example.com", **known)
         with pytest.raises(TypeError, match=f"`apis` with `{next(iter(known))}` needs the headers"):
             Retry(apis=[api])

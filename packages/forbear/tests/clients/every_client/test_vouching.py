@@ -310,7 +310,8 @@ def test_async_functions(flavour: Flavour) -> None:
 @EVERY
 def test_keys_and_known_services(flavour: Flavour) -> None:
     """A key and a table for a host whose service forbear knows are refused."""
-    for options in ({"key": forbear.IdempotencyKey("Key")}, {"service": "iam"}):
+    words: list[dict[str, Any]] = [{"key": forbear.IdempotencyKey("Key")}, {"service": "iam"}]
+    for options in words:
         api = forbear.Api("https://storage.googleapis.com", **options)
         with pytest.raises(ValueError, match=r"`apis` must name no `key` and no `service`.* is one of cloud_storage"):
             flavour.transport(apis=api)

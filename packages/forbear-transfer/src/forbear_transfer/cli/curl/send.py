@@ -54,7 +54,7 @@ class Rules:
     profile: ProfileChoice
     policy: PolicyOptions
     safe: tuple[str, ...] = ()
-    not_executed: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    not_executed: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
     idempotency_header: str | None = None
     report: str = "text"
 
