@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.measure import Effort, race, repeated
 from benchmarks.redis_clients import running_server
 from benchmarks.table import OURS, Table, Target
-from forbear import SharedBudget
+from forbear.budgets import SharedBudget
 from forbear.core.budget import MICRO
 
 _PUT, _TAKE, _ASK = f"{OURS}, put", f"{OURS}, take from own credit", f"{OURS}, ask the server"

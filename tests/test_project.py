@@ -84,7 +84,9 @@ def test_the_version_is_said_once() -> None:
 
 
 # The modules of forbear that its siblings may import; a service only by its public names.
-DOORS = re.compile(r"forbear|forbear\.adapters|forbear\.(clients|testing|observe|export|cli\.kit)(\.\w+)*")
+DOORS = re.compile(
+    r"forbear|forbear\.(adapters|answers|budgets|events|policies|verdicts)|forbear\.(clients|testing|observe|export|cli\.kit)(\.\w+)*"
+)
 SERVICES = {"find", "find_rpc", "Rfc9110", *registry.names()}
 IMPORT = re.compile(
     r"^ *(?:import (forbear\.[\w.]+)|from (forbear(?:\.[\w.]+)?) import (\([^)]*\)|[^#\n]*))", re.MULTILINE

@@ -82,7 +82,7 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: retry(OSError, attempts=None, timeout=None), "pass unlimited=True if that is what you want"),
     (lambda: retry(OSError, backoff=2), "such as forbear.Exponential()"),
     (lambda: retry(OSError, backoff=forbear.Exponential), "such as forbear.Exponential()"),
-    (lambda: retry(OSError, budget=5), "`budget` must be a forbear.Budget or None"),
+    (lambda: retry(OSError, budget=5), "`budget` must be a forbear.budgets.Budget or None"),
     (lambda: policy.with_preset("fast"), "`name` must be one of interactive, mobile, ci, batch"),
     (lambda: policy.with_changes(max_tries=3), "write `attempts`"),
     (lambda: shapes.Exponential(max=3), "`Exponential` takes no `max`: write `maximum`"),

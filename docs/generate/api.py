@@ -27,6 +27,11 @@ _HTTPX = ("AsyncRetryTransport", "RetryTransport", "install")
 
 MODULES: dict[str, tuple[str, ...] | None] = {
     "forbear": None,
+    "forbear.budgets": None,
+    "forbear.events": None,
+    "forbear.policies": None,
+    "forbear.verdicts": None,
+    "forbear.answers": None,
     "forbear.adapters": None,
     "forbear.clients.aiohttp": ("RetryMiddleware",),
     "forbear.clients.botocore": ("install", "uninstall"),
@@ -86,7 +91,7 @@ def index() -> Iterator[str]:
         """Every public name of forbear has an entry. What is not listed here may change in any release
         ([stability](../../stability.md)).""",
         """Most programs need few of them: [`retry`](forbear.md#retry) makes a [`Policy`](forbear.md#policy), with waits
-        by [`Exponential`](forbear.md#exponential), and [`report`](forbear.md#report-1) says why a run ended. A client
+        by [`Exponential`](forbear.md#exponential), and [`report`](forbear.md#report) says why a run ended. A client
         takes a policy as its first argument or as `policy=`.""",
         """Objects that only hold values, such as a `Policy` or a `Report`, cannot be changed;
         `value.replace(field=...)` returns a changed copy.""",
@@ -101,7 +106,14 @@ def index() -> Iterator[str]:
 
 
 _PARTS = {
-    "Retrying": ("forbear",),
+    "Retrying": (
+        "forbear",
+        "forbear.budgets",
+        "forbear.events",
+        "forbear.policies",
+        "forbear.verdicts",
+        "forbear.answers",
+    ),
     "Clients": ("forbear.clients", "forbear.adapters"),
     "Services": ("forbear.services",),
     "Testing": ("forbear.testing", "forbear_cloud"),

@@ -42,7 +42,7 @@ def page() -> Iterator[str]:
     yield from text(
         """`budget` is a key of the scenario and of `[[layers]]`. It is the name of a budget, `"none"`, or a table with
         the name as `preset` and the parameters of that budget: `budget = { preset = "ratio", ratio = 0.1, per =
-        "fleet" }`. The names are those of `forbear.Budget`:""",
+        "fleet" }`. The names are those of `forbear.budgets.Budget`:""",
     )
     yield from table(
         ("name", "parameters with defaults"),

@@ -206,14 +206,14 @@ class UrllibPort(HttpPort["RetriedResponse"]):
         """Close a response at once, without reading the rest of its body."""
         response.close()
 
-    def verdict(self, error: Exception) -> forbear.Verdict:
+    def verdict(self, error: Exception) -> forbear.verdicts.Verdict:
         """Return the verdict on an error: NOT_EXECUTED only if the connection was never open."""
         reason: object = error.reason if isinstance(error, URLError) else error
         final = isinstance(reason, InvalidURL | ssl.SSLCertVerificationError)
         if final or not isinstance(reason, OSError | HTTPException):
-            return forbear.PERMANENT
+            return forbear.verdicts.PERMANENT
         is_open = self._connection is None or self._connection.is_open
-        return forbear.TRANSIENT if is_open else forbear.NOT_EXECUTED
+        return forbear.verdicts.TRANSIENT if is_open else forbear.verdicts.NOT_EXECUTED
 
     def broken(self, text: str) -> Exception:
         """Return an HTTPException, for a body of the wrong length."""

@@ -76,8 +76,8 @@ def test_what_the_docs_import_is_public() -> None:
 
 def test_every_reason_is_explained() -> None:
     """The entry of `Reason` lists all reasons."""
-    entry = entries("forbear")["Reason"]
-    assert all(f"`Reason.{reason.name}`" in entry for reason in forbear.Reason)
+    entry = entries("forbear.events")["Reason"]
+    assert all(f"`Reason.{reason.name}`" in entry for reason in forbear.events.Reason)
 
 
 @pytest.mark.parametrize(

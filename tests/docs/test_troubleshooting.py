@@ -35,7 +35,7 @@ MISTAKES: list[Callable[[], object]] = [
     lambda: forbear.retry(OSError, attempts=None, timeout=None),
     lambda: forbear.retry(OSError, attempt_timeout=3)(len),
     lambda: forbear.retry(OSError, on_event=coroutine),
-    lambda: forbear.retry(OSError, budget=forbear.Budget.per_host())(len),
+    lambda: forbear.retry(OSError, budget=forbear.budgets.Budget.per_host())(len),
     lambda: POLICY(generator),
     lambda: POLICY.call(coroutine),
     lambda: RetryTransport(forbear.retry(OSError, repeatable=True)),
@@ -60,4 +60,4 @@ def test_a_message_is_said(said: str, mistake: Callable[[], object]) -> None:
 def test_every_code_of_a_note_has_its_section() -> None:
     """A code is an anchor of the page, and the page has no other anchors among the codes."""
     part = PAGE.partition("## When a run gives up")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^### (.+)$", part, re.MULTILINE)) == {reason.code for reason in forbear.Reason}
+    assert set(re.findall(r"^### (.+)$", part, re.MULTILINE)) == {reason.code for reason in forbear.events.Reason}

@@ -65,7 +65,7 @@ def test_stock_is_reserved_once() -> None:
         server.stop(None).wait()
     report = forbear.report(raised.value)
     assert report is not None
-    assert report.reason is forbear.Reason.UNSAFE
+    assert report.reason is forbear.events.Reason.UNSAFE
     assert warehouse.reserved == {"tea": 1, "salt": 1}
 
 

@@ -41,7 +41,7 @@ def test_hits_are_counted_once() -> None:
         counters.close()
     report = forbear.report(raised.value)
     assert report is not None
-    assert report.reason is forbear.Reason.UNSAFE
+    assert report.reason is forbear.events.Reason.UNSAFE
     assert proxy.cuts == {"responses": 2}
 
 

@@ -232,7 +232,7 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
         ),
         ({"on_result": 5}, TypeError, "`on_result` must be callable or None, got 5"),
         ({"on_event": "log"}, TypeError, "`on_event` must be callable or None, got 'log'"),
-        ({"budget": 10}, TypeError, "`budget` must be a forbear.Budget or None, got 10"),
+        ({"budget": 10}, TypeError, "`budget` must be a forbear.budgets.Budget or None, got 10"),
         ({"max_retry_after": -1}, ValueError, "`max_retry_after` must be zero or more and finite, got -1"),
         ({"repeatable": "never"}, TypeError, REPEATABLE),
         ({"retry_exhausted": 1}, TypeError, "`retry_exhausted` must be True or False, got 1"),

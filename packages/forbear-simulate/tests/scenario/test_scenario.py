@@ -74,7 +74,7 @@ BUDGETS: list[tuple[Any, ClientBudget | None]] = [
 
 @pytest.mark.parametrize(("raw", "budget"), BUDGETS, ids=str)
 def test_budgets_are_the_presets_of_the_library(raw: Any, budget: ClientBudget | None) -> None:
-    """A name or a table makes the rule of `forbear.Budget`; without `preset`, the parameters choose it."""
+    """A name or a table makes the rule of `forbear.budgets.Budget`; without `preset`, the parameters choose it."""
     assert read_mapping({"budget": raw}).budget == budget
 
 
@@ -232,7 +232,7 @@ def test_python_values_are_checked_too() -> None:
         Clients(policy=3)  # type: ignore[arg-type]
     with pytest.raises(ScenarioError, match=r"`clients.policy` must be a policy without a budget"):
         Clients(policy=Policy(OSError, budget=Budget()))
-    with pytest.raises(ScenarioError, match=r"`budget.rule` must be a rule of a forbear.Budget, got 3"):
+    with pytest.raises(ScenarioError, match=r"`budget.rule` must be a rule of a forbear.budgets.Budget, got 3"):
         ClientBudget(3)  # type: ignore[arg-type]
     with pytest.raises(FrozenInstanceError):
         Server().workers = 3  # type: ignore[misc]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Self
 
-from forbear import Report
+from forbear.events import Report
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import describe, hint_of
 from forbear_transfer.files import FileIdentity

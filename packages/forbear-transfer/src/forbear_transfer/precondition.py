@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from forbear import TRANSIENT
+from forbear.verdicts import TRANSIENT
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import (
     ChecksumMismatch,

@@ -8,8 +8,8 @@ import json
 from contextlib import nullcontext
 from typing import Any, Unpack
 
-from forbear import TRANSIENT
 from forbear.adapters import error_text
+from forbear.verdicts import TRANSIENT
 from forbear_transfer.encryption import Keys, NewObjectOptions, ObjectEncryption, key_of
 from forbear_transfer.errors import (
     ChecksumMismatch,

@@ -97,7 +97,7 @@ async def test_switched_off_it_has_none(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_listener_hears_of_retries_alone() -> None:
     """Other events are none of its business."""
     with metered() as told:
-        forward(Scheduled("upload", 2, 0.0, 1.0, forbear.Attempt(1, "OSError", "x", 0.0)))
+        forward(Scheduled("upload", 2, 0.0, 1.0, forbear.events.Attempt(1, "OSError", "x", 0.0)))
     assert told.retries == 1
 
 

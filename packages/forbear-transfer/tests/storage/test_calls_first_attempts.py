@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import forbear
-from forbear import Budget, Constant
+from forbear import Constant
+from forbear.budgets import Budget
 from forbear.core.verdict import TRANSIENT
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time

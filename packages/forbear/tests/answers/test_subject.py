@@ -123,7 +123,7 @@ def test_what_a_request_stands_for(name: str) -> None:
     case = CASES[name]
     answer = forbear.explain(case.request, **case.options)
     assert (answer.service, answer.operation, answer.repeatable) == (case.service, case.operation, case.repeatable)
-    assert bool(answer.missing) is (not case.repeatable and answer.safety is forbear.Safety.CONDITIONAL)
+    assert bool(answer.missing) is (not case.repeatable and answer.safety is forbear.verdicts.Safety.CONDITIONAL)
     assert answer.outcomes[0].retried
 
 

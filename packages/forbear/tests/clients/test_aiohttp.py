@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 
 import forbear
-from forbear import Reason
 from forbear.clients.aiohttp import RetryMiddleware
+from forbear.events import Reason
 from forbear.run.runtime import AttemptTimeout
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
@@ -161,7 +161,7 @@ async def test_the_error_of_a_response_has_its_report(by_session: bool) -> None:
                 await raised(session.get(wire.url))
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.ATTEMPTS
+    assert report.reason is forbear.events.Reason.ATTEMPTS
     assert "limit of 2 attempts reached" in caught.value.__notes__[0]
 
 

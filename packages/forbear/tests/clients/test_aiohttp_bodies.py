@@ -13,8 +13,8 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import forbear
-from forbear import Reason
 from forbear.clients.aiohttp import RetryMiddleware
+from forbear.events import Reason
 from forbear.services import cloud_storage
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.retrying import retrying
@@ -249,7 +249,7 @@ async def test_a_failure_before_a_file_was_read_is_returned_as_by_the_plain_clie
 async def test_a_stream_that_waits_when_the_response_comes_is_not_sent_again(make: Callable[[Any], Any]) -> None:
     """A 503 to half a stream is handed out as by the plain client, and the stream is cancelled with it."""
     ended: list[BaseException] = []
-    reports: list[forbear.Report | None] = []
+    reports: list[forbear.events.Report | None] = []
 
     async def body() -> AsyncIterator[bytes]:
         yield b"half"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from anyio.lowlevel import checkpoint
 
-from forbear import Reason
+from forbear.events import Reason
 from forbear.testing import virtual_time
 from forbear_testkit.clients.flavours import FLAVOURS, Flavour
 from forbear_testkit.clients.others import EVERY

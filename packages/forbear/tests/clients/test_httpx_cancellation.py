@@ -10,7 +10,8 @@ import anyio.to_thread
 import pytest
 from anyio.abc import TaskStatus
 
-from forbear import Constant, Event, Limits, Policy, Scheduled
+from forbear import Constant, Limits, Policy
+from forbear.events import Event, Scheduled
 from forbear.services import rfc9110
 from forbear_testkit.clients.flavours import FLAVOURS, READ_TIMEOUT, Flavour, busy
 from forbear_testkit.clients.wire import Answer, Wire, reply

@@ -10,10 +10,11 @@ import anyio
 import pytest
 
 import forbear
-from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Reason, Verdict
 from forbear.clients._httpx.errors import HttpxLibrary
+from forbear.events import Reason
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
+from forbear.verdicts import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear_testkit.clients.flavours import FLAVOURS, Flavour
 from forbear_testkit.clients.h2_server import h2_server
 from forbear_testkit.clients.listen import listening
@@ -28,9 +29,9 @@ def test_a_refused_connection_is_tried_again_for_any_operation(flavour: Flavour)
         port = reserved.getsockname()[1]
         events: list[Any] = []
 
-        def listen(event: forbear.Event) -> None:
+        def listen(event: forbear.events.Event) -> None:
             events.append(event)
-            if isinstance(event, forbear.Scheduled) and event.attempt == 3:
+            if isinstance(event, forbear.events.Scheduled) and event.attempt == 3:
                 reserved.listen()
                 reserved.settimeout(10)
 
@@ -39,7 +40,7 @@ def test_a_refused_connection_is_tried_again_for_any_operation(flavour: Flavour)
             flavour.transport(policy.with_attempt_timeout(0.1)), "POST", f"http://127.0.0.1:{port}", content=b"x"
         )
     assert isinstance(result.error, flavour.library.ReadTimeout)  # it was sent then, and nobody answered
-    assert [type(event.error).__name__ for event in events if isinstance(event, forbear.Failed)] == [
+    assert [type(event.error).__name__ for event in events if isinstance(event, forbear.events.Failed)] == [
         "ConnectError", "ConnectError", "ReadTimeout"
     ]  # fmt: skip
     assert result.report.reason is Reason.UNSAFE

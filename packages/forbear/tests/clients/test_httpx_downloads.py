@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear import Event, Failed, GaveUp, Limits, Reason, Scheduled
+from forbear import Limits
+from forbear.events import Event, Failed, GaveUp, Reason, Scheduled
 from forbear.services import cloud_storage, rfc9110
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.downloads import LEFT_BEFORE_ITS_END

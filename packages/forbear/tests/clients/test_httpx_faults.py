@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear import Constant, Limits, Reason
+from forbear import Constant, Limits
+from forbear.events import Reason
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.virtual_clock import VirtualTime
 from forbear_cloud import Cloud, Fault

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forbear import Reason
+from forbear.events import Reason
 from forbear.services import cloud_storage
 from forbear_cloud import Cloud, Fault
 from forbear_cloud.faults.actions import When

@@ -5,21 +5,11 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear import (
-    NOT_EXECUTED,
-    Budget,
-    Constant,
-    Event,
-    Failed,
-    GaveUp,
-    Limits,
-    Policy,
-    Reason,
-    Recovered,
-    Scheduled,
-    Verdict,
-)
+from forbear import Constant, Limits, Policy
+from forbear.budgets import Budget
+from forbear.events import Event, Failed, GaveUp, Reason, Recovered, Scheduled
 from forbear.services import cloud_storage, rfc9110
+from forbear.verdicts import NOT_EXECUTED, Verdict
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.flavours import Flavour, Result
 from forbear_testkit.clients.others import EVERY
@@ -146,9 +136,9 @@ def test_disabled_means_disabled(flavour: Flavour, cloud: Cloud) -> None:
 def test_on_result_judges_responses(flavour: Flavour, status: int, method: str, requests: int) -> None:
     """`on_result` may refuse a response that the service takes for final; what is unsafe stays unsafe."""
 
-    def refused(response: Any) -> forbear.Verdict | bool:
+    def refused(response: Any) -> forbear.verdicts.Verdict | bool:
         assert response.request.method == method
-        return forbear.TRANSIENT if response.status_code == status else False
+        return forbear.verdicts.TRANSIENT if response.status_code == status else False
 
     policy = forbear.retry(on=forbear.transient, on_result=refused)
     with Wire(reply(status), reply(200)) as wire:
@@ -161,9 +151,9 @@ def test_on_result_judges_responses(flavour: Flavour, status: int, method: str, 
 def test_on_result_obeys_the_server(flavour: Flavour, status: int) -> None:
     """A response that only `on_result` refuses may ask for a wait like any other, and for one that is too long."""
 
-    def refused(response: Any) -> forbear.Verdict | bool:
+    def refused(response: Any) -> forbear.verdicts.Verdict | bool:
         found: int = response.status if hasattr(response, "status") else response.status_code
-        return forbear.TRANSIENT if found == status else False
+        return forbear.verdicts.TRANSIENT if found == status else False
 
     policy = forbear.retry(on=forbear.transient, timeout=600, on_result=refused)
     for wait, requests in ((30, 2), (700, 1)):

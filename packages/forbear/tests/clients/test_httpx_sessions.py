@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear import Limits, Reason
+from forbear import Limits
+from forbear.events import Reason
 from forbear.services import cloud_storage
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.flavours import Flavour, Result

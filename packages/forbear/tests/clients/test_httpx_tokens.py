@@ -2,7 +2,8 @@
 
 import pytest
 
-from forbear import Api, IdempotencyKey, Reason
+from forbear import Api, IdempotencyKey
+from forbear.events import Reason
 from forbear.services import cloud_storage
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.flavours import Flavour

@@ -18,8 +18,8 @@ from google.auth.credentials import Credentials
 from google.auth.transport.requests import AuthorizedSession
 
 import forbear
-from forbear import Reason
 from forbear.clients.requests import RetryAdapter
+from forbear.events import Reason
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault

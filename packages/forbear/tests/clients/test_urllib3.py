@@ -13,12 +13,15 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 import forbear
-from forbear import PERMANENT, TRANSIENT, Budget, Event, Limits, Reason, Recovered, TokenBucket
+from forbear import Limits
+from forbear.budgets import Budget, TokenBucket
 from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.urllib3 import Retry
+from forbear.events import Event, Reason, Recovered
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.virtual_clock import VirtualTime
+from forbear.verdicts import PERMANENT, TRANSIENT
 from forbear_cloud import Cloud, Fault
 from forbear_testkit.clients.secure import untrusted
 from forbear_testkit.clients.wire import Answer, Wire, reply

@@ -286,7 +286,7 @@ def test_zero_deposits_and_floors_are_allowed() -> None:
 METHODS = r"`rule` must have the methods start\(\), take\(state, now, verdict\) and succeeded"
 
 
-class Blind(forbear.TokenBucket):
+class Blind(forbear.budgets.TokenBucket):
     """A bucket that does not accept the verdict."""
 
     __slots__ = ()
@@ -309,8 +309,8 @@ class Half:
     [
         (Half(), METHODS),
         (Blind(), METHODS),
-        (forbear.TokenBucket, r"`rule` must be a rule such as forbear.TokenBucket\(\)"),
-        (0.1, r"`rule` must be a rule such as forbear.TokenBucket\(\)"),
+        (forbear.budgets.TokenBucket, r"`rule` must be a rule such as forbear.budgets.TokenBucket\(\)"),
+        (0.1, r"`rule` must be a rule such as forbear.budgets.TokenBucket\(\)"),
     ],
 )
 def test_rules_that_cannot_work_are_refused(rule: Any, text: str) -> None:
@@ -318,4 +318,4 @@ def test_rules_that_cannot_work_are_refused(rule: Any, text: str) -> None:
     with pytest.raises(TypeError, match=text):
         check_rule(rule)
     with pytest.raises(TypeError, match=text):
-        forbear.Budget(rule)
+        forbear.budgets.Budget(rule)

@@ -38,7 +38,7 @@ def test_numbers_are_kept() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"kind": "transient"}, TypeError, "`kind` must be a forbear.Kind, got 'transient'"),
+        ({"kind": "transient"}, TypeError, "`kind` must be a forbear.verdicts.Kind, got 'transient'"),
         ({"retry_after": -1}, ValueError, "`retry_after` must be zero or more and finite, got -1"),
         ({"retry_after": float("nan")}, TypeError, "`retry_after` must be a number of seconds, got nan"),
         ({"retry_after": "3"}, TypeError, "`retry_after` must be a number of seconds, got '3'"),

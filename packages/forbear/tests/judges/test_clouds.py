@@ -168,7 +168,7 @@ def test_an_sdk_that_retried(sdk: Any) -> None:
         assert judge(caught) == EXHAUSTED.replace(retry_after=0.001, wait_from="retry-after-ms")
         report = forbear.report(caught)
         assert report is not None
-        assert report.reason is (forbear.Reason.EXHAUSTED if requests == 2 else forbear.Reason.ATTEMPTS)
+        assert report.reason is (forbear.events.Reason.EXHAUSTED if requests == 2 else forbear.events.Reason.ATTEMPTS)
 
 
 def _gives_up(policy: Policy, sdk: Any, url: str) -> Exception:
@@ -199,14 +199,15 @@ def test_an_sdk_misconfigured(sdk: Any) -> None:
 
 FOREIGN = """
 import aiokafka.errors, kafka.errors, psycopg_pool, forbear
+from forbear.verdicts import PERMANENT, TRANSIENT
 judge = forbear.transient
 for errors in (aiokafka.errors, kafka.errors):
-    assert judge(errors.KafkaConnectionError()) == judge(errors.RequestTimedOutError()) == forbear.TRANSIENT, errors
-    assert judge(errors.TopicAuthorizationFailedError()) == judge(errors.IllegalStateError()) == forbear.PERMANENT
+    assert judge(errors.KafkaConnectionError()) == judge(errors.RequestTimedOutError()) == TRANSIENT, errors
+    assert judge(errors.TopicAuthorizationFailedError()) == judge(errors.IllegalStateError()) == PERMANENT
 for error in (psycopg_pool.PoolTimeout(), psycopg_pool.TooManyRequests()):
-    assert judge.transaction(error) == forbear.NOT_EXECUTED
-assert judge(psycopg_pool.PoolTimeout()) == forbear.TRANSIENT
-assert judge(psycopg_pool.PoolClosed()) == forbear.PERMANENT
+    assert judge.transaction(error) == forbear.verdicts.NOT_EXECUTED
+assert judge(psycopg_pool.PoolTimeout()) == forbear.verdicts.TRANSIENT
+assert judge(psycopg_pool.PoolClosed()) == forbear.verdicts.PERMANENT
 """
 
 

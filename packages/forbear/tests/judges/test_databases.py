@@ -173,7 +173,7 @@ def test_a_function_is_not_run_again_without_proof() -> None:
         policy.call(_fails_with, [psycopg.errors.SerializationFailure()])
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.UNSAFE
+    assert report.reason is forbear.events.Reason.UNSAFE
 
 
 def _fails_with(errors: list[Exception]) -> str:

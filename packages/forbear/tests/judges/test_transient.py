@@ -252,7 +252,7 @@ def test_it_imports_no_library() -> None:
     script = """
 import sys, forbear
 assert "forbear.judges" not in sys.modules and "forbear.services" not in sys.modules
-assert forbear.transient(ConnectionResetError()) == forbear.TRANSIENT
+assert forbear.transient(ConnectionResetError()) == forbear.verdicts.TRANSIENT
 print(*(name for name in sys.modules if "." not in name and name not in sys.stdlib_module_names))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -327,5 +327,5 @@ def test_small_shares_are_counted(rule: TokenBucket | Throttle, puts: int, retri
 
 def test_the_class_of_a_rule_is_refused() -> None:
     """The forgotten brackets are found when the budget is made."""
-    with pytest.raises(TypeError, match=r"`rule` must be a rule such as forbear.TokenBucket\(\)"):
+    with pytest.raises(TypeError, match=r"`rule` must be a rule such as forbear.budgets.TokenBucket\(\)"):
         Budget(TokenBucket)  # type: ignore[arg-type]

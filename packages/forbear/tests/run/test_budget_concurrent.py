@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear import Budget
+from forbear.budgets import Budget
 from forbear.policy import Policy, retry
 from forbear.testing.script import Script
 from forbear.testing.virtual_clock import virtual_time

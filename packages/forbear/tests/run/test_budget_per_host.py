@@ -52,7 +52,7 @@ def test_two_threads_may_want_the_first_budget() -> None:
     ("make_or_rule", "shown"),
     [
         (None, "Budget(TokenBucket(capacity=10, deposit=0.1, cost=1, refund=False"),
-        (forbear.TokenBucket(3), "Budget(TokenBucket(capacity=3,"),
+        (forbear.budgets.TokenBucket(3), "Budget(TokenBucket(capacity=3,"),
         (Budget.envoy, "Budget(ActiveShare(share=0.2, least=3))"),
         (lambda: Budget.finagle(0.1), "Budget(RequestRatio(ratio=0.1,"),
     ],
@@ -105,12 +105,12 @@ def test_threads_share_them() -> None:
 
 def test_copies_are_the_same_and_pickles_are_new() -> None:
     """As for any budget."""
-    budgets = Budget.per_host(forbear.TokenBucket(3), most=7)
+    budgets = Budget.per_host(forbear.budgets.TokenBucket(3), most=7)
     assert copy.copy(budgets) is budgets
     assert copy.deepcopy(budgets) is budgets
     assert budgets.of("a").take()
     other: HostBudgets = pickle.loads(pickle.dumps(budgets))
-    assert repr(other) == repr(budgets) == f"Budget.per_host({forbear.TokenBucket(3)!r}, most=7)"
+    assert repr(other) == repr(budgets) == f"Budget.per_host({forbear.budgets.TokenBucket(3)!r}, most=7)"
     assert other.of("a")._state[0] == 3 * MICRO
     policy = pickle.loads(pickle.dumps(BUSY.with_budget(Budget.per_host(Budget.envoy))))
     assert repr(policy.budget.of("a")) == repr(Budget.envoy())
@@ -193,11 +193,15 @@ def test_it_has_no_tokens_itself() -> None:
     [
         ({"most": 0}, ValueError, "`most` must be 1 or more, got 0"),
         ({"most": 1.5}, TypeError, "`most` must be a whole number of budgets, got 1.5"),
-        ({"make_or_rule": object()}, TypeError, "`rule` must be a rule such as forbear.TokenBucket"),
-        ({"make_or_rule": forbear.TokenBucket}, TypeError, "`make_or_rule` must be a rule, or a function that makes"),
-        ({"make_or_rule": Budget.per_host}, TypeError, "such as forbear.Budget.envoy; got one that makes"),
+        ({"make_or_rule": object()}, TypeError, "`rule` must be a rule such as forbear.budgets.TokenBucket"),
         (
-            {"make_or_rule": lambda: forbear.SharedBudget("redis://h", "x")},
+            {"make_or_rule": forbear.budgets.TokenBucket},
+            TypeError,
+            "`make_or_rule` must be a rule, or a function that makes",
+        ),
+        ({"make_or_rule": Budget.per_host}, TypeError, "such as forbear.budgets.Budget.envoy; got one that makes"),
+        (
+            {"make_or_rule": lambda: forbear.budgets.SharedBudget("redis://h", "x")},
             TypeError,
             "`make_or_rule` must not make a SharedBudget, which would be one bucket for all hosts",
         ),

@@ -151,11 +151,11 @@ def test_successes_grant_a_retry_again(preset: tuple[Callable[[], Budget], int],
 
 def test_a_refused_first_attempt_is_an_event_and_a_metric() -> None:
     """The error has a report with the reason BUDGET, a verdict that says it was not executed, and is counted."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     registry = CollectorRegistry()
     count = Prometheus(registry)
 
-    def note(event: forbear.Event) -> None:
+    def note(event: forbear.events.Event) -> None:
         events.append(event)
         count(event)
 
@@ -164,7 +164,7 @@ def test_a_refused_first_attempt_is_an_event_and_a_metric() -> None:
     with pytest.raises(Throttled, match="refused the first attempt, because the service refuses too many") as caught:
         policy.call(lambda: sent.append(1))
     assert sent == []
-    assert caught.value.verdict is forbear.NOT_EXECUTED
+    assert caught.value.verdict is forbear.verdicts.NOT_EXECUTED
     given_up = report(caught.value)
     assert given_up is not None
     assert (given_up.reason, given_up.count) == (Reason.BUDGET, 1)
@@ -173,7 +173,9 @@ def test_a_refused_first_attempt_is_an_event_and_a_metric() -> None:
     labels = {"operation": "load", "reason": "budget"}
     assert registry.get_sample_value("forbear_give_ups_total", labels) == 1
     with pytest.raises(Busy):
-        failing(TRANSIENT, Budget(forbear.TokenBucket(1, cost=2)), on_event=note, name="load").call(Script(Busy))
+        failing(TRANSIENT, Budget(forbear.budgets.TokenBucket(1, cost=2)), on_event=note, name="load").call(
+            Script(Busy)
+        )
     assert registry.get_sample_value("forbear_give_ups_total", labels) == 2
 
 

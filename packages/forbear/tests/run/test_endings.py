@@ -325,7 +325,7 @@ def test_raise_is_a_value() -> None:
     assert repr(RAISE) == "RAISE"
     policy = retry(Busy, on_give_up=None, on_success=print, delay=hint)
     assert pickle.loads(pickle.dumps(policy)) == policy != retry(Busy)
-    assert forbear.RAISE is RAISE
+    assert forbear.policies.RAISE is RAISE
 
 
 def test_nothing_is_kept_alive() -> None:

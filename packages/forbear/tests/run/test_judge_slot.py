@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import forbear
-from forbear import Reason, Safety
 from forbear.core.service import Judgement
+from forbear.events import Reason
 from forbear.policy import retry
 from forbear.run.judge_slot import RunContext, slot
+from forbear.verdicts import Safety
 
 if TYPE_CHECKING:
     from forbear.run.judge_slot import Judge

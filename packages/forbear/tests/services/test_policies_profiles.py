@@ -37,13 +37,13 @@ def test_every_profile_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-@pytest.mark.parametrize("preset", forbear.PRESETS)
+@pytest.mark.parametrize("preset", forbear.policies.PRESETS)
 def test_a_preset_changes_limits_and_waits_only(name: str, preset: str) -> None:
     """Which errors are transient, and what is safe, stays with the policy; so do the other limits."""
     policy = PROFILES[name]
     assert policy is not None
     policy = policy.with_limits(policy.limits.replace(clamp=True, max_retry_after=7))
-    changed, chosen = policy.with_preset(preset), forbear.PRESETS[preset]
+    changed, chosen = policy.with_preset(preset), forbear.policies.PRESETS[preset]
     assert (changed.limits.attempts, changed.limits.timeout) == (chosen.limits.attempts, chosen.limits.timeout)
     assert (changed.limits.clamp, changed.limits.max_retry_after) == (True, 7)
     assert changed.backoff == chosen.backoff

@@ -50,7 +50,7 @@ def _patient(patient: None) -> None:
 
 def test_it_is_public_and_loaded_when_used() -> None:
     """`import forbear` loads neither the room nor sockets."""
-    assert forbear.SharedBudget is SharedBudget
+    assert forbear.budgets.SharedBudget is SharedBudget
     lazy = {"forbear.shared_budget", "forbear.run.late", "socket"}
     code = f"import sys, forbear; sys.exit(bool({lazy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -132,10 +132,10 @@ def test_a_client_object(path: str, name: str) -> None:
         budget = SharedBudget(client, "lost", on_event=events.append)
         assert not budget.take()
         assert seen.asked.count("EVAL") == 1
-        with pytest.raises(forbear.BudgetUnavailable, match="ConnectionError"):
+        with pytest.raises(forbear.budgets.BudgetUnavailable, match="ConnectionError"):
             budget.check()
         budget._share.close()
-    assert [type(event) for event in events] == [forbear.BudgetDegraded]
+    assert [type(event) for event in events] == [forbear.events.BudgetDegraded]
 
 
 def test_tls(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,8 @@ def test_a_certificate_for_another_host_gets_no_password(tmp_path: Path, monkeyp
     with listening(serve) as port:
         budget = SharedBudget(f"rediss://me:secret@localhost:{port}", "named")
         with pytest.raises(
-            forbear.BudgetUnavailable, match=r"certificate verify failed.*; use the host's name in the certificate"
+            forbear.budgets.BudgetUnavailable,
+            match=r"certificate verify failed.*; use the host's name in the certificate",
         ):
             budget.check()
         budget._share.close()
@@ -217,7 +218,7 @@ def test_a_process_pays_in_at_its_end(path: str) -> None:
     """The credit of a process is in the bucket after a normal end; `pay_in` does the same at any time."""
     code = (
         "import forbear, sys\n"
-        "budget = forbear.SharedBudget(sys.argv[1], 'exit')\n"
+        "budget = forbear.budgets.SharedBudget(sys.argv[1], 'exit')\n"
         "for _ in range(400): budget.put(retried=False)\n"
     )
     subprocess.run([sys.executable, "-c", code, f"unix://{path}"], check=True)

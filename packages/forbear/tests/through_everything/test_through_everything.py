@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from forbear import Reason
+from forbear.events import Reason
 from forbear_testkit.clients.secure import self_signed
 from forbear_testkit.through_everything.adapters import ADAPTERS, Adapter, Call
 from forbear_testkit.through_everything.faults import FAULTS, Fault

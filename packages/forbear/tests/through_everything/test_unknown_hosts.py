@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from forbear import Reason
+from forbear.events import Reason
 from forbear_testkit.clients.secure import self_signed
 from forbear_testkit.through_everything.adapters import ADAPTERS, Adapter, Call
 from forbear_testkit.through_everything.rules import ATTEMPTS, OPERATIONS

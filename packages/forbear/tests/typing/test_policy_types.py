@@ -96,7 +96,7 @@ def test_decorated_functions() -> None:
     """Parameters and results stay as they were, positional-only and keyword-only ones included."""
     assert_type(fetch("a", 5, strict=True), bytes)
     assert_type(transaction(1), bool)
-    assert_type(forbear.transient(OSError()), forbear.Verdict)
+    assert_type(forbear.transient(OSError()), forbear.verdicts.Verdict)
     assert_type(generic(5), int)
     wanted: Callable[[str, int], bytes] = fetch
     assert wanted("a", 5) == b"a"
@@ -189,12 +189,12 @@ async def test_blocks() -> None:
 
 def test_predicates_and_listeners() -> None:
     """`on` answers with a bool, seconds or a verdict; listeners may return anything."""
-    told: list[forbear.Event] = []
+    told: list[forbear.events.Event] = []
     forbear.retry(on=lambda error: isinstance(error, OSError))
     forbear.retry(on=lambda error: 0.5)
-    forbear.retry(on=lambda error: forbear.NOT_EXECUTED)
+    forbear.retry(on=lambda error: forbear.verdicts.NOT_EXECUTED)
     forbear.retry(on=(OSError, LookupError), on_result=lambda value: value is None, on_event=told.append)
-    forbear.retry(on=OSError, backoff=forbear.Sequence([1, 2.5]), budget=forbear.Budget.aws())
+    forbear.retry(on=OSError, backoff=forbear.Sequence([1, 2.5]), budget=forbear.budgets.Budget.aws())
 
 
 class Patient:
@@ -213,7 +213,7 @@ class Impatient:
         return "soon"
 
 
-def backed_off(backoff: forbear.Backoff, on: forbear.On) -> forbear.Policy:
+def backed_off(backoff: forbear.policies.Backoff, on: forbear.policies.On) -> forbear.Policy:
     """A policy, from parameters with public types."""
     return forbear.retry(on=on, backoff=backoff)
 
@@ -223,7 +223,7 @@ def test_backoffs_and_judges_have_public_types() -> None:
     assert_type(backed_off(Patient(), OSError), forbear.Policy)
     backed_off(forbear.Exponential(), (OSError, LookupError))
     backed_off(forbear.Constant(1), lambda error: timedelta(seconds=1))
-    backoffs: list[forbear.Backoff] = [Patient(), forbear.Sequence([1])]
+    backoffs: list[forbear.policies.Backoff] = [Patient(), forbear.Sequence([1])]
     assert [backoff.delay(0, 0.5, None) for backoff in backoffs] == [1, 1]
     backed_off(Impatient(), OSError)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     for attempt in policy:
@@ -232,7 +232,7 @@ def test_backoffs_and_judges_have_public_types() -> None:
             assert number == 1
 
 
-def number_of(attempt: forbear.Attempts | forbear.AsyncAttempts) -> int:
+def number_of(attempt: forbear.policies.Attempts | forbear.policies.AsyncAttempts) -> int:
     """The number of an attempt, whose type is public."""
     return attempt.number
 
@@ -275,7 +275,7 @@ def test_what_replaces_an_error_has_a_type() -> None:
 def test_the_type_of_reports() -> None:
     """Check the types of what an error carries."""
     found = forbear.report(OSError())
-    assert_type(found, forbear.Report | None)
+    assert_type(found, forbear.events.Report | None)
     assert found is None
 
 

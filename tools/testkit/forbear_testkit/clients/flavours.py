@@ -50,7 +50,7 @@ class Result:
         return b"".join(self.pieces)
 
     @property
-    def report(self) -> forbear.Report:
+    def report(self) -> forbear.events.Report:
         report = forbear.report(self.response if self.error is None else self.error)
         assert report is not None, "no report"
         return report

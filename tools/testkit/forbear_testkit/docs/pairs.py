@@ -117,7 +117,7 @@ TENACITY = [
         "before_sleep",
         "seen = []\nretry({0}seen.append)(work)()\nreturn len(seen)",
         "seen = []\nforbear.retry(A, backoff=forbear.Constant(0), {0}seen.append)(work)()\n"
-        "return sum(isinstance(event, forbear.Scheduled) for event in seen)",
+        "return sum(isinstance(event, forbear.events.Scheduled) for event in seen)",
         Twice,
     ),
     Pair(
@@ -246,7 +246,7 @@ BACKOFF = [
         "on_backoff",
         "seen = []\nlog = seen.append\nbackoff.on_exception(backoff.expo, A, {0})(work)()\nreturn len(seen)",
         "seen = []\nlog = seen.append\nforbear.retry(A, {0})(work)()\n"
-        "return sum(isinstance(event, forbear.Scheduled) for event in seen)",
+        "return sum(isinstance(event, forbear.events.Scheduled) for event in seen)",
         Twice,
     ),
     Pair(
@@ -318,7 +318,7 @@ STAMINA = [
         "seen = []\nforbear.observe.listen(seen.append)\n"
         "try:\n    forbear.retry(on=A)(work)()\n"
         "finally:\n    forbear.observe.listen(forbear.observe.logging.Logging())\n"
-        "return sum(isinstance(event, forbear.Scheduled) for event in seen)",
+        "return sum(isinstance(event, forbear.events.Scheduled) for event in seen)",
         Twice,
     ),
 ]

@@ -57,7 +57,7 @@ GOOGLE = [
         "on_error",
         "seen = []\nlog = seen.append\nRetry(if_exception_type(A), {0})(work)()\nreturn len(seen)",
         "seen = []\nlog = seen.append\nforbear.retry(A, {0})(work)()\n"
-        "return sum(isinstance(event, forbear.Failed) for event in seen)",
+        "return sum(isinstance(event, forbear.events.Failed) for event in seen)",
         Twice,
     ),
     Pair(

@@ -1,6 +1,6 @@
 """Rules of budgets for tests: one that admits nothing, and one that notes each call of its methods."""
 
-from forbear import TokenBucket
+from forbear.budgets import TokenBucket
 from forbear.core.verdict import Verdict
 from forbear.policy import Policy
 from forbear.run.budget import Budget

@@ -69,7 +69,7 @@ class Outcome:
     error: Exception | None = None
 
     @property
-    def report(self) -> forbear.Report | None:
+    def report(self) -> forbear.events.Report | None:
         """The report, if forbear gave up."""
         return forbear.report(self.response if self.error is None else self.error)
 

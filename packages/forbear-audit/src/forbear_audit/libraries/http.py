@@ -4,8 +4,9 @@ import ast
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from forbear import Safety, services
+from forbear import services
 from forbear.adapters import Request
+from forbear.verdicts import Safety
 from forbear_audit.reading.modules import Module, keyword, walk_inside
 from forbear_audit.reading.name_patterns import (
     ACTING_FUNCTIONS,

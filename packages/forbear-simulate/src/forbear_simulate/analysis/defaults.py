@@ -18,11 +18,11 @@ from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
 if TYPE_CHECKING:
-    from forbear import Backoff
+    from forbear.policies import Backoff
 
 FLEET = 10_000
 BUDGET = ClientBudget(per="process", clients=200)
-"""The recommended budgets: the default `forbear.Budget()` in each of 50 processes."""
+"""The recommended budgets: the default `forbear.budgets.Budget()` in each of 50 processes."""
 
 OUTAGE = Window("refuse", 0, 60)
 LATE = 600.0

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import ClassVar
 
-from forbear import TRANSIENT, Policy, Stop, decide
+from forbear import Policy
+from forbear.verdicts import TRANSIENT, Stop, decide
 from forbear_simulate.engines.service_queue import Agenda
 from forbear_simulate.scenario.fields import Section, count, seconds
 from forbear_simulate.scenario.scenario import check_policy

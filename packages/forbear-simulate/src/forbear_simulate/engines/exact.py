@@ -1,9 +1,9 @@
-"""The exact engine: every call, attempt and request is an event. It decides with `forbear.decide` itself."""
+"""The exact engine: every call, attempt and request is an event. It decides with `forbear.verdicts.decide` itself."""
 
 from math import inf
 from random import Random
 
-from forbear import TRANSIENT, Stop, Verdict, decide
+from forbear.verdicts import TRANSIENT, Stop, Verdict, decide
 from forbear_simulate.engines.budgets.base import FleetBudget
 from forbear_simulate.engines.budgets.rules import make_exact_budgets, make_fleet_budget
 from forbear_simulate.engines.service_queue import Agenda, QueuedRequest, ServiceQueue

@@ -8,7 +8,7 @@ from math import exp, inf
 from random import Random
 from typing import Any
 
-from forbear import Kind, Verdict
+from forbear.verdicts import Kind, Verdict
 from forbear_simulate.engines.time_series import Course
 from forbear_simulate.scenario.scenario import Scenario, Window
 

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from forbear import Kind, Limits, Verdict, Wait, decide
+from forbear import Limits
+from forbear.verdicts import Kind, Verdict, Wait, decide
 from forbear_simulate.engines.waits import KNOTS, MOST_ROWS, WaitTable, mean_waits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from forbear import Backoff
+    from forbear.policies import Backoff
 
     Counts = NDArray[np.float64]
 

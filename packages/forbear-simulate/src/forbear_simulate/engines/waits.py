@@ -5,10 +5,11 @@ from itertools import pairwise
 from math import inf, nextafter
 from typing import TYPE_CHECKING
 
-from forbear import TRANSIENT, Limits, Verdict, Wait, decide
+from forbear import Limits
+from forbear.verdicts import TRANSIENT, Verdict, Wait, decide
 
 if TYPE_CHECKING:
-    from forbear import Backoff
+    from forbear.policies import Backoff
 
 KNOTS = 256
 """The number of intervals of `u` in a table; between their ends, a wait is a straight line in `u`.

@@ -8,7 +8,7 @@ from forbear_simulate.engines.contention import Contention, simulate_contention
 from forbear_simulate.gallery.studies import Comparison, Study
 
 if TYPE_CHECKING:
-    from forbear import Backoff
+    from forbear.policies import Backoff
 
 _ENDLESS = Limits(attempts=None, timeout=None, unlimited=True)
 _TWICE, _CAP = 0.010, 2.0

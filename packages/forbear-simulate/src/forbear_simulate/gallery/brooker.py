@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from forbear import Constant, Exponential, Limits, Policy, TokenBucket
+from forbear import Constant, Exponential, Limits, Policy
+from forbear.budgets import TokenBucket
 from forbear_simulate.engines.exact import simulate_exact
 from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario.budgets import ClientBudget
 from forbear_simulate.scenario.scenario import Clients, Scenario, Server
 
 if TYPE_CHECKING:
-    from forbear import Backoff
+    from forbear.policies import Backoff
 
 _AMPLE = 200  # workers: nothing ever waits for one
 _THREE = Limits(attempts=4, timeout=None)

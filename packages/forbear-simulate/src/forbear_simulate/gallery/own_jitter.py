@@ -10,7 +10,7 @@ from forbear_simulate.gallery.studies import Comparison, Study
 from forbear_simulate.scenario.scenario import Clients, Scenario, Server, Window
 
 if TYPE_CHECKING:
-    from forbear import Backoff
+    from forbear.policies import Backoff
 
 _Jitter = Literal["documented", "equal", "full"]
 

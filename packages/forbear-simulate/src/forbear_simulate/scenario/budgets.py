@@ -1,14 +1,14 @@
 """The retry budgets of a scenario: the rule of one, who shares it, and how a file names it.
 
-A file names a preset of `forbear.Budget`, with its parameters.
+A file names a preset of `forbear.budgets.Budget`, with its parameters.
 """
 
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from forbear import Budget, ClientThrottle, TokenBucket
 from forbear.adapters import Record, check_positive_seconds, is_mapping
+from forbear.budgets import Budget, ClientThrottle, TokenBucket
 from forbear_simulate.scenario.fields import (
     ScenarioError,
     Section,
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from forbear.adapters import BudgetRule
 
 PRESETS = ("brooker", "ratio", "grpc", "envoy", "google_sre", "finagle", "aws", "aws_until_2026")
-"""The presets of `forbear.Budget`, by the names of its methods."""
+"""The presets of `forbear.budgets.Budget`, by the names of its methods."""
 
 _TEXTS = {"window": 'a time with a unit, such as "10s"'}
-_RULE_CURE = "pass forbear.TokenBucket()"
+_RULE_CURE = "pass forbear.budgets.TokenBucket()"
 _SHARES = ("client", "client", "process", "fleet")
 
 
 class SharedBucket(Record):
-    """The numbers of a `forbear.SharedBudget`: those of the bucket, and the window of what a process pays in."""
+    """The numbers of a SharedBudget: those of the bucket, and the window of what a process pays in."""
 
     __slots__ = ("capacity", "deposit", "window")
 
@@ -58,9 +58,9 @@ class SharedBucket(Record):
 class ClientBudget(Section):
     """The retry budgets of the clients: the rule that they count by, and who shares the counters of one.
 
-    `rule` is a rule such as `forbear.TokenBucket()`, or a `forbear.Budget`, whose rule it then is. A
-    `forbear.SharedBudget` has its bucket for the whole fleet. Each client is a process of it, or with `per="process"`
-    each group of `clients` is. Its calls come to the processes by chance; processes in lock step get less.
+    `rule` is one of `forbear.budgets`, or a `Budget`, whose rule it then is. A `SharedBudget`
+    has its bucket for the whole fleet. Each client is a process of it, or with `per="process"` each group of `clients`
+    is. Its calls come to the processes by chance; processes in lock step get less.
     """
 
     KEY: ClassVar[str] = "budget"
@@ -84,7 +84,7 @@ class ClientBudget(Section):
         try:
             counts = (rule if isinstance(rule, Budget) else Budget(rule)).rule
         except TypeError:
-            refuse("budget.rule", "a rule of a forbear.Budget", rule, _RULE_CURE)
+            refuse("budget.rule", "a rule of a forbear.budgets.Budget", rule, _RULE_CURE)
         object.__setattr__(self, "rule", counts)
 
     @property
@@ -113,7 +113,7 @@ class Throttling(Section):
 
     @property
     def budget(self) -> ClientBudget:
-        """The throttle as budgets, which count by `forbear.ClientThrottle`."""
+        """The throttle as budgets, which count by `forbear.budgets.ClientThrottle`."""
         return ClientBudget(ClientThrottle(self.k, self.window, self.least), self.per, self.clients)
 
 

@@ -82,7 +82,7 @@ def real(valkey: Valkey, case: Case, seed: int) -> int:
 def scenario(case: Case) -> Scenario:
     """Return the same fleet as a scenario."""
     policy = forbear.retry(OSError, attempts=2, timeout=None, backoff=forbear.Constant(0.02))
-    budget = forbear.SharedBudget("redis://127.0.0.1:1", "x", capacity=case.capacity)
+    budget = forbear.budgets.SharedBudget("redis://127.0.0.1:1", "x", capacity=case.capacity)
     return Scenario(
         case.healthy + case.outage,
         0.1,

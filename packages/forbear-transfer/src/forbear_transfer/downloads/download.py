@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import BinaryIO
 
-from forbear import TRANSIENT
+from forbear.verdicts import TRANSIENT
 from forbear_transfer.downloads.description import GZIP, Contradiction, is_unlabelled, object_from
 from forbear_transfer.downloads.fetch import FAILURES, Fetch, Gone
 from forbear_transfer.downloads.resume import ResumableDownload

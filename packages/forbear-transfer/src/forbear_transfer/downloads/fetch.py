@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 from typing import Protocol
 
-from forbear import PERMANENT, TRANSIENT, Verdict
+from forbear.verdicts import PERMANENT, TRANSIENT, Verdict
 from forbear_transfer.checksum import Crc32c
 from forbear_transfer.downloads.description import GZIP, BodyDescription, Contradiction, WrongEncoding, describe_body
 from forbear_transfer.downloads.sinks import GZIP_MAGIC, Sink

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from forbear import PERMANENT, TRANSIENT, Event, Policy, Verdict
+from forbear import Policy
 from forbear.adapters import (
     AsyncHttpSender,
     DetailedFailure,
@@ -27,6 +27,8 @@ from forbear.adapters import (
     request_ids,
     retries_are_off,
 )
+from forbear.events import Event
+from forbear.verdicts import PERMANENT, TRANSIENT, Verdict
 from forbear_transfer.errors import HttpError, Stalled
 from forbear_transfer.progress import forward
 from forbear_transfer.storage.bodies import Deadline, RequestBody, read_whole

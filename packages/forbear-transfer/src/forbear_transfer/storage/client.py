@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urljoin
 
-from forbear import Policy, Verdict
+from forbear import Policy
 from forbear.adapters import HiddenText, HttpOptions, Request, attach_report
 from forbear.services import cloud_storage
+from forbear.verdicts import Verdict
 from forbear_transfer.encryption import EncryptionKey, matching
 from forbear_transfer.errors import HttpError, WrongResponse
 from forbear_transfer.objects import FIELDS, Object, Url, quoted
@@ -242,8 +243,7 @@ class Storage:
 
     async def is_folder(self, url: Url) -> bool:
         """Return whether objects exist below a name, or at all in a bucket: folders in the cloud are nothing else."""
-        query = {"prefix": url.prefix or None, "maxResults": 1, "fields": "kind,items(name)"}
-        what = f"list {url}"
+        what, query = f"list {url}", {"prefix": url.prefix or None, "maxResults": 1, "fields": "kind,items(name)"}
         return bool(parse_page(what, await self.call(what, "GET", url.list_path, query)).get("items"))
 
     async def delete(self, url: Url, query: Mapping[str, int | None] | None = None) -> None:

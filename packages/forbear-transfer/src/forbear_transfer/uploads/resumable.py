@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from forbear import TRANSIENT, Kind, Verdict
 from forbear.adapters import Request
+from forbear.verdicts import TRANSIENT, Kind, Verdict
 from forbear_transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongResponse
 from forbear_transfer.objects import Object
 from forbear_transfer.precondition import Precondition, mismatch, refuses_checksum

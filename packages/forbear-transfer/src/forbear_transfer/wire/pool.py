@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from forbear import PERMANENT
 from forbear.adapters import HiddenBytes, HiddenText, redact_address
+from forbear.verdicts import PERMANENT
 from forbear_transfer.errors import Stalled
 from forbear_transfer.wire.connection import Connection
 from forbear_transfer.wire.payload import Payload, RateLimit

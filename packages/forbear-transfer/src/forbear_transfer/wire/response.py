@@ -11,8 +11,9 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Report, Verdict
 from forbear.adapters import TRANSIENT_STATUSES, status_phrase
+from forbear.events import Report
+from forbear.verdicts import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear_transfer.errors import TransferError
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ class Retry(urllib3.Retry):
         if budget is not None and (budget.by_host or budget.counts_first_attempts):
             raise TypeError(
                 f"`policy` must do without {budget!r}, because urllib3 does not show a Retry object the first attempt: "
-                "mount a RetryAdapter, or take another budget, such as forbear.Budget()"
+                "mount a RetryAdapter, or take another budget, such as forbear.budgets.Budget()"
             )
         self._bodies_are_reusable = bodies_are_reusable
         self._exchange: Exchange | None = None

@@ -1,4 +1,4 @@
-"""The rules of retry budgets: they change the counters passed to them, and `forbear.Budget` holds the counters.
+"""The rules of retry budgets: they change the counters passed to them, and `forbear.budgets.Budget` holds the counters.
 
 A rule has no clock and no lock. Tokens are counted in micro-tokens, as whole numbers. Rules that also count first
 attempts are in `core.admission`.
@@ -50,13 +50,13 @@ def tokens(name: str, value: float, *, least: float = 1 / MICRO) -> None:
 def check_rule(rule: "Any") -> "BudgetRule":
     """Return `rule`; raise TypeError, with the names of what is missing, unless it keeps the contract `BudgetRule`."""
     if isinstance(rule, type) or not callable(getattr(rule, "take", None)):
-        raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
+        raise TypeError(f"`rule` must be a rule such as forbear.budgets.TokenBucket() or None (that one), got {rule!r}")
     code = getattr(rule.take, "__code__", None)
     blind = code is not None and code.co_argcount < 4 and not code.co_flags & _VARARGS
     if blind or not all(callable(getattr(rule, name, None)) for name in ("start", "succeeded")):
         raise TypeError(
             "`rule` must have the methods start(), take(state, now, verdict) and succeeded(state, now, cost), "
-            f"got {rule!r}; add the missing ones, as in forbear.TokenBucket"
+            f"got {rule!r}; add the missing ones, as in forbear.budgets.TokenBucket"
         )
     return rule  # type: ignore[no-any-return]
 

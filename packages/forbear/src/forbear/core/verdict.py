@@ -69,7 +69,7 @@ class Verdict(Record):
         wait_from: str | None = None,
     ) -> None:
         if not isinstance(kind, Kind):
-            raise TypeError(f"`kind` must be a forbear.Kind, got {kind!r}")
+            raise TypeError(f"`kind` must be a forbear.verdicts.Kind, got {kind!r}")
         retry_after, delay = in_seconds(retry_after), in_seconds(delay)
         if retry_after is not None and retry_after != INFINITY:
             seconds("retry_after", retry_after)

@@ -283,8 +283,8 @@ class HostBudgets(Budget):
         budget: object = self._make()
         if not isinstance(budget, Budget) or budget.by_host:
             raise TypeError(
-                "`make_or_rule` must be a rule, or a function that makes a forbear.Budget, such as "
-                f"forbear.Budget.envoy; got one that makes {budget!r}"
+                "`make_or_rule` must be a rule, or a function that makes a forbear.budgets.Budget, such as "
+                f"forbear.budgets.Budget.envoy; got one that makes {budget!r}"
             )
         if budget.is_shared:
             raise TypeError(

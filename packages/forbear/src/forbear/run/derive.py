@@ -114,7 +114,7 @@ class Derivable(RetryPlan):
     def with_preset(self, name: str) -> "Self":
         """Return a copy with the attempts, the timeout and the backoff of a preset.
 
-        The presets are "interactive", "mobile", "ci" and "batch"; `forbear.PRESETS` has their figures and reasons.
+        The presets are "interactive", "mobile", "ci" and "batch"; `forbear.policies.PRESETS` has their figures.
         Raises ValueError for any other name.
         """
         from forbear.core.presets import preset  # few programs use one

@@ -119,7 +119,7 @@ def _check_delay(name: str, value: "Any") -> "Any":
 
 def _check_budget(name: str, value: "Any") -> "Any":
     if value is not None and not isinstance(value, Budget):
-        raise TypeError(f"`{name}` must be a forbear.Budget or None, got {value!r}")
+        raise TypeError(f"`{name}` must be a forbear.budgets.Budget or None, got {value!r}")
     return value
 
 

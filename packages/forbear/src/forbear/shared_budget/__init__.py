@@ -1,1 +1,1 @@
-"""`forbear.SharedBudget`: a retry budget that many processes share through Redis or Valkey."""
+"""`forbear.budgets.SharedBudget`: a retry budget that many processes share through Redis or Valkey."""

@@ -290,7 +290,7 @@ def test_around_it() -> None:
 def test_events_and_budget() -> None:
     """Listeners hear of each attempt, and a budget that is used up ends the retries."""
     events: list[Any] = []
-    budget = forbear.Budget(forbear.TokenBucket(capacity=2))
+    budget = forbear.budgets.Budget(forbear.budgets.TokenBucket(capacity=2))
     with Wire(BUSY) as server, pytest.raises(exceptions.ClientError) as caught:
         dynamodb(server, budget=budget, on_event=events.append, attempts=9).get_item(**KEY)
     report = forbear.report(caught.value)

@@ -199,7 +199,7 @@ def test_uninstall_nothing(server: Wire) -> None:
 
 def test_budget_per_host(server: Wire) -> None:
     """A budget per host is that of the client's endpoint; a session has no host."""
-    policy = aws_policy.with_budget(forbear.Budget.per_host())
+    policy = aws_policy.with_budget(forbear.budgets.Budget.per_host())
     install(aws.client("sqs", server.url), policy)
     with pytest.raises(ValueError, match="per host"):
         install(boto3.Session(**aws.CREDENTIALS), policy)

@@ -46,11 +46,11 @@ def test_statuses_of_an_api(flavour: Flavour, known: dict[str, Any], failure: An
 @BLIND_TOO
 def test_a_wait_in_a_header_of_the_api(flavour: Flavour) -> None:
     """The moment at which the quota comes back is read against the response's own date, and named."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     policy = forbear.retry(on=Exception, attempts=2, timeout=None, on_event=events.append)
     with Wire(reply(403, b"", *SLOW), FINE) as wire:
         flavour.call(flavour.transport(policy, apis=forbear.Api(wire.url, **GITHUB)), "GET", wire.url)
-    (scheduled,) = (event for event in events if isinstance(event, forbear.Scheduled))
+    (scheduled,) = (event for event in events if isinstance(event, forbear.events.Scheduled))
     assert 40 <= scheduled.delay <= 45
     assert scheduled.wait_from == "x-ratelimit-reset"
 
@@ -129,13 +129,13 @@ def test_a_wait_in_a_body(flavour: Flavour, method: str, coded: bool) -> None:
     """RetryInfo in the JSON of an error is obeyed, coded or not, and the caller still gets the whole body."""
     body, lines = (gzip.compress(RETRY_INFO), ["Content-Encoding: gzip"]) if coded else (RETRY_INFO, [])
     busy = reply(429, body, "Content-Type: application/json; charset=UTF-8", *lines)
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     policy = forbear.retry(on=Exception, attempts=2, timeout=None, on_event=events.append)
     with Wire(busy) as wire:
         result = flavour.call(flavour.transport(policy), method, wire.url)
         assert len(wire.seen) == 2
     assert (result.status, result.content) == (429, RETRY_INFO)
-    (scheduled,) = (event for event in events if isinstance(event, forbear.Scheduled))
+    (scheduled,) = (event for event in events if isinstance(event, forbear.events.Scheduled))
     assert 53 <= scheduled.delay <= 60
     assert scheduled.wait_from == "RetryInfo"
 

@@ -13,10 +13,10 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 import forbear
-from forbear import Reason
 from forbear.clients.aiohttp import RetryMiddleware
 from forbear.clients.httpx import RetryTransport
 from forbear.clients.requests import RetryAdapter
+from forbear.events import Reason
 from forbear.testing import virtual_time
 
 URL = "http://api.example.com/thing"

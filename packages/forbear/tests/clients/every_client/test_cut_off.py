@@ -95,7 +95,7 @@ def test_a_post_that_is_cut_off_is_sent_once(opened: Open, way: Any, moment: str
             assert [seen.method for seen in wire.seen] == ["POST"]
         found = forbear.report(error)
         assert found is not None
-        assert found.reason is forbear.Reason.UNSAFE
+        assert found.reason is forbear.events.Reason.UNSAFE
 
     asyncio.run(main())
 
@@ -112,7 +112,7 @@ def test_a_get_that_is_cut_off_is_sent_again(opened: Open) -> None:
             assert len(wire.seen) == 3
         found = forbear.report(error)
         assert found is not None
-        assert found.reason is forbear.Reason.ATTEMPTS
+        assert found.reason is forbear.events.Reason.ATTEMPTS
 
     asyncio.run(main())
 
@@ -256,4 +256,4 @@ def test_a_post_that_a_signal_interrupts_is_sent_once(post: Callable[[str], obje
         assert len(wire.seen) <= 1  # the server notes a request once it has raised the alarm
     found = forbear.report(caught.value)
     assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    assert found.reason is forbear.events.Reason.UNSAFE

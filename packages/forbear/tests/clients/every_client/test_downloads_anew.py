@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forbear import Reason
+from forbear.events import Reason
 from forbear.services import rfc9110
 from forbear_testkit.clients.downloads import (
     DATA,

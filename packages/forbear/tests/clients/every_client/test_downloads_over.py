@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from forbear import Reason
+from forbear.events import Reason
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.virtual_clock import VirtualTime
 from forbear_testkit.clients.downloads import (

@@ -187,7 +187,7 @@ def _under_outer(post: Callable[..., Any], shape: Any, url: Any, **options: Any)
 def _assert_stopped(error: BaseException) -> None:
     found = forbear.report(error)
     assert found is not None
-    assert found.reason in (forbear.Reason.UNSAFE, forbear.Reason.BODY)
+    assert found.reason in (forbear.events.Reason.UNSAFE, forbear.events.Reason.BODY)
 
 
 @_posts(HTTP)

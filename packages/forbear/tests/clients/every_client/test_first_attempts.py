@@ -14,12 +14,14 @@ import requests
 import urllib3
 
 import forbear
-from forbear import Budget, Constant, Failed, GaveUp, Reason, Throttled
+from forbear import Constant, Throttled
+from forbear.budgets import Budget
 from forbear.clients.aiohttp import RetryMiddleware
 from forbear.clients.google import retry_for
 from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.clients.requests import RetryAdapter
 from forbear.clients.urllib3 import Retry
+from forbear.events import Failed, GaveUp, Reason
 from forbear.exchange.redis.descriptions import describe_command
 from forbear.exchange.redis.loops import send
 from forbear.exchange.redis.settings import RedisSettings
@@ -41,13 +43,13 @@ REST = reply(206, WHOLE[20:], ETAG, f"Content-Range: bytes 20-99/{len(WHOLE)}")
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_nothing_is_sent_without_leave(flavour: Any, method: str) -> None:
     """A refused first attempt is a Throttled with a report, two events, and no byte on the wire."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     policy = AT_ONCE.with_budget(Budget(Closed())).with_on_event(events.append)
     with Wire(reply(200)) as wire:
         result = flavour.call(flavour.transport(policy), method, wire.url + "/x")
         assert (wire.seen, wire.connections) == ([], 0)
     assert type(result.error) is Throttled
-    assert result.error.verdict is forbear.NOT_EXECUTED
+    assert result.error.verdict is forbear.verdicts.NOT_EXECUTED
     assert (result.report.reason, result.report.count, result.report.method) == (Reason.BUDGET, 1, method)
     assert result.report.resource == f"{wire.url}/x"
     assert [type(event) for event in events] == [Failed, GaveUp]
@@ -156,7 +158,7 @@ def test_writes_are_counted(flavour: Any) -> None:
 @EVERY
 def test_a_failing_host_harms_no_other(flavour: Any) -> None:
     """With a budget per host, the retries of one host are used up, and those of the other are not."""
-    budget = Budget.per_host(forbear.TokenBucket(1, deposit=0))
+    budget = Budget.per_host(forbear.budgets.TokenBucket(1, deposit=0))
     transport = flavour.transport(AT_ONCE.with_budget(budget))
     with Wire(reply(503)) as bad, Wire(reply(503), reply(200)) as good:
         ends = [flavour.call(transport, "GET", bad.url) for _ in range(3)]
@@ -235,8 +237,8 @@ def test_a_cancelled_attempt_ends_at_once(get: Any, when: str) -> None:
         def reach() -> None:
             loop.call_soon_threadsafe(reached.set)
 
-        def note(event: forbear.Event) -> None:
-            if isinstance(event, forbear.Scheduled):
+        def note(event: forbear.events.Event) -> None:
+            if isinstance(event, forbear.events.Scheduled):
                 reach()
 
         policy = rfc9110.policy.with_backoff(Constant(50)).with_budget(budget).with_on_event(note)

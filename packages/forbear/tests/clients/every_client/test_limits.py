@@ -20,7 +20,7 @@ def test_limits_alone(flavour: Any) -> None:
 @EVERY
 def test_a_budget_alone(flavour: Any) -> None:
     """The first failure takes the only token."""
-    budget = forbear.Budget(forbear.TokenBucket(capacity=1))
+    budget = forbear.budgets.Budget(forbear.budgets.TokenBucket(capacity=1))
     with Wire(reply(503)) as wire:
         flavour.call(flavour.transport(budget=budget, backoff=forbear.Constant(0)), "GET", wire.url)
         assert len(wire.seen) == 2

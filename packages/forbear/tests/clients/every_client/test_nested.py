@@ -231,8 +231,8 @@ def test_google_cloud_storage(cloud: Cloud, through: str) -> None:
         data: bytes = client.bucket("bkt").blob("late").download_as_bytes(**options)
         return data
 
-    def appear(event: forbear.Event) -> None:
-        if isinstance(event, forbear.Scheduled) and "404" in event.failure.text:
+    def appear(event: forbear.events.Event) -> None:
+        if isinstance(event, forbear.events.Scheduled) and "404" in event.failure.text:
             cloud.store.put("bkt", "late", b"here")
 
     cloud.fault(Fault.status(503, times=1))
@@ -245,7 +245,7 @@ def test_google_cloud_storage(cloud: Cloud, through: str) -> None:
 def test_metrics_do_not_grow_by_hosts() -> None:
     """Any number of hosts makes one series; what logs and reports say has the host."""
     registry = CollectorRegistry()
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     listen = all_of(Prometheus(registry), events.append)
     transport = httpx.MockTransport(lambda request: httpx.Response(503))
     policy = INNER.with_on_event(listen)

@@ -53,7 +53,9 @@ def test_a_policy_can_poll_by_the_body(flavour: Flavour, method: str, form: str)
         return sent(body, chunked=form == "chunked")
 
     with Wire(answer(PENDING), answer(DONE)) as wire:
-        policy = POLLING.with_on_result(lambda response: forbear.NOT_EXECUTED if is_pending(response) else False)
+        policy = POLLING.with_on_result(
+            lambda response: forbear.verdicts.NOT_EXECUTED if is_pending(response) else False
+        )
         result = flavour.call(flavour.transport(policy), method, wire.url)
         assert (result.error, result.content, len(wire.seen)) == (None, DONE, 2)
 
@@ -99,7 +101,7 @@ def test_a_body_that_breaks(flavour: Flavour) -> None:
 def test_the_body_of_an_error(flavour: Flavour) -> None:
     """A verdict of `on_result` counts on an error, too, by what its body says."""
     policy = POLLING.with_on_result(
-        lambda response: forbear.NOT_EXECUTED if body_of(response) == b"full" else forbear.PERMANENT
+        lambda response: forbear.verdicts.NOT_EXECUTED if body_of(response) == b"full" else forbear.verdicts.PERMANENT
     )
     with Wire(reply(400, b"full"), reply(400, b"wrong")) as wire:
         result = flavour.call(flavour.transport(policy), "POST", wire.url, content=b"x")

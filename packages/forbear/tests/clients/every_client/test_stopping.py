@@ -54,7 +54,7 @@ def test_a_policy_may_stop(flavour: Flavour, closed_port: int) -> None:
     """By what it sees of the failure: a response has a name, an error is at hand."""
     seen: list[tuple[str, int]] = []
 
-    def stop(failed: forbear.Failed) -> bool:
+    def stop(failed: forbear.events.Failed) -> bool:
         seen.append((failed.name, failed.attempt))
         return failed.attempt == 2
 

@@ -40,7 +40,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def ids_of(report: forbear.Report) -> list[dict[str, str]]:
+def ids_of(report: forbear.events.Report) -> list[dict[str, str]]:
     """The ids of each attempt."""
     return [dict(attempt.request_ids) for attempt in report.attempts]
 
@@ -69,7 +69,7 @@ def test_every_adapter(cloud: Cloud, certificate: Path, adapter: Adapter) -> Non
 def test_times_are_of_the_runtime(cloud: Cloud, flavour: Flavour) -> None:
     """Virtual time moves the wall clock, too, with and without a listener."""
     policy = cloud_storage.policy.with_attempts(2).with_timeout(9999).with_backoff(forbear.Constant(3600))
-    heard: list[forbear.Event] = []
+    heard: list[forbear.events.Event] = []
     for listener in (None, heard.append):
         cloud.fault(Fault.status(503, times=2))
         clocks: list[VirtualTime] = []

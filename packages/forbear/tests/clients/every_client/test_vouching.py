@@ -73,7 +73,7 @@ def test_a_refusal(flavour: Flavour) -> None:
 @pytest.mark.parametrize("word", ["safe", "not_executed", "scope", "on_result"])
 def test_reports_and_events_say_so(flavour: Flavour, word: str) -> None:
     """They say `vouched` where only the user's word allowed the retry, also where it failed again."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     policy = TWICE.with_on_event(events.append)
     with Wire(BUSY) as wire:
         options: dict[str, Any] = {}
@@ -85,13 +85,13 @@ def test_reports_and_events_say_so(flavour: Flavour, word: str) -> None:
         elif word == "scope":
             scope = f"POST {wire.url}/"
         else:
-            policy = policy.with_on_result(lambda _: forbear.NOT_EXECUTED)
+            policy = policy.with_on_result(lambda _: forbear.verdicts.NOT_EXECUTED)
         with forbear.safe_to_repeat(scope):
             report = flavour.call(flavour.transport(policy, **options), "POST", f"{wire.url}/", content=b"x").report
         assert len(wire.seen) == 2
     assert (report.vouched, report.reason) == (True, Reason.ATTEMPTS)
     assert report.note.endswith("; a retry was allowed by the user's word alone [attempts]")
-    assert [event.vouched for event in events if isinstance(event, forbear.Scheduled)] == [True]
+    assert [event.vouched for event in events if isinstance(event, forbear.events.Scheduled)] == [True]
 
 
 @EVERY
@@ -123,7 +123,7 @@ def test_a_batch_is_beyond_any_word(flavour: Flavour, cloud: Cloud) -> None:
     """Its parts have outcomes of their own."""
     cloud.fault(Fault.status(503))
     safe, refused = f"POST {cloud.url}{BATCH}", forbear.Api(cloud.url, not_executed=[503])
-    policy = cloud_storage.policy.with_on_result(lambda _: forbear.NOT_EXECUTED)
+    policy = cloud_storage.policy.with_on_result(lambda _: forbear.verdicts.NOT_EXECUTED)
 
     def always(request: Request) -> bool:
         return request.method == "POST"
@@ -139,7 +139,7 @@ def test_a_batch_is_beyond_any_word(flavour: Flavour, cloud: Cloud) -> None:
 @EVERY
 def test_an_error_that_the_policy_calls_harmless(flavour: Flavour) -> None:
     """A verdict NOT_EXECUTED of `on` is the user's word, too: reports say so."""
-    policy = forbear.retry(on=lambda _: forbear.NOT_EXECUTED, attempts=2)
+    policy = forbear.retry(on=lambda _: forbear.verdicts.NOT_EXECUTED, attempts=2)
     with Wire(Answer(end="reset")) as wire:
         report = flavour.call(flavour.transport(policy), "POST", f"{wire.url}/", content=b"x").report
         assert (report.vouched, report.reason, len(wire.seen)) == (True, Reason.ATTEMPTS, 2)
@@ -147,7 +147,7 @@ def test_an_error_that_the_policy_calls_harmless(flavour: Flavour) -> None:
 
 def test_a_batch_whose_response_is_lost() -> None:
     """It is sent once, though `on` says that nothing was executed."""
-    policy = forbear.retry(on=lambda _: forbear.NOT_EXECUTED, attempts=2)
+    policy = forbear.retry(on=lambda _: forbear.verdicts.NOT_EXECUTED, attempts=2)
     sent: list[httpx.Request] = []
 
     def lose(request: httpx.Request) -> httpx.Response:
@@ -163,7 +163,7 @@ def test_a_batch_whose_response_is_lost() -> None:
 @EVERY
 def test_a_batch_that_succeeded_is_beyond_any_word(flavour: Flavour) -> None:
     """A verdict of `on_result` does not make a batch repeatable either."""
-    policy = cloud_storage.policy.with_on_result(lambda _: forbear.NOT_EXECUTED)
+    policy = cloud_storage.policy.with_on_result(lambda _: forbear.verdicts.NOT_EXECUTED)
     headers = {"Content-Type": "multipart/mixed; boundary=b"}
     with Wire(FINE) as wire:
         transport = flavour.transport(policy)
@@ -174,7 +174,7 @@ def test_a_batch_that_succeeded_is_beyond_any_word(flavour: Flavour) -> None:
 @EVERY
 def test_a_refusal_within_a_success(flavour: Flavour) -> None:
     """A response 200 that `on_result` calls NOT_EXECUTED is repeated by the user's word, and the report says so."""
-    policy = TWICE.with_on_result(lambda _: forbear.NOT_EXECUTED)
+    policy = TWICE.with_on_result(lambda _: forbear.verdicts.NOT_EXECUTED)
     with Wire(FINE) as wire:
         report = flavour.call(flavour.transport(policy), "POST", f"{wire.url}/", content=b"x").report
         assert len(wire.seen) == 2
@@ -205,8 +205,8 @@ def test_a_policy_that_repeats_nothing_in_doubt(flavour: Flavour) -> None:
 @pytest.mark.parametrize(
     ("answer", "status", "expected"),
     [
-        (forbear.TRANSIENT, 404, 2),
-        (forbear.PERMANENT, 503, 1),
+        (forbear.verdicts.TRANSIENT, 404, 2),
+        (forbear.verdicts.PERMANENT, 503, 1),
         (True, 404, 2),
         (1.0, 404, 2),
         (False, 503, 2),

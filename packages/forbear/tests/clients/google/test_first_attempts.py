@@ -10,10 +10,12 @@ import grpc.aio
 import pytest
 
 import forbear
-from forbear import Budget, Constant, Reason, Throttled
+from forbear import Constant, Throttled
+from forbear.budgets import Budget
 from forbear.clients.google import async_retry_for, retry_for
 from forbear.clients.google_storage import install
 from forbear.clients.grpc import RetryInterceptor, aio_interceptors
+from forbear.events import Reason
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault
@@ -60,14 +62,14 @@ def requests(name: str, *, once: bool) -> Any:
 @pytest.mark.parametrize("name", KINDS)
 def test_nothing_is_sent_without_leave(server: Server, send: Send, name: str, once: bool) -> None:
     """A refused first attempt is a Throttled with a report and two events."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     policy = AT_ONCE.with_budget(Budget(Closed())).with_on_event(events.append)
     with pytest.raises(Throttled) as caught:
         send(server, name, policy=policy, request=requests(name, once=once))
     given_up = forbear.report(caught.value)
     assert given_up is not None
     assert (given_up.reason, given_up.method, given_up.count) == (Reason.BUDGET, f"t.T/{name}", 1)
-    assert [type(event) for event in events] == [forbear.Failed, forbear.GaveUp]
+    assert [type(event) for event in events] == [forbear.events.Failed, forbear.events.GaveUp]
     assert server.calls == []
 
 
@@ -147,7 +149,7 @@ def test_a_cancelled_stream_ends_its_attempt_on_asyncio(server: Server) -> None:
 
 def test_each_grpc_service_has_its_own_budget(server: Server, send: Send) -> None:
     """An interceptor does not see the target of its channel, so a budget per host counts by the service."""
-    budget = Budget.per_host(forbear.TokenBucket(1, deposit=0))
+    budget = Budget.per_host(forbear.budgets.TokenBucket(1, deposit=0))
     server.fail(UNAVAILABLE, times=2)
     with virtual_time(), pytest.raises(grpc.RpcError) as caught:
         send(server, "Say", policy=AT_ONCE.with_budget(budget))

@@ -59,7 +59,7 @@ def test_no_response_comes_twice(server: Server, send: Callable[..., list[bytes]
     assert server.calls == [name]
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.BODY
+    assert report.reason is forbear.events.Reason.BODY
 
 
 @pytest.mark.parametrize("name", ["Collect", "Bidi"])
@@ -253,7 +253,7 @@ def test_limits_and_permanent_errors(server: Server, send: Callable[..., list[by
     assert len(server.calls) == 4
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.ATTEMPTS
+    assert report.reason is forbear.events.Reason.ATTEMPTS
 
 
 @pytest.mark.parametrize("policy", [None, forbear.retry(on=grpc.RpcError)])

@@ -13,8 +13,8 @@ import grpc.aio
 import pytest
 
 import forbear
-from forbear import Reason
 from forbear.clients.grpc import RetryInterceptor, aio_interceptors
+from forbear.events import Reason
 from forbear_testkit.clients.google.intercepted import KINDS, UNAVAILABLE
 from forbear_testkit.clients.google.rpc_server import Server, running
 from forbear_testkit.clients.listen import listening

@@ -67,9 +67,9 @@ def test_a_status_that_refuses(server: Server, send: Callable[..., list[bytes]],
     assert len(server.calls) == 4
 
 
-def harmless(error: Exception) -> forbear.Verdict:
+def harmless(error: Exception) -> forbear.verdicts.Verdict:
     """Return that nothing was executed, whatever the error is."""
-    return forbear.NOT_EXECUTED
+    return forbear.verdicts.NOT_EXECUTED
 
 
 @pytest.mark.parametrize("word", ["not_executed", "on"])
@@ -77,7 +77,7 @@ def test_reports_of_refusals(server: Server, send: Callable[..., list[bytes]], w
     """They say that only the user's word allowed the retry."""
     refused = [grpc.StatusCode.ABORTED] if word == "not_executed" else ()
     on = grpc.RpcError if refused else harmless
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     policy = forbear.retry(on=on, attempts=2, on_event=events.append)
     for _ in range(2):
         server.fail(grpc.StatusCode.ABORTED)
@@ -86,7 +86,7 @@ def test_reports_of_refusals(server: Server, send: Callable[..., list[bytes]], w
     report = forbear.report(caught.value)
     assert report is not None
     assert report.vouched
-    assert [event.vouched for event in events if isinstance(event, forbear.Scheduled)] == [True]
+    assert [event.vouched for event in events if isinstance(event, forbear.events.Scheduled)] == [True]
 
 
 def test_a_response_that_is_too_large_was_executed(server: Server, send: Callable[..., list[bytes]]) -> None:

@@ -50,7 +50,7 @@ def attempts(server: Server, rpc: str, message: Any, policy: forbear.Policy | No
         except grpc.RpcError as error:
             report = forbear.report(error)
             assert report is not None
-            assert report.reason is forbear.Reason.UNSAFE
+            assert report.reason is forbear.events.Reason.UNSAFE
             return -len(server.calls)
     return len(server.calls)
 

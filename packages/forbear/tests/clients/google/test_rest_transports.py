@@ -175,7 +175,7 @@ def test_no_connection(nobody: str, call: Call) -> None:
         call(nobody, policy=(iam if "iam" in call.rpc else memorystore).policy.with_attempts(3))
     report = forbear.report(caught.value)
     assert report is not None
-    assert (report.reason, len(time.slept)) == (forbear.Reason.ATTEMPTS, 2)
+    assert (report.reason, len(time.slept)) == (forbear.events.Reason.ATTEMPTS, 2)
 
 
 def test_no_connection_under_a_policy_of_ones_own(nobody: str) -> None:

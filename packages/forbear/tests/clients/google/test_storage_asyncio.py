@@ -114,7 +114,7 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(code: grpc.StatusC
         assert (store.calls, store.effects) == (["DeleteObject"], int(after))
         report = forbear.report(error)
         assert report is not None
-        assert report.reason is forbear.Reason.UNSAFE
+        assert report.reason is forbear.events.Reason.UNSAFE
         assert len(time.slept) == 2
 
 

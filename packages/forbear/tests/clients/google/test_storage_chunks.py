@@ -128,7 +128,7 @@ def test_a_chunk_that_never_gets_through(cloud: Cloud, client: Any, way: str) ->
         whole(client.bucket("bkt").blob("a", chunk_size=CHUNK), retry)
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.TIMEOUT
+    assert report.reason is forbear.events.Reason.TIMEOUT
     assert cloud.effects.count(INSERT) == 0
 
 

@@ -43,7 +43,7 @@ def test_an_upload_whose_response_is_lost(cloud: Cloud, client: Any, fault: Faul
     assert (cloud.effects.count("storage.objects.insert"), time.slept) == (3, [])
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.UNSAFE
+    assert report.reason is forbear.events.Reason.UNSAFE
     assert isinstance(caught.value.cause, requests.RequestException | exceptions.ServiceUnavailable)
 
 
@@ -270,7 +270,7 @@ def test_the_update_of_a_key_is_sent_once(cloud: Cloud, client: Any) -> None:
         key.update(retry=stock.DEFAULT_RETRY)
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.UNSAFE
+    assert report.reason is forbear.events.Reason.UNSAFE
     assert (cloud.effects.count(UPDATE), time.slept) == (1, [])
 
 

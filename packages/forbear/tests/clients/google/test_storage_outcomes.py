@@ -52,7 +52,7 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(
         if operation.again is None:
             assert (len(cloud.requests), effects(cloud, operation)) == (1, done), name
             assert report is not None
-            assert report.reason is forbear.Reason.UNSAFE
+            assert report.reason is forbear.events.Reason.UNSAFE
             assert not report.maybe_done
         else:
             assert (len(cloud.requests), len(time.slept)) == (2, 1), name
@@ -85,7 +85,7 @@ def test_a_response_that_does_not_come_has_an_unknown_outcome(cloud: Cloud, clie
     if operation.again is None:
         assert isinstance(getattr(caught, "cause", caught), requests.Timeout)
         assert report is not None
-        assert (report.reason, len(cloud.requests)) == (forbear.Reason.UNSAFE, 1)
+        assert (report.reason, len(cloud.requests)) == (forbear.events.Reason.UNSAFE, 1)
     else:
         assert len(cloud.requests) == 2
         assert (getattr(caught, "code", 200), operation.again) in ((200, 200), (412, 412))
@@ -108,7 +108,7 @@ def test_the_server_is_obeyed(cloud: Cloud, client: Any, way: str) -> None:
     assert len(cloud.requests) == 3
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.RETRY_AFTER
+    assert report.reason is forbear.events.Reason.RETRY_AFTER
 
 
 @pytest.mark.parametrize("way", ["install", "retry="])

@@ -47,7 +47,7 @@ def test_an_upload_whose_response_is_lost(cloud: Cloud, bucket: Any, fault: Faul
     assert (cloud.effects.count("storage.objects.insert"), time.slept) == (3, [])
     report = forbear.report(e.value)
     assert report is not None
-    assert report.reason is forbear.Reason.UNSAFE
+    assert report.reason is forbear.events.Reason.UNSAFE
 
 
 def test_an_upload_with_its_condition_is_repeated(cloud: Cloud, bucket: Any) -> None:
@@ -195,7 +195,7 @@ def test_the_schedule_is_the_documented_one(cloud: Cloud, bucket: Any) -> None:
     report = forbear.report(caught.value)
     assert report is not None
     assert report.operation == "storage.buckets.get"
-    assert report.reason is forbear.Reason.TIMEOUT
+    assert report.reason is forbear.events.Reason.TIMEOUT
 
 
 def test_retry_after_is_obeyed(cloud: Cloud, bucket: Any) -> None:

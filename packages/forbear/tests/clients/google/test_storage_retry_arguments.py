@@ -151,7 +151,7 @@ def test_what_other_objects_say(cloud: Cloud, client: Any, tmp_path: Path, metho
         report = forbear.report(error)
         assert report is not None
         assert isinstance(error, exceptions.RetryError)
-        assert sent == (1 if report.reason is forbear.Reason.UNSAFE else 3)
+        assert sent == (1 if report.reason is forbear.events.Reason.UNSAFE else 3)
 
 
 def test_every_kind_of_object_is_known() -> None:
@@ -244,7 +244,7 @@ def test_a_batch(cloud: Cloud, client: Any) -> None:
     assert (cloud.requests.total, time.slept) == (1, [])
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.UNSAFE
+    assert report.reason is forbear.events.Reason.UNSAFE
 
 
 def test_a_refused_connection_without_retries(client: Any) -> None:

@@ -38,7 +38,7 @@ def test_single_commands(cluster: Flavour, nodes: tuple[int, ...], key: str, fat
         assert session("incr", key) == (2 if fate is LOSE else 1)
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
 
 
 @pytest.mark.parametrize("response", [LOADING, TRYAGAIN, "MOVED"], ids=["LOADING", "TRYAGAIN", "MOVED"])
@@ -117,7 +117,7 @@ def test_a_pipeline_with_an_unsafe_command(cluster: Flavour, nodes: tuple[int, .
             assert (first, third) == (1, b"1")
     result = report(error)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
     assert (value(nodes, HERE), value(nodes, THERE)) == (1, 1)
 
 
@@ -205,7 +205,7 @@ def test_transactions_of_a_cluster_are_applied_once(flavour: Flavour, nodes: tup
     assert value(nodes, HERE) == 12
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
 
 
 @pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)

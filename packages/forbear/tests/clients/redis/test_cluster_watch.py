@@ -103,7 +103,7 @@ def test_a_lost_exec(flavour: Flavour, nodes: tuple[int, ...], change: Change, l
     assert seen[0].executed.count("EXEC") == 1
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
 
 
 @transactional
@@ -160,4 +160,4 @@ def test_a_script_that_wrote_runs_once(flavour: Flavour, nodes: tuple[int, ...],
     assert value(nodes, HERE) == 1
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE

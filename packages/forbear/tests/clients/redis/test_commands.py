@@ -37,7 +37,7 @@ FINAL = [
 ]
 
 
-def reason(error: BaseException) -> forbear.Reason | None:
+def reason(error: BaseException) -> forbear.events.Reason | None:
     """Return why forbear gave up, None if it had no part in the error."""
     result = report(error)
     return None if result is None else result.reason
@@ -68,7 +68,7 @@ def test_an_unsafe_command_is_executed_once(flavour: Flavour, path: str, command
     ):
         session("execute_command", *command)
     assert seen.executed.count(command[0]) == 1
-    assert reason(caught.value) is forbear.Reason.UNSAFE
+    assert reason(caught.value) is forbear.events.Reason.UNSAFE
     assert any(f"{command[0]} may have been executed" in note for note in caught.value.__notes__)
 
 
@@ -87,7 +87,7 @@ def test_a_response_that_does_not_arrive(flavour: Flavour, path: str) -> None:
         assert session("get", "k") is None
         with pytest.raises(flavour.errors.TimeoutError) as caught:
             session("incr", "k")
-    assert reason(caught.value) is forbear.Reason.UNSAFE
+    assert reason(caught.value) is forbear.events.Reason.UNSAFE
 
 
 @pytest.mark.parametrize("response", NOT_EXECUTED, ids=code)
@@ -122,7 +122,7 @@ def test_a_refused_connection_is_tried_again(flavour: Flavour, path: str) -> Non
         session("incr", "k")
     result = report(caught.value)
     assert result is not None
-    assert (result.reason, len(result.attempts)) == (forbear.Reason.ATTEMPTS, 3)
+    assert (result.reason, len(result.attempts)) == (forbear.events.Reason.ATTEMPTS, 3)
 
 
 @pytest.mark.parametrize("fate", [CUT, LOSE, b"-LOADING Redis is loading the dataset in memory\r\n"], ids=str)
@@ -142,7 +142,7 @@ def test_a_server_that_hangs_up(flavour: Flavour) -> None:
         pytest.raises(flavour.errors.ConnectionError) as caught,
     ):
         session("incr", "k")
-    assert reason(caught.value) is forbear.Reason.ATTEMPTS
+    assert reason(caught.value) is forbear.events.Reason.ATTEMPTS
 
 
 def test_a_health_check_that_fails(flavour: Flavour, path: str) -> None:
@@ -173,8 +173,8 @@ def test_another_connection_is_made_after_a_failover(flavour: Flavour, server: r
     """A server that became a replica refuses writes for good; the next attempt goes over a new connection."""
     server.replicaof("127.0.0.1", 1)
 
-    def promote(event: forbear.Event) -> None:
-        if isinstance(event, forbear.Scheduled) and event.attempt == 3:
+    def promote(event: forbear.events.Event) -> None:
+        if isinstance(event, forbear.events.Scheduled) and event.attempt == 3:
             server.replicaof("NO", "ONE")
 
     policy = AT_ONCE.with_on_event(promote)
@@ -197,7 +197,7 @@ def test_a_missing_script_is_loaded(flavour: Flavour, server: redis.Redis, path:
             session.run(lambda client: script(keys=["k"]))
         with promised("idempotent"):
             session.run(lambda client: script(keys=["k"]))
-    assert reason(caught.value) is forbear.Reason.UNSAFE
+    assert reason(caught.value) is forbear.events.Reason.UNSAFE
     assert server.get("k") == b"3"
     assert seen.asked.count("EVALSHA") == 4
 
@@ -245,7 +245,7 @@ def test_reading_from_now_on_is_not_repeated(flavour: Flavour, path: str) -> Non
         session("xadd", "s", {"n": 1}, id="1-1")
         with pytest.raises(flavour.errors.ConnectionError) as caught:
             session("xread", {"s": "$"})
-        assert reason(caught.value) is forbear.Reason.UNSAFE
+        assert reason(caught.value) is forbear.events.Reason.UNSAFE
         assert "XREAD may have been executed; it may be repeated only with explicit ids" in caught.value.__notes__[0]
         assert session("xread", {"s": "0"})
     assert seen.executed.count("XREAD") == 3

@@ -85,7 +85,7 @@ def test_an_increment_that_is_cut_off_is_sent_once(
         assert arrival.count == 1
         found = forbear.report(caught.value)
         assert found is not None
-        assert found.reason is forbear.Reason.UNSAFE
+        assert found.reason is forbear.events.Reason.UNSAFE
 
     asyncio.run(main())
 

@@ -52,7 +52,7 @@ def test_a_judge_that_raises(flavour: Flavour, path: str, name: str, send: Calla
         assert seen.executed.count("LPUSH") == 1
     found = forbear.report(caught.value)
     assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    assert found.reason is forbear.events.Reason.UNSAFE
 
 
 @pytest.mark.parametrize("name", ["delay", "on_result"])

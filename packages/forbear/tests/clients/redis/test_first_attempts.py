@@ -9,7 +9,9 @@ import pytest
 import redis
 
 import forbear
-from forbear import Budget, Reason, Throttled
+from forbear import Throttled
+from forbear.budgets import Budget
+from forbear.events import Reason
 from forbear.exchange.redis.settings import address_of
 from forbear_testkit.clients.redis.clusters import CLUSTERS, open_with
 from forbear_testkit.clients.redis.flavours import AT_ONCE, Flavour, Session
@@ -51,7 +53,7 @@ STEPS_IDS = [step.__name__ for step in STEPS]
 @pytest.mark.parametrize("step", STEPS, ids=STEPS_IDS)
 def test_nothing_is_sent_without_leave(flavour: Flavour, server: redis.Redis, path: str, step: Step) -> None:
     """A refused first attempt is a Throttled with a report; the server has not seen a command."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     policy = AT_ONCE.with_budget(Budget(Closed())).with_on_event(events.append)
     with (
         proxy(path, once()) as seen,
@@ -63,7 +65,7 @@ def test_nothing_is_sent_without_leave(flavour: Flavour, server: redis.Redis, pa
     given_up = forbear.report(caught.value)
     assert given_up is not None
     assert (given_up.reason, given_up.count) == (Reason.BUDGET, 1)
-    assert [type(event) for event in events] == [forbear.Failed, forbear.GaveUp]
+    assert [type(event) for event in events] == [forbear.events.Failed, forbear.events.GaveUp]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_an_interrupted_command_ends_its_attempt(flavour: Flavour, server: redis
 
 def test_each_server_has_its_own_budget(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """One policy for two servers: the retries of the one are used up, and those of the other are not."""
-    budget = Budget.per_host(forbear.TokenBucket(1, deposit=0))
+    budget = Budget.per_host(forbear.budgets.TokenBucket(1, deposit=0))
     policy = AT_ONCE.with_budget(budget)
     with proxy(path, in_turn(GET=[CUT] * 9)) as bad, proxy(path, once(GET=CUT)) as good:
         with (

@@ -111,7 +111,7 @@ def test_a_response_that_cannot_be_read(flavour: Flavour, answer: str) -> None:
         assert server.commands == [b"INCRBY"]
         result = report(caught.value)
         assert result is not None
-        assert result.reason is forbear.Reason.UNSAFE
+        assert result.reason is forbear.events.Reason.UNSAFE
         with pytest.raises(Exception) as caught:  # noqa: PT011
             session("get", "k")
         assert server.commands == [b"INCRBY", *[b"GET"] * 3]

@@ -98,10 +98,10 @@ def test_the_change_is_applied_once(flavour: Flavour, server: redis.Redis, path:
         change(session, errors=errors) if change is loop else change(session)
     assert server.get("k") == b"1"
     assert seen.executed.count("EXEC") == 1
-    assert forbear.Reason.UNSAFE in _reasons(caught.value)
+    assert forbear.events.Reason.UNSAFE in _reasons(caught.value)
 
 
-def _reasons(error: BaseException | None) -> Iterator[forbear.Reason]:
+def _reasons(error: BaseException | None) -> Iterator[forbear.events.Reason]:
     """Return why the runs gave up whose reports an error carries, or the errors that it hides."""
     while error is not None:
         result = report(error)
@@ -179,7 +179,7 @@ def test_an_attempt_that_is_cut_short_while_it_cleans_up(
     assert server.get("k") == b"1"
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
 
 
 @pytest.mark.parametrize("later", sampled(["BUSY", "NOPERM", "gone"], 1))

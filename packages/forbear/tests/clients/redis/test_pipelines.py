@@ -38,7 +38,7 @@ def test_one_unsafe_command_makes_all_unsafe(flavour: Flavour, path: str, transa
     assert seen.asked.count("INCRBY") == 1
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
     assert "with INCRBY may have been executed and must not be executed twice" in result.text
 
 
@@ -76,7 +76,7 @@ def test_a_connection_that_breaks_before_anything_is_sent(flavour: Flavour, path
 @KINDS
 def test_reports_leave_out_the_arguments(flavour: Flavour, path: str, transaction: bool) -> None:
     """The libraries write the arguments into the error; the value of a SET must not be logged."""
-    heard: list[forbear.Event] = []
+    heard: list[forbear.events.Event] = []
     policy = AT_ONCE.with_attempts(2).with_on_event(heard.append)
     with (
         proxy(path, in_turn(SET=[READONLY] * 2)) as seen,
@@ -88,7 +88,7 @@ def test_reports_leave_out_the_arguments(flavour: Flavour, path: str, transactio
     assert result is not None
     assert "Command # 1 (SET) of pipeline caused error: " in result.attempts[0].text
     assert "hunter2" not in str(result)
-    assert "hunter2" not in str([event.text for event in heard if isinstance(event, forbear.Failed)])
+    assert "hunter2" not in str([event.text for event in heard if isinstance(event, forbear.events.Failed)])
 
 
 def test_errors_among_the_responses(flavour: Flavour, path: str) -> None:

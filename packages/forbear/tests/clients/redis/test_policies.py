@@ -52,8 +52,8 @@ def test_a_policy_for_other_errors_lets_these_out(flavour: Flavour, path: str) -
 def test_results_are_judged(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """`on_result` repeats the command until the value is there."""
 
-    def appear(event: forbear.Event) -> None:
-        if isinstance(event, forbear.Scheduled):
+    def appear(event: forbear.events.Event) -> None:
+        if isinstance(event, forbear.events.Scheduled):
             server.set("k", "v")
 
     policy = AT_ONCE.with_on_result(lambda value: value is None).with_on_event(appear)
@@ -66,8 +66,8 @@ def test_results_are_judged(flavour: Flavour, server: redis.Redis, path: str) ->
 
 def test_events_and_budget(flavour: Flavour, path: str) -> None:
     """The listener hears of every failure, wait and end, and each retry costs a token."""
-    events: list[forbear.Event] = []
-    budget = forbear.Budget(forbear.TokenBucket(capacity=3, deposit=0))
+    events: list[forbear.events.Event] = []
+    budget = forbear.budgets.Budget(forbear.budgets.TokenBucket(capacity=3, deposit=0))
     policy = AT_ONCE.with_on_event(events.append).with_budget(budget)
     with (
         proxy(path, in_turn(GET=[LOSE, LOSE, LOSE, LOSE])) as seen,
@@ -78,20 +78,20 @@ def test_events_and_budget(flavour: Flavour, path: str) -> None:
         assert session("get", "k") is None
     result = report(caught.value)
     assert result is not None
-    assert (result.operation, result.reason, len(result.attempts)) == ("GET", forbear.Reason.BUDGET, 4)
+    assert (result.operation, result.reason, len(result.attempts)) == ("GET", forbear.events.Reason.BUDGET, 4)
     assert [type(event).__name__ for event in events] == ["Failed", "Scheduled"] * 3 + ["Failed", "GaveUp"]
     assert caught.value.__notes__ == [result.note]
 
 
 def test_a_recovery_is_told(flavour: Flavour, path: str) -> None:
     """The listener learns that it went well in the end."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     with (
         proxy(path, once(GET=LOSE)) as seen,
         flavour.connect(seen.port, policy=AT_ONCE.with_on_event(events.append)) as session,
     ):
         session("get", "k")
-    assert isinstance(events[-1], forbear.Recovered)
+    assert isinstance(events[-1], forbear.events.Recovered)
     assert events[-1].attempt == 2
 
 
@@ -104,7 +104,7 @@ def test_the_time_of_an_attempt_is_limited(flavour: Flavour, path: str) -> None:
             session("incr", "k")
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
 
 
 def test_an_attempt_that_is_cut_short_while_it_connects(flavour: Flavour, path: str) -> None:
@@ -203,7 +203,7 @@ def test_a_port_that_is_closed(flavour: Flavour) -> None:
         session("incr", "k")
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.TIMEOUT
+    assert result.reason is forbear.events.Reason.TIMEOUT
 
 
 def test_an_error_that_the_client_lets_out_is_the_callers(flavour: Flavour, path: str) -> None:

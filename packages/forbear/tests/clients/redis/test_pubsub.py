@@ -16,7 +16,7 @@ from forbear_testkit.clients.redis.pubsub import done, heard
 def test_a_subscription_outlives_its_connection(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """The next message that is published after the break arrives, and the listener hears of the break."""
     cut = False
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
 
     def cutting(request: bytes, response: bytes | None) -> bool:
         nonlocal cut

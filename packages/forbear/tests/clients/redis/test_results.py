@@ -39,7 +39,7 @@ class Judge:
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda flavour: flavour.name)
 def test_a_pipeline_on_a_cluster(cluster: Flavour, nodes: tuple[int, ...]) -> None:
     """Its responses are judged together, once failed commands were sent again; then it is sent again as a whole."""
-    judge, events = Judge(), list[forbear.Event]()
+    judge, events = Judge(), list[forbear.events.Event]()
     policy = AT_ONCE.with_attempts(3).with_on_result(judge).with_on_event(events.append)
     with (
         proxied(nodes, once(), in_turn(STRLEN=[LOADING])) as (seen, options),
@@ -55,7 +55,7 @@ def test_a_pipeline_on_a_cluster(cluster: Flavour, nodes: tuple[int, ...]) -> No
         assert session.execute([("GET", THERE)]) == [None]
         assert judge.take() == [[None]] * 3
     assert [there.executed.count("GET") for there in seen] == [0, 6]
-    assert isinstance(events[-1], forbear.GaveUp)
+    assert isinstance(events[-1], forbear.events.GaveUp)
 
 
 @pytest.mark.parametrize("cluster", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)

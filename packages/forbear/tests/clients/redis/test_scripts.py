@@ -76,7 +76,7 @@ def test_a_script_that_wrote_runs_once(flavour: Flavour, server: redis.Redis, pa
         WAYS[way](session, error)
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
     assert result.maybe_done
     assert server.get("k") == b"1"
 
@@ -109,7 +109,7 @@ def test_a_script_in_a_transaction_on_a_cluster(cluster: Flavour, nodes: tuple[i
         assert session("get", HERE) == b"2"
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
 
 
 def test_a_promise_is_believed(flavour: Flavour, server: redis.Redis, path: str) -> None:

@@ -28,7 +28,7 @@ def test_transaction_raises_a_lost_exec(flavour: Flavour, server: redis.Redis, p
     assert seen.executed.count("EXEC") == 1
     result = report(caught.value)
     assert result is not None
-    assert (result.operation, result.reason) == ("transaction", forbear.Reason.UNSAFE)
+    assert (result.operation, result.reason) == ("transaction", forbear.events.Reason.UNSAFE)
     assert caught.value.__notes__ == [result.note]
 
 
@@ -155,7 +155,7 @@ def test_conflicts_without_end(flavour: Flavour, server: redis.Redis, path: str)
         session("transaction", run, "k", watch_delay=0.001)
     result = report(caught.value)
     assert result is not None
-    assert (result.reason, len(result.attempts)) == (forbear.Reason.ATTEMPTS, 3)
+    assert (result.reason, len(result.attempts)) == (forbear.events.Reason.ATTEMPTS, 3)
     assert [attempt.delay for attempt in result.attempts] == [0.001, 0.001, None]
     assert server.get("k") == b"3"
 

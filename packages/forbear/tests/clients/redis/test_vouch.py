@@ -157,17 +157,17 @@ def test_a_policy_that_never_repeats_doubt(flavour: Flavour, path: str) -> None:
 
 def test_reports_say_that_the_policy_called_it_harmless(flavour: Flavour, path: str) -> None:
     """A verdict NOT_EXECUTED of `on` or `on_result` is the user's word, as `safe` is."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
 
-    def harmless(_: object) -> forbear.Verdict:
-        return forbear.NOT_EXECUTED if not events else forbear.PERMANENT
+    def harmless(_: object) -> forbear.verdicts.Verdict:
+        return forbear.verdicts.NOT_EXECUTED if not events else forbear.verdicts.PERMANENT
 
     for policy, script in ((AT_ONCE.with_on(harmless), {"INCRBY": LOSE}), (AT_ONCE.with_on_result(harmless), {})):
         events.clear()
         judged = policy.with_on_event(events.append)
         with proxy(path, once(**script)) as seen, flavour.connect(seen.port, policy=judged) as session:
             session("incr", "k")
-        assert [event.vouched for event in events if isinstance(event, forbear.Scheduled)] == [True]
+        assert [event.vouched for event in events if isinstance(event, forbear.events.Scheduled)] == [True]
 
 
 @pytest.mark.parametrize("cluster", CLUSTERS, ids=lambda flavour: flavour.name)

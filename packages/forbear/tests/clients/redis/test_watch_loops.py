@@ -36,7 +36,7 @@ def test_a_loop_without_an_end_is_ended(flavour: Flavour, server: redis.Redis, p
     def script(command: Command) -> Fate:
         return REFUSALS["LOADING"] if command[0] == b"SET" else FORWARD
 
-    heard: list[forbear.Event] = []
+    heard: list[forbear.events.Event] = []
     policy = AT_ONCE.with_attempts(4).with_backoff(Constant(0.001)).with_on_event(heard.append)
     with (
         proxy(path, script) as seen,
@@ -46,23 +46,23 @@ def test_a_loop_without_an_end_is_ended(flavour: Flavour, server: redis.Redis, p
         loop(session, flavour.errors)
     result = report(caught.value)
     assert result is not None
-    assert (result.reason, len(result.attempts)) == (forbear.Reason.ATTEMPTS, 4)
+    assert (result.reason, len(result.attempts)) == (forbear.events.Reason.ATTEMPTS, 4)
     assert [attempt.delay for attempt in result.attempts] == [0.001, 0.001, 0.001, None]
     assert seen.asked.count("WATCH") == 4
-    assert [type(event) for event in heard].count(forbear.Scheduled) == 3
-    assert isinstance(heard[-1], forbear.GaveUp)
+    assert [type(event) for event in heard].count(forbear.events.Scheduled) == 3
+    assert isinstance(heard[-1], forbear.events.GaveUp)
 
 
 def test_a_cycle_that_is_through_ends_the_row(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """Each change has all attempts of the policy; the listener hears of the recovery."""
-    heard: list[forbear.Event] = []
+    heard: list[forbear.events.Event] = []
     policy = AT_ONCE.with_attempts(2).with_on_event(heard.append)
     refused: list[Fate] = [REFUSALS["NOREPLICAS"], FORWARD]
     with proxy(path, in_turn(SET=refused * 3)) as seen, flavour.connect(seen.port, policy=policy) as session:
         for _ in range(3):
             loop(session, flavour.errors)
     assert server.get("k") == b"3"
-    assert [type(event) for event in heard].count(forbear.Recovered) == 3
+    assert [type(event) for event in heard].count(forbear.events.Recovered) == 3
 
 
 def test_a_conflict_is_not_held_back(flavour: Flavour, server: redis.Redis, path: str) -> None:
@@ -130,7 +130,7 @@ def test_a_write_at_once_is_no_reason_to_begin_again(
         session.run(arun if flavour.is_async else run)
     result = report(caught.value)
     assert result is not None
-    assert result.reason is forbear.Reason.UNSAFE
+    assert result.reason is forbear.events.Reason.UNSAFE
     assert seen.asked.count("INCRBY") == 1
 
 

@@ -68,7 +68,7 @@ def test_a_known_service_has_its_own_header() -> None:
         (None, True),
         (GENERIC, True),
         (GENERIC.with_attempt_timeout(3), False),
-        (GENERIC.with_budget(forbear.Budget()), False),
+        (GENERIC.with_budget(forbear.budgets.Budget()), False),
         (GENERIC.with_on_result(lambda value: False), False),
     ],
 )

@@ -58,7 +58,7 @@ def test_every_error_tells_that_nothing_is_sent_again(is_async: bool) -> None:
         raise_first(stack)
     report = forbear.report(caught.value)
     assert report is not None
-    assert report.reason is forbear.Reason.UNSAFE
+    assert report.reason is forbear.events.Reason.UNSAFE
 
 
 @pytest.mark.parametrize("is_async", [False, True])

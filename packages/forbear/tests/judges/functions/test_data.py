@@ -18,7 +18,7 @@ import valkey
 from botocore.exceptions import BotoCoreError
 
 import forbear
-from forbear import Reason
+from forbear.events import Reason
 from forbear.evidence.sent import Sent, Statement
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import sql_facts

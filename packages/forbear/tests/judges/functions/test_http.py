@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 import forbear
-from forbear import Reason
+from forbear.events import Reason
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.evidence.forms import FORMS, WRAPS, run_async

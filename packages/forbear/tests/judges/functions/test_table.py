@@ -8,7 +8,7 @@ import pytest
 import requests
 
 import forbear
-from forbear import Reason, Recovered, WouldStop
+from forbear.events import Reason, Recovered, WouldStop
 from forbear.evidence.sent import Sent
 from forbear.http.request import Request
 from forbear.judges.arguments import Arguments

@@ -51,7 +51,7 @@ def test_a_sync_write_awaited_runs_once() -> None:
 @pytest.mark.usefixtures("forkable")
 def test_a_child_is_not_stuck_on_its_parents_lock() -> None:
     """A child that was forked while a thread counted in a budget can count in it."""
-    budget = forbear.Budget(forbear.TokenBucket(capacity=1e6))
+    budget = forbear.budgets.Budget(forbear.budgets.TokenBucket(capacity=1e6))
     over = threading.Event()
 
     def count() -> None:
@@ -97,7 +97,7 @@ def test_an_error_that_cannot_be_looked_into_comes_out() -> None:
     ("make", "text"),
     [
         (lambda: forbear.retry(on=OSError, backoff=forbear.Exponential), "`backoff` must have a delay"),  # type: ignore[call-overload]
-        (lambda: forbear.Budget("x"), "`rule` must be a rule such as"),  # type: ignore[arg-type]
+        (lambda: forbear.budgets.Budget("x"), "`rule` must be a rule such as"),  # type: ignore[arg-type]
     ],
     ids=["backoff", "budget"],
 )

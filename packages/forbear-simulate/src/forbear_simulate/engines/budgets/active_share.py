@@ -1,6 +1,6 @@
-"""`forbear.ActiveShare`, Envoy's budget, in simulations."""
+"""`forbear.budgets.ActiveShare`, Envoy's budget, in simulations."""
 
-from forbear import ActiveShare
+from forbear.budgets import ActiveShare
 from forbear_simulate.engines.budgets.base import MeanBudget, SimulatedRule, SteadyState
 from forbear_simulate.engines.budgets.counts import RetryPlaces
 from forbear_simulate.scenario.fields import refuse

@@ -13,7 +13,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from forbear import Verdict
+from forbear.verdicts import Verdict
 from forbear_simulate.scenario.fields import refuse
 
 _MANY = 5.0  # calls of one group in a bin, from which on its chance does not matter

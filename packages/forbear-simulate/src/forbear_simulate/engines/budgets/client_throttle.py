@@ -1,6 +1,6 @@
-"""`forbear.ClientThrottle`, Google SRE's client throttle, in simulations."""
+"""`forbear.budgets.ClientThrottle`, Google SRE's client throttle, in simulations."""
 
-from forbear import ClientThrottle
+from forbear.budgets import ClientThrottle
 from forbear_simulate.engines.budgets.base import MeanBudget, SimulatedRule, SteadyState
 from forbear_simulate.engines.budgets.counts import WindowSums
 from forbear_simulate.scenario.fields import refuse

@@ -1,8 +1,8 @@
-"""`forbear.Ratio`, and Finagle's `RequestRatio`, for which first attempts pay, in simulations."""
+"""`forbear.budgets.Ratio`, and Finagle's `RequestRatio`, for which first attempts pay, in simulations."""
 
 from math import exp
 
-from forbear import Ratio
+from forbear.budgets import Ratio
 from forbear_simulate.engines.budgets.base import MeanBudget, SimulatedRule, SteadyState, is_small
 from forbear_simulate.engines.budgets.counts import RetryPlaces, WindowSums
 

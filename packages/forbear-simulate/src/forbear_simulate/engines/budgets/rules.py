@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from forbear import ActiveShare, ClientThrottle, Ratio, RequestRatio, Throttle, TokenBucket, Verdict
+from forbear.budgets import ActiveShare, ClientThrottle, Ratio, RequestRatio, Throttle, TokenBucket
+from forbear.verdicts import Verdict
 from forbear_simulate.engines.budgets.active_share import SimulatedActiveShare
 from forbear_simulate.engines.budgets.base import FleetBudget, MeanBudget, SimulatedRule
 from forbear_simulate.engines.budgets.client_throttle import SimulatedClientThrottle

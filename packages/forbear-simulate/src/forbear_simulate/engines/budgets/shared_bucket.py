@@ -1,4 +1,4 @@
-"""`forbear.SharedBudget` in simulations.
+"""`forbear.budgets.SharedBudget` in simulations.
 
 The exact engine runs its own code, over a bucket in memory in the place of the server. The cohort engine has one
 bucket, and the means of what its processes hold.
@@ -7,7 +7,6 @@ bucket, and the means of what its processes hold.
 from math import ceil, exp
 from random import Random
 
-from forbear import Event, Verdict
 from forbear.adapters import (
     MICRO_PER_TOKEN,
     PAYMENT_SECONDS,
@@ -16,6 +15,8 @@ from forbear.adapters import (
     ProcessShare,
     micro_tokens,
 )
+from forbear.events import Event
+from forbear.verdicts import Verdict
 from forbear_simulate.engines.budgets.base import FleetBudget, MeanBudget, SimulatedRule, SteadyState
 from forbear_simulate.engines.budgets.counts import WindowSums
 from forbear_simulate.scenario.budgets import SharedBucket

@@ -1,6 +1,6 @@
-"""`forbear.Throttle`, gRPC's retry throttle, in simulations."""
+"""`forbear.budgets.Throttle`, gRPC's retry throttle, in simulations."""
 
-from forbear import Throttle
+from forbear.budgets import Throttle
 from forbear_simulate.engines.budgets.base import MeanBudget, SimulatedRule, SteadyState, is_small
 
 

@@ -1,6 +1,6 @@
-"""`forbear.TokenBucket` in simulations."""
+"""`forbear.budgets.TokenBucket` in simulations."""
 
-from forbear import TokenBucket
+from forbear.budgets import TokenBucket
 from forbear_simulate.engines.budgets.base import MeanBudget, SimulatedRule, SteadyState, is_small
 
 

@@ -11,7 +11,7 @@ from types import FrameType
 import click
 import httpx
 
-from forbear import Answer, Api, IdempotencyKey, NoAnswer, Policy, services
+from forbear import Api, IdempotencyKey, NoAnswer, Policy, services
 from forbear.adapters import (
     Judgement,
     Overrides,
@@ -24,6 +24,7 @@ from forbear.adapters import (
     redact,
     vouched,
 )
+from forbear.answers import Answer
 from forbear.cli.kit.events import EventPrinter
 from forbear.cli.kit.options import PolicyOptions, apply_options
 from forbear.cli.kit.output import BadInput, Problem, tell

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import click
 
-from forbear import Report
 from forbear.adapters import printable, redact
 from forbear.cli.kit.output import advise, report, tell, warn
+from forbear.events import Report
 from forbear_transfer.cli.shared.statistics import Statistics
 from forbear_transfer.items import STREAM, Action, Item, Outcome, Status, Summary
 from forbear_transfer.progress import Finished, Retried, TransferEvent, Warned

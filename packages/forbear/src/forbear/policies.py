@@ -1,0 +1,8 @@
+"""The parts of policies, for annotations and own backoffs: presets, protocols, and the default of `on_give_up`."""
+
+from forbear.core.presets import PRESETS, Preset
+from forbear.core.protocols import Backoff, On
+from forbear.run.endings import RAISE
+from forbear.run.iterate import AsyncAttempts, Attempts
+
+__all__ = ["PRESETS", "RAISE", "AsyncAttempts", "Attempts", "Backoff", "On", "Preset"]
