@@ -322,7 +322,7 @@ def test_printed() -> None:
     assert repr(FULL).startswith("Policy(on=<function judge at ")
     assert repr(FULL).endswith(
         "repeatable=False, retry_exhausted=True, name='fetch', service=None, stop=None, delay=None, on_give_up=RAISE, "
-        "raise_unsatisfied=False, on_success=None, others=())"
+        "raise_unsatisfied=False, on_success=None, safe=(), apis=(), unknown=None, enforce=None, others=())"
     )
 
 

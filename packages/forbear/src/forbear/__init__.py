@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from forbear.clients._installing import install
     from forbear.core.service import Judgement
     from forbear.http.api import Api, IdempotencyKey
+    from forbear.judges.functions import may_repeat
     from forbear.judges.transient import transient
     from forbear.read_modify_write import aupdate, update
     from forbear.run.judge_slot import Judge, RunContext
@@ -45,6 +46,7 @@ if not TYPE_CHECKING:
         "NoAnswer": "answers.errors",
         "aupdate": "read_modify_write",
         "explain": "answers.subject",
+        "may_repeat": "judges.functions",
         "install": "clients._installing",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
@@ -96,6 +98,7 @@ __all__ = [
     "enable",
     "explain",
     "install",
+    "may_repeat",
     "policy_of",
     "report",
     "retry",

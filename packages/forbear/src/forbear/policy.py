@@ -149,6 +149,7 @@ def _retry(
       is, unless its error shows a request that must not be executed twice, and a request as its table says.
     - `safe`: what may be executed twice, although the tables do not say so: patterns of requests
       ("POST https://api.example.com/search*"), names of commands, RPCs and operations ("INCR", "dynamodb.UpdateItem").
+    - `apis`: what is known of the APIs at some origins (`forbear.Api`): their tables, keys and refusals.
     - `unknown`: what follows an error that shows nothing of what was sent: "repeat" (default) or "stop".
     - `enforce`: what follows an error that shows a request which must not be executed twice: "stop" (default), or
       "warn", which repeats it and notifies the listeners (`WouldStop`).

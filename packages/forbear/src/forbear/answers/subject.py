@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from forbear.answers import curl, grpc, http, redis
-from forbear.answers.answer import Answer
+from forbear.answers.answer import Answer, reason
 from forbear.answers.draft import Draft
 from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.check import is_mapping, shown
+from forbear.core.service import Judgement
+from forbear.core.verdict import Safety
 from forbear.grpc.call import GrpcCall
 from forbear.http.request import READS, Request, joined
+from forbear.judges.functions import judge_alone
 from forbear.services.policies import RECOMMENDED
 from forbear.services.redis.service import classify
 from forbear.services.redis.words import Command, octets
@@ -44,7 +47,7 @@ _EXAMPLES = 'such as "DELETE https://host/path", "curl ...", "/package.Service/M
 
 
 def explain(
-    request: "str | Command | Request | ClientRequest",
+    request: "str | Command | Request | ClientRequest | BaseException",
     *,
     headers: Mapping[str, str] | None = None,
     body: bytes | str | None = b"",
@@ -64,7 +67,8 @@ def explain(
     - a command of Redis or Valkey as a text, "SET key value NX", or as a list of words. A text whose command no table
       has begins with the word redis: "redis MYMODULE.RUN key";
     - a request object: an httpx.Request, a requests.Request or its prepared form, a `forbear.adapters.Request`, or any
-      other with `method`, `url` and `headers`. If its body cannot be read twice, it counts as not known.
+      other with `method`, `url` and `headers`. If its body cannot be read twice, it counts as not known;
+    - an exception: the answer is about the requests that it shows, of which the least safe one decides.
 
     `service` names the service that judges it, as for an emulator: "cloud_storage". By default the host or the package
     decides. `profile` names the policy whose retries the outcomes are about; docs/cli.md lists the names. What a client
@@ -74,6 +78,8 @@ def explain(
     _check_text("service", service, "the name of a service, or None")
     _check_text("profile", profile, "the name of a profile")
     choice = ProfileChoice(profile)
+    if isinstance(request, BaseException):
+        return _answer_error(request, choice)
     subject = _subject(request, headers, body, fields)
     if isinstance(subject, Request):
         return http.answer(subject, service, choice)
@@ -82,6 +88,18 @@ def explain(
     if service is not None:
         raise NoAnswer("`service` does not go with a command of Redis", "leave it out")
     return redis.answer(subject, choice)
+
+
+def _answer_error(error: BaseException, choice: ProfileChoice) -> Answer:
+    """Return whether the requests that an error shows may be repeated; one that shows none may be."""
+    judgement = judge_alone(error) or _NOTHING
+    name = type(error).__qualname__
+    title = f"{name}, after {judgement.operation}" if judgement.operation else name
+    why = judgement.unknown or reason(judgement)
+    return Answer(title, {"error": name}, choice.name, choice.policy("rfc9110"), judgement, why, ())
+
+
+_NOTHING = Judgement("functions", None, Safety.CONDITIONAL, repeatable=True, unknown="the error shows no request")
 
 
 def _check_text(parameter: str, value: object, rule: str) -> None:

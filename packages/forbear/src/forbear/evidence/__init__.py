@@ -1,5 +1,3 @@
 """Read what an error shows of the requests that failed, from its attributes and frames; no user code runs."""
 
-from forbear.evidence.walk import read
-
-__all__ = ["read"]
+from forbear.evidence.walk import read as read

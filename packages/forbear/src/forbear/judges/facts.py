@@ -16,6 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from forbear.http.api import Api
+    from forbear.http.request import HttpService
+
 _KEYS = ("idempotency-key", "x-idempotency-key", "x-request-id")
 _HONOURED = frozenset({("api.stripe.com", "idempotency-key")})
 """Hosts that keep a result for the key of a request. Stripe: https://docs.stripe.com/api/idempotent_requests."""
@@ -71,8 +74,8 @@ class Facts:
 VOUCH_FOR_ALL = "if a second execution does no harm, say so: repeatable=True"
 
 
-def http_facts(sent: Sent, arguments: Arguments, safe: tuple[str, ...]) -> Facts:
-    """Return the facts about a request of HTTP; `safe` has the user's patterns."""
+def http_facts(sent: Sent, arguments: Arguments, safe: tuple[str, ...] = (), apis: "tuple[Api, ...]" = ()) -> Facts:
+    """Return the facts about a request of HTTP; `safe` has the user's patterns, `apis` what the user knows."""
     from forbear.http.vouch import option_for
     from forbear.run.vouching import is_vouched
 
@@ -85,10 +88,14 @@ def http_facts(sent: Sent, arguments: Arguments, safe: tuple[str, ...]) -> Facts
     facts = Facts(sent, f"{request.method} {redact(request.resource)}", "")
     status = 0 if sent.status is None or sent.hop else sent.status
     facts.refused = 400 <= status < 500 and status not in _UNKNOWN
-    judgement, token = _judge(request) if sent.operation is None else _judge_by_sdk(*sent.operation)
+    api = next((each for each in apis if each.is_for(request.origin)), None)
+    if api is not None:
+        facts.not_sent = facts.not_sent or status in api.not_executed
+    judgement, token = _judge(request, api) if sent.operation is None else _judge_by_sdk(*sent.operation)
     facts.cure = f"if a second execution does no harm, say so: {option_for(request)}"
     if judgement.refused is None and not judgement.session:
-        facts.vouched = covers(patterns(tuple(text for text in safe if "://" in text)), request) or is_vouched(request)
+        listed = (*patterns(tuple(text for text in safe if "://" in text)), *(() if api is None else api.patterns))
+        facts.vouched = covers(listed, request) or is_vouched(request)
     _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
     if facts.condition == "absent":
         facts.drawn = arguments.lack_drawn(request.target)
@@ -102,13 +109,17 @@ def http_facts(sent: Sent, arguments: Arguments, safe: tuple[str, ...]) -> Facts
     return facts
 
 
-def _judge(request: Request) -> "tuple[Judgement, str | None]":
-    """Return the judgement on a request by its service, and the header for the service's own keys, in lower case."""
+def _judge(request: Request, api: "Api | None") -> "tuple[Judgement, str | None]":
+    """Return the judgement on a request by its service, and the header whose keys the API honours, in lower case."""
     from forbear.services import registry
     from forbear.services.rfc9110 import RFC9110
 
-    service = registry.find(request.host, request.target.partition("?")[0]) or RFC9110
+    service: HttpService = registry.find(request.host, request.target.partition("?")[0]) or RFC9110
+    if api is not None and api.service is not None:
+        service = registry.service(api.service)  # type: ignore[assignment]
     token = service.token_header
+    if api is not None and api.key is not None:
+        token = api.key.header
     return service.classify(request), None if token is None else token.lower()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
-from forbear.evidence.sent import Sent
+from forbear.evidence.sent import Evidence, Sent
 from forbear.evidence.walk import read
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import aws_facts, redis_facts, sql_facts
@@ -17,6 +17,7 @@ from forbear.judges.facts import VOUCH_FOR_ALL, Facts, grpc_facts, http_facts, i
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.http.api import Api
     from forbear.run.judge_slot import RunContext
 
 
@@ -104,10 +105,16 @@ ROWS: tuple[Ruling, ...] = (
 _BY_PROTOCOL = {"redis": redis_facts, "aws": aws_facts, "grpc": grpc_facts, "sql": sql_facts}
 
 
-def facts_of(sent: Sent, error: BaseException, arguments: Arguments, safe: tuple[str, ...] = ()) -> Facts:
-    """Return the facts about a request of `error`; `safe` are the user's patterns and names."""
+def facts_of(
+    sent: Sent,
+    error: BaseException,
+    arguments: Arguments,
+    safe: tuple[str, ...] = (),
+    apis: "tuple[Api, ...]" = (),
+) -> Facts:
+    """Return the facts about a request of `error`; `safe` and `apis` are the user's word."""
     if sent.protocol == "http":
-        return http_facts(sent, arguments, safe)
+        return http_facts(sent, arguments, safe, apis)
     if sent.unread is not None:
         facts = Facts(sent, f"a request of {sent.client or 'some client'}", VOUCH_FOR_ALL)
         facts.unread = sent.unread
@@ -129,17 +136,37 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
     if evidence is None:
         return None
     arguments = Arguments(context.function, context.args, context.kwargs)
-    worst: Ruling | None = None
-    about: Facts | None = None
-    for sent in evidence.requests:
-        facts = facts_of(sent, error, arguments, context.plan.safe)
-        row = row_of(facts)
-        if worst is None or (worst.repeats, not worst.maybe_done) > (row.repeats, not row.maybe_done):
-            worst, about = row, facts
-    if worst is None or about is None:
-        return None
-    if worst.repeats:
-        statuses = (409, 412) if worst.maybe_done else ()
-        return Judgement("functions", about.what, Safety.ALWAYS, repeatable=True, maybe_done=statuses)
-    text = f"{worst.why.format(what=about.what)}; {worst.cure.format(cure=about.cure)}"
-    return Judgement("functions", about.what, Safety.NEVER, refused=text)
+    return _judge(evidence, error, arguments, context.plan.safe, context.plan.apis)
+
+
+def judge_alone(error: BaseException) -> Judgement | None:
+    """Return the judgement on what `error` shows without a run: there are no arguments, so each key counts as new."""
+    evidence = read(error)
+    return None if evidence is None else _judge(evidence, error, Arguments(None, (), {}), (), ())
+
+
+def may_repeat(error: BaseException) -> bool:
+    """Return False if `error` shows a request that must not be executed twice, True for any other error.
+
+    It is for the conditions of other retry libraries. It does not say that an error is transient. Keys and versions
+    count as new in each attempt, since nobody knows what stays the same. TypeError for anything but an exception.
+    """
+    if not isinstance(error, BaseException):
+        raise TypeError(f"`error` must be an exception, got {error!r}")
+    judgement = judge_alone(error)
+    return judgement is None or judgement.repeatable
+
+
+def _judge(
+    evidence: Evidence, error: BaseException, arguments: Arguments, safe: tuple[str, ...], apis: "tuple[Api, ...]"
+) -> Judgement:
+    """Return the judgement on the least safe request of the evidence."""
+    pairs = [
+        (row_of(facts), facts) for facts in (facts_of(sent, error, arguments, safe, apis) for sent in evidence.requests)
+    ]
+    row, facts = min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))
+    if row.repeats:
+        statuses = (409, 412) if row.maybe_done else ()
+        return Judgement("functions", facts.what, Safety.ALWAYS, repeatable=True, maybe_done=statuses)
+    text = f"{row.why.format(what=facts.what)}; {row.cure.format(cure=facts.cure)}"
+    return Judgement("functions", facts.what, Safety.NEVER, refused=text)

@@ -10,7 +10,7 @@ import warnings
 
 from forbear.core.chain import context_of, traceback_of
 from forbear.core.record import Record
-from forbear.run.plan import CHOICES
+from forbear.run.judges import CHOICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

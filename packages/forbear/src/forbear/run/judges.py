@@ -164,6 +164,44 @@ def check_listener(parameter: str, listener: "Any") -> "Any":
     return listener
 
 
+CHOICES = {"unknown": ("repeat", "stop"), "enforce": ("stop", "warn")}
+"""The values of the options about evidence; the first is the default, if no variable of the environment changes it."""
+
+
+def check_choice(name: str, value: "Any") -> "Any":
+    """Return the value of `unknown` or `enforce`; ValueError for one that is no choice."""
+    choices = CHOICES[name]
+    if value is not None and value not in choices:
+        shown = " or ".join(f'"{choice}"' for choice in choices)
+        raise ValueError(f"`{name}` must be {shown}, or None (the process's own), got {value!r}")
+    return value
+
+
+def check_safe(name: str, value: "Any") -> "Any":
+    """Return what the user vouches for, as a tuple of texts; patterns of requests are checked."""
+    if value == ():
+        return value
+    listed: list[Any] = [value] if isinstance(value, str) else list(value)
+    if not listed or not all(isinstance(text, str) and text for text in listed):
+        raise TypeError(
+            f'`{name}` must hold patterns such as "POST https://api.example.com/search", or names of commands, RPCs '
+            f"and operations, got {value!r}"
+        )
+    from forbear.http.patterns import patterns  # only for those who vouch
+
+    patterns([text for text in listed if "://" in text], name)
+    return tuple(listed)
+
+
+def check_known_apis(name: str, value: "Any") -> "Any":
+    """Return the value of `apis` as a tuple; TypeError or ValueError for wrong ones."""
+    if value == ():
+        return value
+    from forbear.http.api import check_apis  # only for those who know one
+
+    return check_apis(value)
+
+
 class Broken(Verdict):
     """The verdict where a function of the policy raised `error` while it judged a failure: the run ends.
 

@@ -12,7 +12,10 @@ from forbear.run.judges import (
     Broken,
     ask,
     check_callable,
+    check_choice,
+    check_known_apis,
     check_listener,
+    check_safe,
     make_judge,
     refuse_foreign,
     verdict_of,
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from forbear.core.events import Event, Failed, Succeeded
     from forbear.core.protocols import Answer, Backoff, On
+    from forbear.http.api import Api
     from forbear.http.request import HttpService
 
     Seconds = float | timedelta
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
         raise_unsatisfied: bool
         on_success: Callable[[Succeeded], object] | None
         safe: str | Iterable[str]
+        apis: Api | Iterable[Api]
         unknown: str | None
         enforce: str | None
 
@@ -134,34 +139,6 @@ def _check_name(name: str, value: "Any") -> "Any":
     return value
 
 
-CHOICES = {"unknown": ("repeat", "stop"), "enforce": ("stop", "warn")}
-"""The values of the options about evidence; the first is the default, if no variable of the environment changes it."""
-
-
-def _check_choice(name: str, value: "Any") -> "Any":
-    choices = CHOICES[name]
-    if value is not None and value not in choices:
-        shown = " or ".join(f'"{choice}"' for choice in choices)
-        raise ValueError(f"`{name}` must be {shown}, or None (the process's own), got {value!r}")
-    return value
-
-
-def _check_safe(name: str, value: "Any") -> "Any":
-    """Return what the user vouches for, as a tuple of texts; patterns of requests are checked."""
-    if value == ():
-        return value
-    listed: list[Any] = [value] if isinstance(value, str) else list(value)
-    if not listed or not all(isinstance(text, str) and text for text in listed):
-        raise TypeError(
-            f'`{name}` must hold patterns such as "POST https://api.example.com/search", or names of commands, RPCs '
-            f"and operations, got {value!r}"
-        )
-    from forbear.http.patterns import patterns  # only for those who vouch
-
-    patterns([text for text in listed if "://" in text], name)
-    return tuple(listed)
-
-
 OPTIONS: "Mapping[str, Option]" = {
     "attempt_timeout": Option(None, _check_attempt_timeout),
     "on_result": Option(None, _check_on_result),
@@ -176,9 +153,10 @@ OPTIONS: "Mapping[str, Option]" = {
     "on_give_up": Option(RAISE, _keep, of_functions=True),
     "raise_unsatisfied": Option(False, _check_flag, of_functions=True),
     "on_success": Option(None, check_listener, of_functions=True),
-    "safe": Option((), _check_safe, of_functions=True),
-    "unknown": Option(None, _check_choice, of_functions=True),
-    "enforce": Option(None, _check_choice, of_functions=True),
+    "safe": Option((), check_safe, of_functions=True),
+    "apis": Option((), check_known_apis, of_functions=True),
+    "unknown": Option(None, check_choice, of_functions=True),
+    "enforce": Option(None, check_choice, of_functions=True),
     "others": Option((), _keep, of_each=True),
 }
 """Every option of a policy but `on`, the limits and the backoff, by name. `forbear.retry` describes them."""
@@ -208,6 +186,7 @@ class RetryPlan(Record):
     raise_unsatisfied: bool
     on_success: "Callable[[Succeeded], object] | None"
     safe: tuple[str, ...]
+    apis: "tuple[Api, ...]"
     unknown: str | None
     enforce: str | None
     others: "tuple[Self, ...]"
