@@ -148,6 +148,7 @@ soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated exam
 	@$(MAKE) houses
 	@$(MAKE) sdist-test
 	@$(MAKE) lowest
+	@$(MAKE) aiobotocore
 	@$(MAKE) pythons
 
 .PHONY: dist
@@ -165,6 +166,10 @@ sdist-test: $(DEV) ## the same, and the tests of each unpacked sdist with the wh
 .PHONY: lowest
 lowest: $(DEV) ## the tests of every extra at the lowest versions it allows; of some: .venv/bin/python -m tools.lowest redis
 	@$(PY) -m tools.lowest
+
+.PHONY: aiobotocore
+aiobotocore: $(DEV) ## the tests of aiobotocore, and those of boto3 with the botocore that it allows
+	@$(PY) -m tools.aiobotocore
 
 .PHONY: pythons
 pythons: $(DEV) ## the tests on every Python of this machine, 3.11 to 3.14; without the global lock a sample of them
@@ -194,6 +199,7 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 	@$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	@$(COMPILE) requirements/demo.in -o requirements/demo.txt
 	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
+	@$(COMPILE) requirements/aiobotocore.in -o requirements/aiobotocore.txt
 	@$(COMPILE) requirements/docs.in -c requirements/dev.txt -o requirements/docs.txt
 
 .PHONY: clean

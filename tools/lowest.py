@@ -64,6 +64,7 @@ def _tests(package: str, paths: str, without: str = "") -> tuple[str, ...]:
 
 # The tests that use the libraries the most, in a minute or two.
 TESTS = {
+    "aiobotocore": _tests("forbear", "clients/test_aiobotocore.py"),
     "aiohttp": _tests("forbear", "clients/test_aiohttp.py clients/test_aiohttp_bodies.py"),
     "audit": _tests("forbear-audit", "fixes test_engine.py cli/test_hook.py rules/test_checks.py"),
     "boto3": _tests("forbear", "clients/botocore"),

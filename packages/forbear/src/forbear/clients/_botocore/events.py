@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from forbear.clients._botocore.call import AwsAttempts
-from forbear.clients._botocore.outcomes import Outcome, find_failure, hide_torn
+from forbear.clients._botocore.outcomes import find_failure, hide_torn, is_read
 from forbear.core.verdict import Verdict
 from forbear.policy import Policy
 from forbear.services.aws.vouch import AwsVouch
@@ -16,7 +16,7 @@ from forbear.services.aws.vouch import AwsVouch
 _KEY = "forbear"
 """The key of the state of a call in botocore's context."""
 _INSTALLED = "forbear-installed"
-"""The event that forbear alone answers."""
+"""The event and the id by which an installation is found."""
 
 
 class Retries:
@@ -122,8 +122,13 @@ class Retries:
 
     def decide(self, response: Any, caught_exception: Any, operation: Any, request_dict: Any, **_: Any) -> Any:
         """Return 0 to send the request again, after the wait, None to end the call with what it has."""
-        state, outcome = self._examine(response, caught_exception, operation, request_dict)
-        if state is None or outcome is None:
+        state: AwsAttempts | None = request_dict["context"].get(_KEY)
+        if state is None:
+            return None
+        content = response[0].content if is_read(operation, response) else None
+        outcome = find_failure(operation, response, content, caught_exception, self._verdict_of_lost)
+        if outcome is None:
+            state.succeeded()
             return None
         grant = state.failed(outcome)
         if grant is None or not grant.ask():
@@ -132,28 +137,21 @@ class Retries:
         grant.sleep()
         return 0
 
-    def _examine(
-        self, response: Any, caught: Any, operation: Any, request: Any
-    ) -> tuple[AwsAttempts | None, Outcome | None]:
-        """Return the state of the call, None if it did not begin here, and the failure, None for a success."""
-        state: AwsAttempts | None = request["context"].get(_KEY)
-        if state is None:
-            return None, None
-        outcome = find_failure(operation, response, caught, self._verdict_of_lost)
-        if outcome is None:
-            state.succeeded()
-        return state, outcome
-
 
 class AsyncRetries(Retries):
-    """The handlers for aiobotocore, which awaits what is async."""
+    """The handlers for aiobotocore, which awaits those that are async."""
 
     awaits = True
 
     async def decide(self, response: Any, caught_exception: Any, operation: Any, request_dict: Any, **_: Any) -> Any:
         """Return 0 to send the request again, after the wait, None to end the call with what it has."""
-        state, outcome = self._examine(response, caught_exception, operation, request_dict)
-        if state is None or outcome is None:
+        state: AwsAttempts | None = request_dict["context"].get(_KEY)
+        if state is None:
+            return None
+        content = await response[0].content if is_read(operation, response) else None
+        outcome = find_failure(operation, response, content, caught_exception, self._verdict_of_lost)
+        if outcome is None:
+            state.succeeded()
             return None
         grant = state.failed(outcome)
         if grant is None or not await grant.aask():
@@ -165,7 +163,8 @@ class AsyncRetries(Retries):
 
 def find_installed(events: Any) -> Retries | None:
     """Return the handlers that were registered in a client or a session, None without any."""
-    return next((found for _, found in events.emit(_INSTALLED) if isinstance(found, Retries)), None)
+    found = getattr(_find_handler(events, _INSTALLED), "__self__", None)
+    return found if isinstance(found, Retries) else None
 
 
 def _find_handler(events: Any, unique_id: str) -> Any:

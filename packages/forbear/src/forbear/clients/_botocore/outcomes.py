@@ -5,7 +5,7 @@ one in XML raises an error outside of the loop of retries. Both are failures her
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from botocore import exceptions
@@ -41,18 +41,25 @@ class Outcome(NamedTuple):
     is_torn: bool = False
 
 
-def find_failure(operation: Any, response: Any, caught: Exception | None, verdict_of_lost: Any) -> Outcome | None:
+def find_failure(
+    operation: Any,
+    response: Any,
+    content: bytes | None,
+    caught: Exception | None,
+    verdict_of_lost: Callable[[Exception], Verdict],
+) -> Outcome | None:
     """Return the failure of an attempt, None for a success.
 
     `operation` is botocore's model. `response` is the pair of its response and what it parsed, or None; `caught` the
-    exception instead. `verdict_of_lost` returns the verdict on such an exception.
+    exception instead. `content` is the body, None for one that is a stream. `verdict_of_lost` returns the verdict on
+    such an exception.
     """
     if response is None:
         error = caught or exceptions.HTTPClientError(error="no response")
         return Outcome(error, verdict_of_lost(error), type(error).__qualname__)
     answer, parsed = response
     status: int = answer.status_code
-    torn = _find_torn(operation, status, answer)
+    torn = None if content is None else _find_torn(operation, status, answer.headers, content)
     if torn is None and status < 300:
         return None
     headers = {name.lower(): str(value) for name, value in answer.headers.items()}
@@ -94,12 +101,15 @@ def hide_torn(operation: Any, response: dict[str, Any]) -> None:
         response["status_code"], response["body"] = _GENERIC, b""
 
 
-def _find_torn(operation: Any, status: int, answer: Any) -> Exception | None:
-    """Return the error for a body that was cut off or damaged, None for a whole one, and for one that is a stream."""
-    if status < 300 and (operation.has_streaming_output or operation.has_event_stream_output):
-        return None
-    content: bytes = answer.content
-    headers = answer.headers
+def is_read(operation: Any, response: Any) -> bool:
+    """Return whether botocore has read the body of a response; a success may be a stream, which the caller reads."""
+    if response is None:
+        return False
+    return response[0].status_code >= 300 or not (operation.has_streaming_output or operation.has_event_stream_output)
+
+
+def _find_torn(operation: Any, status: int, headers: Mapping[str, str], content: bytes) -> Exception | None:
+    """Return the error for a body that was cut off or damaged, None for a whole one."""
     if _is_short(operation, status, headers, content):
         length = int(headers["content-length"])
         torn: Exception = exceptions.IncompleteReadError(actual_bytes=len(content), expected_bytes=length)
