@@ -321,7 +321,7 @@ def test_a_source_that_is_replaced_between_the_listing_and_the_copy_is_copied_as
     cloud.store.put("bkt", "d/x", b"first")
     cloud.fault(Fault.replace_object(b"second", operation=GET))
     with virtual_time():
-        assert cp("gs://bkt/d/*", "down/", settings=Settings(endpoint=cloud.url)).ok
+        assert cp("gs://bkt/d/*", "down/", literal=False, settings=Settings(endpoint=cloud.url)).ok
     assert files(here / "down") == {"x": b"second"}
 
 

@@ -101,14 +101,14 @@ def test_warnings_come_once_for_a_run() -> None:
 
 
 KEYWORDS = {
-    cp: "settings recursive no_clobber generation exclude include gzip packed dry_run manifest on_event parallel state",
-    acp: "recursive no_clobber generation exclude include gzip packed dry_run manifest on_event parallel state",
+    cp: "settings recursive literal no_clobber generation dry_run manifest on_event parallel state",
+    acp: "recursive literal no_clobber generation dry_run manifest on_event parallel state",
     rsync: "settings manifest on_event parallel state recursive delete checksum size_only update max_delete "
     "exclude include dry_run gzip packed",
     arsync: "manifest on_event parallel state recursive delete checksum size_only update max_delete "
     "exclude include dry_run gzip packed",
-    plan: "settings recursive no_clobber generation exclude include gzip packed",
-    aplan: "recursive no_clobber generation exclude include gzip packed",
+    plan: "settings recursive literal no_clobber generation",
+    aplan: "recursive literal no_clobber generation",
 }
 
 

@@ -40,6 +40,8 @@ def cp(
     connect. The options:
 
     - `recursive` copies folders.
+    - `literal` says that the sources are names, even with wildcards or a # in them. With False they are patterns or
+      versions. By default, what exists under the exact name comes before a pattern.
     - `no_clobber` skips files and objects that exist at the target.
     - `generation` is the version of the target that may be replaced, 0 for none; otherwise the copy fails. It is for a
       single file or object.
@@ -93,6 +95,7 @@ async def run_copies(storage: Storage, plan: CopyPlan, run: RunSettings) -> Summ
     progress = Progress(run.on_event, warnings=set())
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
+        plan = await plan.settle(storage)
         target, kept = await _decide_target(storage, plan, run, progress, stack)
         items = plan.items(storage, target)
         ordered = stack.enter_context(OrderedItems()) if plan.may_overlap(target) else None
@@ -125,7 +128,7 @@ async def _decide_target(
     target = await plan.find_target(storage)
     if not plan.depends:
         return target, None
-    names = [_absolute(plan.sources[0]), _absolute(plan.target)]
+    names = [_absolute(plan.sources[0].text), _absolute(plan.target)]
     kept = stack.enter_context(State(run.state, "cp", storage.endpoint, *names, warn=progress.warned))
     now = current_runtime().now()
     if now - kept.load().get("absent", float("-inf")) < _WEEK:
@@ -211,6 +214,7 @@ async def aplan(
 
 
 async def _list_items(storage: Storage, made: CopyPlan) -> list[Item]:
+    made = await made.settle(storage)
     target = await made.find_target(storage)
     items = made.items(storage, target)
     if not made.may_overlap(target):

@@ -52,7 +52,7 @@ class Item:
     `metadata` is what the new object gets, and `encryption` has the keys for both objects. An upload is compressed with
     `gzip`. A download is stored as it is, gzip included, without `decode`. With `is_required`, a user has named the
     generation, and not a listing. `listed` is the version of a local target that may be replaced or deleted, () if none
-    was there, None for any. `verify_source` reads a file twice.
+    was there, None for any. `verify_source` reads a file twice. With `is_absent`, the source does not exist.
     """
 
     source: Url | str
@@ -73,6 +73,7 @@ class Item:
     encryption: ObjectEncryption | None = None
     listed: FileIdentity | None = None
     verify_source: bool = False
+    is_absent: bool = False
 
     def refuse(self, reason: str | Exception) -> Self:
         """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.

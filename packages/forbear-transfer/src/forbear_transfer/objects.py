@@ -1,6 +1,7 @@
 """Objects of Cloud Storage as values: their addresses, such as gs://bucket/name, and their metadata."""
 
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,6 +15,9 @@ SCHEME = "gs://"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]|[a-z0-9]")
 _GENERATION = re.compile(r"(.+)#([0-9]+)", re.DOTALL)
 _LONGEST_NAME = 1024
+_SPECIAL = re.compile(r"[*?\[]|#(?=[0-9]+\Z)")
+_ESCAPED = re.compile(r"\[([*?\[#])\]")
+_PLAIN = re.compile(r"[\w@%+=:,./-][\w@%+=:,./#-]*", re.ASCII)
 _OTHER_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+://).*", re.DOTALL)
 
 FIELDS = (
@@ -43,11 +47,11 @@ class Url:
     generation: int | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str, *, versions: bool = True) -> Self:
         """Return the Url of "gs://bucket", "gs://bucket/name" or "gs://bucket/name#generation" (digits).
 
-        ValueError if the text does not begin with gs://, the bucket's name is not valid, the generation has more than
-        63 bits, or the rest has more than 1024 bytes.
+        Without `versions`, a number after # is part of the name. ValueError if the text does not begin with gs://, the
+        bucket's name is not valid, the generation has more than 63 bits, or the rest has more than 1024 bytes.
         """
         if not is_cloud(text):
             raise ValueError(f"an address must begin with {SCHEME}, got {text!r}")
@@ -57,9 +61,12 @@ class Url:
                 f"an address must name a bucket (lower-case letters, digits, dots, dashes and underscores) after "
                 f"{SCHEME}, got {text!r}; write {SCHEME}bucket or {SCHEME}bucket/name"
             )
-        if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
+        match = _GENERATION.fullmatch(name) if versions else None
+        if (
+            len(_ESCAPED.sub(r"\1", name if match is None else match[1]).encode("utf-8", "surrogateescape"))
+            > _LONGEST_NAME
+        ):
             raise ValueError(f"an address names an object of more than {_LONGEST_NAME} bytes, the longest name")
-        match = _GENERATION.fullmatch(name)
         if match is None:
             return cls(bucket, name)
         if len(match[2]) > _DIGITS or int(match[2]) > _LARGEST:
@@ -73,6 +80,12 @@ class Url:
         text = f"{SCHEME}{self.bucket}/{self.name}{version}"
         # A name that is not Unicode, from a listing or the command line, must not raise where it is printed.
         return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+    def __format__(self, _: str) -> str:
+        """Return the address for messages: it can be pasted back, for it is quoted for the shell and no pattern."""
+        version = "" if self.generation is None else f"#{self.generation}"
+        name = _SPECIAL.sub(r"[\g<0>]", self.name)
+        return quote_for_shell(f"{SCHEME}{self.bucket}/{name}{version}")
 
     def check_object(self, parameter: str) -> None:
         """Raise ValueError, which names `parameter`, if this is the address of a bucket: its `name` is empty."""
@@ -106,6 +119,31 @@ class Url:
     def upload_path(self) -> str:
         """The URL path of uploads to this bucket."""
         return f"/upload/storage/v1/b/{quote(self.bucket, safe='')}/o"
+
+
+def quote_for_shell(text: str) -> str:
+    """Return a name so that a shell takes it as one word, without control characters."""
+    if _PLAIN.fullmatch(text):
+        return text
+    if text.isprintable():
+        return shlex.quote(text)
+    pieces = (one if one.isprintable() and one not in "\\'" else _escape(one) for one in text)
+    return f"$'{''.join(pieces)}'"
+
+
+def _escape(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+def unescape(pattern: str) -> str | None:
+    """Return the name that a pattern stands for if all its wildcards are sets of one special character, such as [*].
+
+    None for any other pattern.
+    """
+    rest = _ESCAPED.sub("", pattern)
+    return None if re.search(r"[*?\[]", rest) else _ESCAPED.sub(r"\1", pattern)
 
 
 def quoted(text: str) -> str:

@@ -29,7 +29,7 @@ def test_check_prints_each_difference(invoke: Invoke) -> None:
     assert done.stdout.splitlines() == [
         "different: b: their CRC32Cs differ",
         "only in here: c",
-        "only in gs://bkt/x: d\\x1b",
+        "only in gs://bkt/x: $'d\\x1b'",
     ]
     assert done.stderr == "1 same; 1 different; 1 only in here; 1 only in gs://bkt/x\n"
     same = invoke("check", "-x", "[bcd]", "here", "gs://bkt/x")
@@ -71,7 +71,7 @@ def test_hash_of_files_needs_no_credentials(invoke: Invoke, tmp_path: Path, monk
 def test_du_adds_up_folders(invoke: Invoke) -> None:
     """Bytes and folders, also in words and as JSON."""
     assert invoke("du", "gs://bkt").stdout == "        2058  gs://bkt/x/\n        2058  gs://bkt\n"
-    assert invoke("du", "-sh", "gs://bkt/x/*").stdout == "     2.0 KiB  gs://bkt/x/*\n"
+    assert invoke("du", "-sh", "gs://bkt/x/*").stdout == "     2.0 KiB  'gs://bkt/x/*'\n"
     assert json.loads(invoke("du", "-s", "--json", "gs://bkt").stdout) == {
         "url": "gs://bkt",
         "objects": 3,

@@ -241,7 +241,8 @@ def test_a_wait_for_a_listing_is_shown(invoke: Invoke, cloud: Cloud) -> None:
 def test_every_failure_names_its_file(name: str, invoke: Invoke, folder: Path) -> None:
     """An error names its file even if the name is a word of the error's text."""
     (folder / name).mkdir()
-    assert invoke("cp", name, "gs://bkt/").stderr.startswith(f"error: {name}: it is a folder\n")
+    shown = f"'{name}'" if " " in name else name
+    assert invoke("cp", name, "gs://bkt/").stderr.startswith(f"error: {shown}: it is a folder\n")
 
 
 class TestEmbedded:

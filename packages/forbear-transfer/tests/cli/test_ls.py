@@ -31,7 +31,7 @@ def filled(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Cloud:
 @pytest.mark.parametrize(
     ("arguments", "lines"),
     [
-        (["gs://bkt"], ["gs://bkt/a\\x1b[31m", "gs://bkt/x/"]),
+        (["gs://bkt"], ["$'gs://bkt/a\\x1b[[]31m'", "gs://bkt/x/"]),
         (["-r", "gs://bkt/x"], ["gs://bkt/x/b", "gs://bkt/x/c"]),
         (["-l", "gs://bkt/x"], [f"        1536  2026-01-31T12:00:00Z  gs://bkt/x/{name}" for name in "bc"]),
         (["-lhr", "gs://bkt/x/b"], ["     1.5 KiB  2026-01-31T12:00:00Z  gs://bkt/x/b"]),

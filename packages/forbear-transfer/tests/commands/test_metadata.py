@@ -67,7 +67,7 @@ def test_an_object_that_goes_away(cloud: Cloud) -> None:
     cloud.store.put("bkt", "a", b"")
     cloud.fault(Fault.delete_object(operation="storage.objects.get"))
     with pytest.raises(TransferError, match="was replaced or deleted meanwhile"):
-        stat("gs://bkt/*", settings=Settings(endpoint=cloud.url))
+        stat("gs://bkt/*", literal=False, settings=Settings(endpoint=cloud.url))
 
 
 @for_each(

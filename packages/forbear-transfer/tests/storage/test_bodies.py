@@ -256,7 +256,7 @@ def test_names_that_are_no_unicode_fail_alone(tmp_path: Path, source: str, manif
     with Wire(*there, listing, reply(200, b"", *MEDIA)) as wire:
         noted = tmp_path / "done.csv" if manifest else None
         settings = Settings(endpoint=wire.url)
-        summary = cp(source, f"{tmp_path}/out/", recursive=True, manifest=noted, settings=settings)
+        summary = cp(source, f"{tmp_path}/out/", recursive=True, literal=False, manifest=noted, settings=settings)
     assert (summary.done, summary.failed) == (1, 2)
     assert [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()] == ["b"]
     if noted is not None:
@@ -268,7 +268,7 @@ def test_names_that_are_no_unicode_fail_alone(tmp_path: Path, source: str, manif
 def test_folders_that_are_no_unicode_are_one_failure(tmp_path: Path) -> None:
     """Matches of a pattern below them are not listed, and the rest goes on."""
     with Wire(page([], None, ["a\ud800/"])) as wire:
-        summary = cp("gs://bkt/*/x", f"{tmp_path}/out/", settings=Settings(endpoint=wire.url))
+        summary = cp("gs://bkt/*/x", f"{tmp_path}/out/", literal=False, settings=Settings(endpoint=wire.url))
     assert (summary.done, summary.failed) == (0, 1)
     assert "not Unicode" in str(summary.failures[0].error)
 

@@ -7,7 +7,7 @@ import click
 
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
-from forbear_transfer.cli.shared.options import decryption_keys_of
+from forbear_transfer.cli.shared.options import decryption_keys_of, literal_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -23,7 +23,7 @@ Examples:
 @click.option(
     "-r", "--range", "byte_range", metavar="RANGE", help="Print bytes FIRST-LAST, FIRST- or -COUNT (the last ones)."
 )
-@connection_options(without=("as_json",), reads=True)
+@connection_options("literal", "pattern", without=("as_json",), reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str | None, **options: Any) -> None:
     """Write objects to stdout, one after the other.
@@ -33,6 +33,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str |
     included. The first failure ends the command, so that nothing follows a gap.
     """
     complete = completed(options)
+    literal = literal_of(complete)
     keys = decryption_keys_of(complete)
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
     from forbear_transfer.commands.reading import acat, cat_addresses
@@ -40,6 +41,8 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], byte_range: str |
     from forbear_transfer.storage.client import Storage
 
     async def work(storage: Storage) -> list[Object]:
-        return await acat(storage, addresses, sys.stdout.buffer, byte_range=byte_range, decryption_keys=keys)
+        return await acat(
+            storage, addresses, sys.stdout.buffer, byte_range=byte_range, literal=literal, decryption_keys=keys
+        )
 
-    run_command(ctx, complete, work, check=lambda: cat_addresses(addresses, byte_range))
+    run_command(ctx, complete, work, check=lambda: cat_addresses(addresses, byte_range, literal))

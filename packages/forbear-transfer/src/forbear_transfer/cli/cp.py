@@ -9,7 +9,7 @@ import click
 from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.output import EXIT_CODES, BadInput
 from forbear.cli.kit.values import file_content
-from forbear_transfer.cli.shared.options import TransferOptions, check, make_keywords, transfer_options
+from forbear_transfer.cli.shared.options import TransferOptions, check, literal_of, make_keywords, transfer_options
 
 _STREAM = "-"
 _MOST_LISTED = 256 * 1024 * 1024  # bytes of `--files-from`
@@ -85,13 +85,14 @@ def command(
             recursive=recursive,
             no_clobber=no_clobber,
             generation=generation,
+            literal=literal_of(options),
             dry_run=dry_run,
             on_event=on_event,
             **make_keywords(options),
         )
 
     def check_sources() -> None:
-        check_names(sources, streams=True)
+        check_names(sources, streams=True, literal=literal_of(options))
 
     run_transfers(ctx, options, (*sources, target), prepare, check=check_sources, dry_run=dry_run)
 

@@ -7,6 +7,7 @@ import click
 
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
+from forbear_transfer.cli.shared.options import literal_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -20,7 +21,7 @@ Examples:
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("-s", "--summarize", is_flag=True, help="Print only the sum of each ADDRESS.")
 @click.option("-h", "--human", is_flag=True, help="Print sizes such as 1.2 GiB.")
-@connection_options()
+@connection_options("literal", "pattern")
 @click.pass_context
 def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, human: bool, **options: Any) -> None:
     """Show how many bytes folders hold.
@@ -30,18 +31,18 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], summarize: bool, 
     JSON object, which has the number of objects, too.
     """
     complete = completed(options)
-    from forbear.adapters import printable
-    from forbear_transfer.cli.shared.records import size, usage_record
+    literal = literal_of(complete)
+    from forbear_transfer.cli.shared.records import show_address, size, usage_record
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
     from forbear_transfer.commands.listing import adu
     from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.storage.client import Storage
 
     async def work(storage: Storage) -> None:
-        async for usage in adu(storage, addresses, summarize=summarize):
+        async for usage in adu(storage, addresses, summarize=summarize, literal=literal):
             if complete["as_json"]:
                 click.echo(json.dumps(usage_record(usage)))
             else:
-                click.echo(f"{size(usage.bytes, human=human):>12}  {printable(usage.address)}")
+                click.echo(f"{size(usage.bytes, human=human):>12}  {show_address(usage.address, addresses)}")
 
-    run_command(ctx, complete, work, check=lambda: check_addresses(addresses))
+    run_command(ctx, complete, work, check=lambda: check_addresses(addresses, literal=literal))

@@ -8,7 +8,7 @@ import click
 from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
-from forbear_transfer.cli.shared.options import decryption_keys_of
+from forbear_transfer.cli.shared.options import decryption_keys_of, literal_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -20,7 +20,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_path)
-@connection_options(reads=True)
+@connection_options("literal", "pattern", reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> None:
     """Print the CRC32C and MD5 of files and objects, in base64.
@@ -29,10 +29,10 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     states the hashes. A composite object has no MD5. With --json, each line is one JSON object.
     """
     complete = completed(options)
+    literal = literal_of(complete)
     keys = decryption_keys_of(complete)
-    from forbear.adapters import printable
     from forbear_transfer.cli.shared.local import check_names
-    from forbear_transfer.cli.shared.records import hashes_record
+    from forbear_transfer.cli.shared.records import hashes_record, show_address
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
     from forbear_transfer.commands.hashing import ahashes, checked_names
     from forbear_transfer.objects import is_cloud
@@ -42,13 +42,13 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
         complete["anonymous"], complete["credentials"], complete["impersonate"] = True, None, None
 
     async def work(storage: Storage) -> None:
-        async for one in ahashes(storage, names, decryption_keys=keys):
+        async for one in ahashes(storage, names, literal=literal, decryption_keys=keys):
             if complete["as_json"]:
                 click.echo(json.dumps(hashes_record(one)))
             else:
-                click.echo(f"{one.crc32c or 'no crc32c':9}  {one.md5 or 'no md5':24}  {printable(one.name)}")
+                click.echo(f"{one.crc32c or 'no crc32c':9}  {one.md5 or 'no md5':24}  {show_address(one.name)}")
 
     def check() -> None:
-        check_names(checked_names(names), streams=False)
+        check_names(checked_names(names, literal), streams=False, literal=literal)
 
     run_command(ctx, complete, work, check=check)

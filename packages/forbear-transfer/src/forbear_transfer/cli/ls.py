@@ -7,6 +7,7 @@ import click
 
 from forbear.cli.kit.output import EXIT_CODES, tell
 from forbear_transfer.cli.shared.connection import completed, connection_options
+from forbear_transfer.cli.shared.options import literal_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -22,7 +23,7 @@ Examples:
 @click.option("-r", "--recursive", is_flag=True, help="List everything below folders.")
 @click.option("-l", "--long", is_flag=True, help="Print sizes and times, too, and a total on stderr.")
 @click.option("-h", "--human", is_flag=True, help="With -l: print sizes such as 1.2 GiB.")
-@connection_options()
+@connection_options("literal", "pattern")
 @click.pass_context
 def command(
     ctx: click.Context, /, addresses: tuple[str, ...], recursive: bool, long: bool, human: bool, **options: Any
@@ -34,7 +35,7 @@ def command(
     JSON object.
     """
     complete = completed(options)
-    from forbear.adapters import printable
+    literal = literal_of(complete)
     from forbear_transfer.cli.shared.records import object_line, object_record
     from forbear_transfer.cli.shared.reporter import format_bytes, format_count
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
@@ -45,7 +46,7 @@ def command(
 
     async def work(storage: Storage) -> None:
         objects = total = 0
-        async for entry in als(storage, addresses, recursive=recursive):
+        async for entry in als(storage, addresses, recursive=recursive, literal=literal):
             if isinstance(entry, Object):
                 objects, total = objects + 1, total + entry.size
             if complete["as_json"]:
@@ -53,8 +54,8 @@ def command(
             elif long:
                 click.echo(object_line(entry, human=human))
             else:
-                click.echo(printable(str(entry if isinstance(entry, Url) else Url(entry.bucket, entry.name))))
+                click.echo(f"{entry if isinstance(entry, Url) else Url(entry.bucket, entry.name)}")
         if long and not complete["quiet"] and not complete["as_json"]:
             tell(f"{format_count(objects, 'object')}, {format_bytes(total)}")
 
-    run_command(ctx, complete, work, check=lambda: check_addresses(addresses))
+    run_command(ctx, complete, work, check=lambda: check_addresses(addresses, literal=literal))

@@ -6,7 +6,7 @@ import click
 
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
-from forbear_transfer.cli.shared.options import keys_of
+from forbear_transfer.cli.shared.options import keys_of, literal_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -23,7 +23,9 @@ Examples:
 @click.option("-r", "--recursive", is_flag=True, help="Move folders with everything in them.")
 @click.option("-n", "--no-clobber", is_flag=True, help="Skip objects that exist at TARGET.")
 @click.option("--dry-run", is_flag=True, help="Print what would be moved, and change nothing.")
-@connection_options("parallel", "exclude", "include", "verbose", "encryption_key", "kms_key", reads=True)
+@connection_options(
+    "literal", "pattern", "parallel", "exclude", "include", "verbose", "encryption_key", "kms_key", reads=True
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -53,6 +55,7 @@ def command(
             target,
             recursive=recursive,
             no_clobber=no_clobber,
+            literal=literal_of(complete),
             dry_run=dry_run,
             on_event=on_event,
             exclude=complete["exclude"],

@@ -7,6 +7,7 @@ import click
 
 from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
 from forbear_transfer.cli.shared.connection import completed, connection_options
+from forbear_transfer.cli.shared.options import literal_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -22,7 +23,7 @@ Examples:
 @click.option("-r", "--recursive", is_flag=True, help="Delete everything below folders.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Ask no question before a pattern or a folder is deleted.")
-@connection_options("parallel", "verbose")
+@connection_options("literal", "pattern", "parallel", "verbose")
 @click.pass_context
 def command(
     ctx: click.Context, /, addresses: tuple[str, ...], recursive: bool, dry_run: bool, yes: bool, **options: Any
@@ -34,6 +35,7 @@ def command(
     terminal it needs --yes.
     """
     complete = completed(options)
+    literal = literal_of(complete)
     from forbear_transfer.cli.shared.problems import convert_errors
     from forbear_transfer.cli.shared.reporter import format_bytes, format_count
     from forbear_transfer.cli.shared.run import run_transfers  # needs httptools
@@ -41,7 +43,7 @@ def command(
     from forbear_transfer.commands.removal import plan_rm, prepare_rm
     from forbear_transfer.commands.selection import check_addresses
     from forbear_transfer.items import Action, Item
-    from forbear_transfer.plans.wildcards import is_wild
+    from forbear_transfer.plans.sources import parse_source
     from forbear_transfer.progress import Listener
     from forbear_transfer.runs import Work
     from forbear_transfer.storage.client import Storage
@@ -49,15 +51,23 @@ def command(
     items: list[Item] | None = None
 
     async def list_items(storage: Storage) -> list[Item]:
-        return [item async for item in plan_rm(storage, addresses, recursive=recursive)]
+        return [item async for item in plan_rm(storage, addresses, recursive=recursive, literal=literal)]
 
     def prepare(on_event: Listener) -> Work:
         parallel = complete["parallel"]
-        return prepare_rm(addresses, items, recursive=recursive, dry_run=dry_run, parallel=parallel, on_event=on_event)
+        return prepare_rm(
+            addresses,
+            items,
+            recursive=recursive,
+            literal=literal,
+            dry_run=dry_run,
+            parallel=parallel,
+            on_event=on_event,
+        )
 
     with convert_errors():
-        check_addresses(addresses)
-    if not (yes or dry_run) and (recursive or any(is_wild(address) for address in addresses)):
+        check_addresses(addresses, literal=literal)
+    if not (yes or dry_run) and (recursive or any(parse_source(address, literal).wild for address in addresses)):
         items = run_command(ctx, complete, list_items, prints=False)
         objects = [item.object.size for item in items if item.action is Action.DELETE and item.object is not None]
         what = f"{format_count(len(objects), 'object')}, {format_bytes(sum(objects))}"

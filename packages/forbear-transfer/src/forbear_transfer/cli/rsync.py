@@ -6,7 +6,7 @@ import click
 
 from forbear.cli.kit.completion import complete_path
 from forbear.cli.kit.output import EXIT_CODES, BadInput
-from forbear_transfer.cli.shared.options import TransferOptions, check, make_keywords, transfer_options
+from forbear_transfer.cli.shared.options import TransferOptions, check, folder_options, make_keywords
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -27,7 +27,7 @@ Examples:
 @click.option("-u", "--update", is_flag=True, help="Skip files that are newer at TARGET.")
 @click.option("--max-delete", type=click.IntRange(0), metavar="N", help="Delete nothing if it would be more than N.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-@transfer_options
+@folder_options
 @click.pass_context
 def command(
     ctx: click.Context,

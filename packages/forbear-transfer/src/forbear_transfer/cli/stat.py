@@ -7,7 +7,7 @@ import click
 
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
-from forbear_transfer.cli.shared.options import decryption_keys_of
+from forbear_transfer.cli.shared.options import decryption_keys_of, literal_of
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -19,7 +19,7 @@ Examples:
 
 @click.command(epilog=_EPILOG)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
-@connection_options(reads=True)
+@connection_options("literal", "pattern", reads=True)
 @click.pass_context
 def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -> None:
     """Show the metadata of objects.
@@ -28,6 +28,7 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -
     each object is one line, and null stands for what the service does not state.
     """
     complete = completed(options)
+    literal = literal_of(complete)
     keys = decryption_keys_of(complete)
     from forbear_transfer.cli.shared.records import details_lines, details_record
     from forbear_transfer.cli.shared.session import run_command  # needs httptools
@@ -36,10 +37,10 @@ def command(ctx: click.Context, /, addresses: tuple[str, ...], **options: Any) -
     from forbear_transfer.storage.client import Storage
 
     async def work(storage: Storage) -> None:
-        async for details in astat(storage, addresses, decryption_keys=keys):
+        async for details in astat(storage, addresses, literal=literal, decryption_keys=keys):
             if complete["as_json"]:
                 click.echo(json.dumps(details_record(details)))
             else:
                 click.echo("\n".join(details_lines(details)))
 
-    run_command(ctx, complete, work, check=lambda: check_addresses(addresses))
+    run_command(ctx, complete, work, check=lambda: check_addresses(addresses, literal=literal))

@@ -105,10 +105,7 @@ def _parse_folder(folder: StrPath, parameter: str) -> Url | str:
     check_scheme(parameter, name)
     if not is_cloud(name):
         return name
-    url = Url.parse(name)
-    if url.generation is not None:
-        raise ValueError(f"`{parameter}` must be a folder, which has no generations, got {name}; leave the number out")
-    return url
+    return Url.parse(name, versions=False)
 
 
 async def _list_entries(storage: Storage, folder: Url | str) -> AsyncIterator[tuple[str, FileOrObject]]:

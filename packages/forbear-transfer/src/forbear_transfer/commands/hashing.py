@@ -13,7 +13,7 @@ from forbear_transfer.errors import SourceChanged, StrPath, TransferError, unrea
 from forbear_transfer.files import PIECE, identify
 from forbear_transfer.objects import Url, check_scheme, is_cloud
 from forbear_transfer.plans.matches import expand
-from forbear_transfer.plans.wildcards import is_wild
+from forbear_transfer.plans.sources import Source, parse_source
 from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.storage.credentials import ANONYMOUS
@@ -38,19 +38,23 @@ class FileHashes:
 
 
 def hashes(
-    names: StrPath | Sequence[StrPath], *, decryption_keys: Keys | None = None, settings: Settings | None = None
+    names: StrPath | Sequence[StrPath],
+    *,
+    literal: bool | None = None,
+    decryption_keys: Keys | None = None,
+    settings: Settings | None = None,
 ) -> list[FileHashes]:
     """Return the hashes of the files and objects that `names` name, which may have the wildcards of `cp`.
 
-    `decryption_keys` are the customer-supplied keys that objects may have.
+    `literal` is that of `cp`. `decryption_keys` are the customer-supplied keys that objects may have.
 
     TransferError for a name that is no file or object, or a file that cannot be read. SourceChanged for a file that is
     written meanwhile. ValueError for an invalid address. RuntimeError inside a running event loop, since it blocks.
     """
-    checked, keys = checked_names(names), check_keys(decryption_keys)
+    checked, keys = checked_names(names, literal), check_keys(decryption_keys)
 
     async def collect(storage: Storage) -> list[FileHashes]:
-        return [one async for one in ahashes(storage, checked, decryption_keys=keys)]
+        return [one async for one in ahashes(storage, checked, literal=literal, decryption_keys=keys)]
 
     if not any(is_cloud(name) for name in checked):
         settings = Settings(credentials=ANONYMOUS)  # files need no credentials
@@ -58,20 +62,24 @@ def hashes(
 
 
 async def ahashes(
-    storage: Storage, names: StrPath | Sequence[StrPath], *, decryption_keys: Keys | None = None
+    storage: Storage,
+    names: StrPath | Sequence[StrPath],
+    *,
+    literal: bool | None = None,
+    decryption_keys: Keys | None = None,
 ) -> AsyncGenerator[FileHashes]:
     """Yield over an open Storage what `hashes` returns, one file or object after the other."""
     keys = check_keys(decryption_keys)
-    for name in checked_names(names):
+    for name in checked_names(names, literal):
         if is_cloud(name):
-            async for one in _hash_objects(storage, name, keys):
+            async for one in _hash_objects(storage, name, literal, keys):
                 yield one
         else:
-            for path in _find_paths(name):
+            for path in _find_paths(parse_source(name, literal)):
                 yield await in_thread(hash_file, path)  # which may be endless, such as a pipe
 
 
-def checked_names(names: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
+def checked_names(names: StrPath | Sequence[StrPath], literal: bool | None = None) -> tuple[str, ...]:
     """Return the names as a tuple of texts; ValueError if there is none, one is empty, or an address is not valid."""
     texts = tuple(os.fspath(name) for name in ((names,) if isinstance(names, str | os.PathLike) else names))
     if not texts or not all(texts):
@@ -79,7 +87,7 @@ def checked_names(names: StrPath | Sequence[StrPath]) -> tuple[str, ...]:
     for text in texts:
         check_scheme("names", text)
         if is_cloud(text):
-            check_addresses(text, "names")
+            check_addresses(text, "names", literal)
     return texts
 
 
@@ -102,16 +110,18 @@ def hash_file(path: str) -> FileHashes:
     return FileHashes(path, crc32c.size, crc32c.text, base64.b64encode(md5.digest()).decode())
 
 
-def _find_paths(name: str) -> list[str]:
-    if os.path.lexists(name) or not is_wild(name):
-        return [name]
-    paths = [path for path in expand(name) if os.path.isfile(path)]
+def _find_paths(source: Source) -> list[str]:
+    if not source.wild:
+        return [source.text]
+    paths = [path for path in expand(source.text) if os.path.isfile(path)]
     if not paths:
-        raise TransferError(f"no file matches {name}", "quote the pattern if the shell may have read it")
+        raise TransferError(f"no file matches {source.text}", "quote the pattern if the shell may have read it")
     return paths
 
 
-async def _hash_objects(storage: Storage, address: str, keys: Sequence[EncryptionKey]) -> AsyncGenerator[FileHashes]:
-    async for _, listed in objects_at(storage, [address], cure=_FOLDER):
+async def _hash_objects(
+    storage: Storage, address: str, literal: bool | None, keys: Sequence[EncryptionKey]
+) -> AsyncGenerator[FileHashes]:
+    async for _, listed in objects_at(storage, [address], literal=literal, cure=_FOLDER):
         there = await storage.completed(listed, keys)
         yield FileHashes(str(Url(there.bucket, there.name)), there.size, there.crc32c, there.md5, there.generation)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from forbear_transfer.commands.selection import check_addresses
 from forbear_transfer.errors import TransferError
 from forbear_transfer.objects import Object, Url
-from forbear_transfer.plans.matches import matches
-from forbear_transfer.plans.wildcards import is_wild
+from forbear_transfer.plans.matches import matches, settle
+from forbear_transfer.plans.sources import Source, parse_source
 from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
 from forbear_transfer.workers.versions import explain_absence
@@ -24,89 +24,110 @@ class Usage:
 
 
 def ls(
-    addresses: str | Sequence[str], *, recursive: bool = False, settings: Settings | None = None
+    addresses: str | Sequence[str],
+    *,
+    recursive: bool = False,
+    literal: bool | None = None,
+    settings: Settings | None = None,
 ) -> list[Object | Url]:
     """Return the objects and folders that `addresses` name; a folder is a Url that ends with a slash.
 
     A bucket or a folder is listed one level deep, or with everything below it if `recursive` is set. An address may
-    have the wildcards of `cp`; folders that match are listed, too.
+    have the wildcards of `cp`; folders that match are listed, too. `literal` is that of `cp`.
 
     TransferError for an address that names nothing, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
     """
-    names = check_addresses(addresses)
+    names = check_addresses(addresses, literal=literal)
 
     async def collect(storage: Storage) -> list[Object | Url]:
-        return [entry async for entry in als(storage, names, recursive=recursive)]
+        return [entry async for entry in als(storage, names, recursive=recursive, literal=literal)]
 
     return run_blocking(settings, collect, "als")
 
 
 async def als(
-    storage: Storage, addresses: str | Sequence[str], *, recursive: bool = False
+    storage: Storage, addresses: str | Sequence[str], *, recursive: bool = False, literal: bool | None = None
 ) -> AsyncGenerator[Object | Url]:
     """Yield over an open Storage what `ls` returns, while the pages of the listings arrive."""
-    for address in check_addresses(addresses):
-        nothing = True
-        async for entry in _list(storage, address, recursive):
-            nothing = False
+    for address in check_addresses(addresses, literal=literal):
+        async for entry in _list_all(storage, await _settle(storage, address, literal), recursive):
             yield entry
-        url = Url.parse(address)
-        if nothing and is_wild(url.name):
-            raise TransferError(f"nothing matches {address}", "check the name")
-        if nothing and url.name:
-            raise await explain_absence(storage, url)
 
 
-async def _list(storage: Storage, address: str, recursive: bool) -> AsyncGenerator[Object | Url]:
-    url = Url.parse(address)
-    delimiter = None if recursive else "/"
-    if is_wild(url.name):
-        async for match in matches(storage, address, recursive=True):
+async def _settle(storage: Storage, address: str, literal: bool | None) -> Source:
+    return await settle(storage, parse_source(address, literal), folders=True)
+
+
+async def _list_all(storage: Storage, source: Source, recursive: bool) -> AsyncGenerator[Object | Url]:
+    nothing = True
+    async for entry in _list(storage, source, recursive):
+        nothing = False
+        yield entry
+    if nothing and source.wild:
+        raise TransferError(f"nothing matches {source.text}", "check the name")
+    if nothing and isinstance(source.at, Url) and source.at.name:
+        raise await explain_absence(storage, source.at)
+
+
+async def _list(storage: Storage, source: Source, recursive: bool) -> AsyncGenerator[Object | Url]:
+    url, delimiter = source.at, None if recursive else "/"
+    if source.wild:
+        async for match in matches(storage, source, recursive=True):
             if match.object is not None:
                 yield match.object
             elif isinstance(match.source, Url) and match.folder:
-                async for entry in storage.objects(url.bucket, match.source.prefix, delimiter=delimiter):
+                async for entry in storage.objects(match.source.bucket, match.source.prefix, delimiter=delimiter):
                     yield entry
             elif isinstance(match.source, Url) and (there := await storage.stat(match.source)) is not None:
                 yield there  # an object that stands for a folder
-        return
-    if url.name and not url.name.endswith("/"):
-        there = await storage.stat(url)
-        if there is not None:
-            yield there
-        if url.generation is not None:
-            return
-    async for entry in storage.objects(url.bucket, url.prefix, delimiter=delimiter):
-        yield entry
+    elif isinstance(url, Url):
+        if url.name and not url.name.endswith("/"):
+            there = await storage.stat(url)
+            if there is not None:
+                yield there
+            if url.generation is not None:
+                return
+        async for entry in storage.objects(url.bucket, url.prefix, delimiter=delimiter):
+            yield entry
 
 
-def du(addresses: str | Sequence[str], *, summarize: bool = False, settings: Settings | None = None) -> list[Usage]:
+def du(
+    addresses: str | Sequence[str],
+    *,
+    summarize: bool = False,
+    literal: bool | None = None,
+    settings: Settings | None = None,
+) -> list[Usage]:
     """Return what each folder below `addresses` holds, folders before the ones that they lie in, each address last.
 
-    `summarize` leaves out all but the addresses themselves. Errors are those of `ls`.
+    `summarize` leaves out all but the addresses themselves. `literal` and errors are those of `ls`.
     """
-    names = check_addresses(addresses)
+    names = check_addresses(addresses, literal=literal)
 
     async def collect(storage: Storage) -> list[Usage]:
-        return [usage async for usage in adu(storage, names, summarize=summarize)]
+        return [usage async for usage in adu(storage, names, summarize=summarize, literal=literal)]
 
     return run_blocking(settings, collect, "adu")
 
 
-async def adu(storage: Storage, addresses: str | Sequence[str], *, summarize: bool = False) -> AsyncGenerator[Usage]:
+async def adu(
+    storage: Storage, addresses: str | Sequence[str], *, summarize: bool = False, literal: bool | None = None
+) -> AsyncGenerator[Usage]:
     """Yield over an open Storage what `du` returns; the usage of a folder comes when its last object is listed."""
-    for address in check_addresses(addresses):
-        url = Url.parse(address)
+    for address in check_addresses(addresses, literal=literal):
+        source = await _settle(storage, address, literal)
+        url = source.at
+        assert isinstance(url, Url)  # noqa: S101
         total = _Folder("")
-        start = len(url.prefix) if not is_wild(url.name) else 0
+        start = 0 if source.wild else len(url.prefix)
         open_folders: list[_Folder] = []
-        async with aclosing(als(storage, address, recursive=True)) as entries:
+        async with aclosing(_list_all(storage, source, True)) as entries:
             async for entry in entries:
                 if not isinstance(entry, Object):
                     continue
                 total.add(entry.size)
-                if summarize or is_wild(url.name):
+                if summarize or source.wild:
                     continue
                 while open_folders and not entry.name.startswith(open_folders[-1].name):
                     yield _make_usage(url, open_folders.pop())

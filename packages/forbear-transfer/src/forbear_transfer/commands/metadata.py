@@ -52,29 +52,40 @@ class ObjectDetails:
 
 
 def stat(
-    addresses: str | Sequence[str], *, decryption_keys: Keys | None = None, settings: Settings | None = None
+    addresses: str | Sequence[str],
+    *,
+    literal: bool | None = None,
+    decryption_keys: Keys | None = None,
+    settings: Settings | None = None,
 ) -> list[ObjectDetails]:
     """Return the details of the objects that `addresses` name, which may have the wildcards of `cp`.
 
-    The checksums of an object with a customer-supplied key are stated only if it is among `decryption_keys`.
+    `literal` is that of `cp`. The checksums of an object with a customer-supplied key are stated only if it is among
+    `decryption_keys`.
 
     TransferError for an address that names no object, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
     """
-    names, keys = check_addresses(addresses), check_keys(decryption_keys)
+    names, keys = check_addresses(addresses, literal=literal), check_keys(decryption_keys)
 
     async def collect(storage: Storage) -> list[ObjectDetails]:
-        return [details async for details in astat(storage, names, decryption_keys=keys)]
+        return [details async for details in astat(storage, names, literal=literal, decryption_keys=keys)]
 
     return run_blocking(settings, collect, "astat")
 
 
 async def astat(
-    storage: Storage, addresses: str | Sequence[str], *, decryption_keys: Keys | None = None
+    storage: Storage,
+    addresses: str | Sequence[str],
+    *,
+    literal: bool | None = None,
+    decryption_keys: Keys | None = None,
 ) -> AsyncGenerator[ObjectDetails]:
     """Yield over an open Storage what `stat` returns, one object after the other."""
     keys = check_keys(decryption_keys)
-    async for _, listed in objects_at(storage, check_addresses(addresses), cure=_FOLDER):
+    async for _, listed in objects_at(
+        storage, check_addresses(addresses, literal=literal), literal=literal, cure=_FOLDER
+    ):
         url, key = listed.url, storage.key_headers(matching(listed, keys))
         try:
             response = await storage.call(

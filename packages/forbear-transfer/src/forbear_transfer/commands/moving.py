@@ -20,6 +20,7 @@ class MvOptions(KeyOptions, total=False):
     """The keyword options of `mv`; those of `cp` with the same names do the same."""
 
     recursive: bool
+    literal: bool | None
     no_clobber: bool
     dry_run: bool
     exclude: str | Sequence[str] | None
@@ -34,9 +35,10 @@ def mv(
 ) -> Summary:
     """Move objects within Cloud Storage, also between buckets, and return the Summary.
 
-    The targets get the names that `cp` would give them, and the options are those of `cp`: `recursive`, `no_clobber`,
-    `dry_run`, `exclude`, `include`, `on_event`, `parallel`, `state`, `encryption_key`, `kms_key` and `decryption_keys`.
-    Without a key for new objects, a moved object has the encryption of its new bucket.
+    The targets get the names that `cp` would give them, and the options are those of `cp`: `recursive`, `literal`,
+    `no_clobber`, `dry_run`, `exclude`, `include`, `on_event`, `parallel`, `state`, `encryption_key`, `kms_key` and
+    `decryption_keys`. If an object has a source as its name, and it matches others, too, nothing is done without
+    `literal`. Without a key for new objects, a moved object has the encryption of its new bucket.
 
     Each object is copied in one version, with a precondition on the target, and the copy is verified. Then that version
     of the source is deleted, and no other one: if another client has written the source meanwhile, its new version
@@ -54,7 +56,7 @@ async def amv(storage: Storage, sources: str | Sequence[str], target: str, **opt
 
 def prepare_mv(sources: str | Sequence[str], target: str, **options: Unpack[MvOptions]) -> Work:
     """Check the arguments of `mv`, and return what does it; ValueError or TypeError if they make no sense."""
-    names = check_addresses(sources, "sources")
+    names = check_addresses(sources, "sources", options.get("literal"))
     if not is_cloud(target):
         raise ValueError(
             f"`target` must begin with gs://, got {target!r}; to move an object here, copy it, then delete it"

@@ -64,23 +64,24 @@ def cat(
     stream: BinaryIO,
     *,
     byte_range: str | None = None,
+    literal: bool | None = None,
     decryption_keys: Keys | None = None,
     settings: Settings | None = None,
 ) -> list[Object]:
     """Write the objects that `addresses` name to a binary stream, one after the other; return the versions read.
 
-    An address may have the wildcards of `cp`. `byte_range` is "FIRST-LAST", "FIRST-" or "-COUNT", in stored bytes
-    counted from 0, of each object. Without it, gzip is decoded as in `download`, and every object is verified by its
-    CRC32C. A connection that breaks is continued with the same version. `decryption_keys` are the customer-supplied
-    keys that the objects may have.
+    An address may have the wildcards of `cp`, with its `literal`. `byte_range` is "FIRST-LAST", "FIRST-" or "-COUNT",
+    in stored bytes counted from 0, of each object. Without it, gzip is decoded as in `download`, and every object is
+    verified by its CRC32C. A connection that breaks is continued with the same version. `decryption_keys` are the
+    customer-supplied keys that the objects may have.
 
     The first failure ends it, with the errors of `download`, so that nothing follows a gap. ValueError for invalid
     arguments. RuntimeError inside a running event loop, since it blocks.
     """
-    names, keys = cat_addresses(addresses, byte_range), check_keys(decryption_keys)
+    names, keys = cat_addresses(addresses, byte_range, literal), check_keys(decryption_keys)
 
     async def read(storage: Storage) -> list[Object]:
-        return await acat(storage, names, stream, byte_range=byte_range, decryption_keys=keys)
+        return await acat(storage, names, stream, byte_range=byte_range, literal=literal, decryption_keys=keys)
 
     return run_blocking(settings, read, "acat")
 
@@ -91,13 +92,14 @@ async def acat(
     stream: BinaryIO,
     *,
     byte_range: str | None = None,
+    literal: bool | None = None,
     decryption_keys: Keys | None = None,
 ) -> list[Object]:
     """Do what `cat` does over an open Storage and without blocking; return the versions that were read."""
-    names = cat_addresses(addresses, byte_range)
+    names = cat_addresses(addresses, byte_range, literal)
     part, keys = None if byte_range is None else ByteRange.parse(byte_range), check_keys(decryption_keys)
     read: list[Object] = []
-    async for address, there in objects_at(storage, names, cure=_FOLDER):
+    async for address, there in objects_at(storage, names, literal=literal, cure=_FOLDER):
         if part is None:
             version = there if address.generation is None else address
             read.append(await download(storage, version, stream, decryption_keys=keys))
@@ -107,11 +109,13 @@ async def acat(
     return read
 
 
-def cat_addresses(addresses: str | Sequence[str], byte_range: str | None) -> tuple[str, ...]:
+def cat_addresses(
+    addresses: str | Sequence[str], byte_range: str | None, literal: bool | None = None
+) -> tuple[str, ...]:
     """Return the addresses of `cat` as a tuple; ValueError if one, or the range, is not valid."""
     if byte_range is not None:
         ByteRange.parse(byte_range)
-    return check_addresses(addresses)
+    return check_addresses(addresses, literal=literal)
 
 
 async def _write_range(

@@ -18,6 +18,7 @@ class RmOptions(TypedDict, total=False):
     """The keyword options of `rm`, whose docstring describes them."""
 
     recursive: bool
+    literal: bool | None
     dry_run: bool
     parallel: int | None
     on_event: Listener | None
@@ -27,7 +28,8 @@ class RmOptions(TypedDict, total=False):
 def rm(addresses: str | Sequence[str], *, settings: Settings | None = None, **options: Unpack[RmOptions]) -> Summary:
     """Delete the objects that `addresses` name, and return the Summary, whose `failures` list what is not deleted.
 
-    An address may have the wildcards of `cp`. `recursive` includes everything below folders. Each object is deleted in
+    An address may have the wildcards of `cp`; if an object has it as its name, and it matches others, too, nothing is
+    done unless `literal` says which. `recursive` includes everything below folders. Each object is deleted in
     the version that was listed: if another client has written it since, its new version stays, and the item fails. An
     address with a generation (gs://bucket/name#123) deletes that version for good. `dry_run` deletes nothing: each item
     is a Finished event. `parallel`, `on_event` and `settings` are those of `cp`.
@@ -51,12 +53,12 @@ def prepare_rm(
     `items` are those of an earlier `plan_rm`, None if they are to be listed.
     """
     check_keywords("rm", RmOptions, options)
-    names, run = check_addresses(addresses), RunSettings.of(options)
-    recursive = options.get("recursive", False)
+    literal, recursive = options.get("literal"), options.get("recursive", False)
+    names, run = check_addresses(addresses, literal=literal), RunSettings.of(options)
 
     async def work(storage: Storage) -> Summary:
         progress = Progress(run.on_event, warnings=set())
-        planned = plan_rm(storage, names, recursive=recursive) if items is None else _yield_each(items)
+        planned = plan_rm(storage, names, recursive=recursive, literal=literal) if items is None else _yield_each(items)
         with tracked(progress):
             if run.dry_run:
                 return await report_only([planned], progress)
@@ -72,13 +74,15 @@ async def _yield_each(items: Sequence[Item]) -> AsyncGenerator[Item]:
         yield item
 
 
-async def plan_rm(storage: Storage, addresses: Sequence[str], *, recursive: bool) -> AsyncGenerator[Item]:
+async def plan_rm(
+    storage: Storage, addresses: Sequence[str], *, recursive: bool, literal: bool | None = None
+) -> AsyncGenerator[Item]:
     """Yield the items of `rm` while listings find them.
 
     A name that matches nothing is an item to refuse. A folder that a pattern matches is one to skip without
     `recursive`. What several addresses name comes once, and when everything is listed.
     """
-    items = _list_items(storage, addresses, recursive=recursive)
+    items = _list_items(storage, addresses, recursive=recursive, literal=literal)
     if len(addresses) == 1:
         async for item in items:
             yield item
@@ -90,8 +94,10 @@ async def plan_rm(storage: Storage, addresses: Sequence[str], *, recursive: bool
             yield item
 
 
-async def _list_items(storage: Storage, addresses: Sequence[str], *, recursive: bool) -> AsyncGenerator[Item]:
-    async for match in select(storage, addresses, recursive=recursive):
+async def _list_items(
+    storage: Storage, addresses: Sequence[str], *, recursive: bool, literal: bool | None
+) -> AsyncGenerator[Item]:
+    async for match in select(storage, addresses, recursive=recursive, literal=literal, cautious=True):
         item = Item(match.source, match.source, Action.DELETE, size=0, object=match.object)
         if match.problem:
             action = Action.SKIP if match.left_out else Action.REFUSE

@@ -6,13 +6,15 @@ from dataclasses import replace
 from forbear_transfer.errors import TransferError, describe, hint_of
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.cp import LISTING_FAILURES
-from forbear_transfer.plans.matches import Match, matches
-from forbear_transfer.plans.wildcards import check_generation
+from forbear_transfer.plans.matches import Match, matches, settle
+from forbear_transfer.plans.sources import Source, parse_source
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.workers.versions import explain_absence
 
 
-def check_addresses(addresses: str | Sequence[str], parameter: str = "addresses") -> tuple[str, ...]:
+def check_addresses(
+    addresses: str | Sequence[str], parameter: str = "addresses", literal: bool | None = None
+) -> tuple[str, ...]:
     """Return the addresses as a tuple; ValueError, which names `parameter`, if there is none or one is not valid."""
     names = (addresses,) if isinstance(addresses, str) else tuple(addresses)
     if not names:
@@ -22,35 +24,44 @@ def check_addresses(addresses: str | Sequence[str], parameter: str = "addresses"
             raise ValueError(
                 f"`{parameter}` must begin with gs://, got {name!r}; write gs://bucket or gs://bucket/name"
             )
-        check_generation(parameter, name)
+        parse_source(name, literal)
     return names
 
 
 async def select(
-    storage: Storage, addresses: Sequence[str], *, recursive: bool, cure: str = "use `recursive`"
+    storage: Storage,
+    addresses: Sequence[str],
+    *,
+    recursive: bool,
+    literal: bool | None = None,
+    cautious: bool = False,
+    cure: str = "use `recursive`",
 ) -> AsyncGenerator[Match]:
     """Yield a Match for each object that the addresses name: with its `object` from the service, or with a problem.
 
     `recursive` includes all objects below folders, also those that stand for folders (their names end with a slash).
     Without it, a folder is a Match with a problem, whose hint is `cure`. A listing that fails is a problem of its
-    address.
+    address. `literal` and `cautious` are as for `settle`.
     """
     for address in addresses:
         try:
-            async for match in _select(storage, address, recursive, cure):
+            source = await settle(storage, parse_source(address, literal), folders=recursive, cautious=cautious)
+            async for match in _select(storage, source, recursive, cautious, cure):
                 yield match
         except LISTING_FAILURES as error:
             yield Match(address, address, problem=describe(error), hint=hint_of(error))
 
 
-async def objects_at(storage: Storage, addresses: Sequence[str], *, cure: str) -> AsyncGenerator[tuple[Url, Object]]:
+async def objects_at(
+    storage: Storage, addresses: Sequence[str], *, cure: str, literal: bool | None = None
+) -> AsyncGenerator[tuple[Url, Object]]:
     """Yield the address and the object for each object that the addresses name; folders that match are left out.
 
     The address has a generation only if the user has named one. TransferError for an address that names no object, and
     if only folders match; `cure` is the hint for a folder.
     """
     nothing = True
-    async for match in select(storage, addresses, recursive=False, cure=cure):
+    async for match in select(storage, addresses, recursive=False, literal=literal, cure=cure):
         if match.left_out:
             continue
         if match.object is None or not isinstance(match.source, Url):
@@ -62,8 +73,16 @@ async def objects_at(storage: Storage, addresses: Sequence[str], *, cure: str) -
         raise TransferError(what, "use a pattern with ** for what lies in them")
 
 
-async def _select(storage: Storage, address: str, recursive: bool, cure: str) -> AsyncGenerator[Match]:
-    async for match in matches(storage, address, recursive=recursive):
+async def _select(
+    storage: Storage, source: Source, recursive: bool, cautious: bool, cure: str
+) -> AsyncGenerator[Match]:
+    url = source.at
+    if not source.wild and not recursive and isinstance(url, Url) and url.name.endswith("/"):
+        there = await storage.stat(url)  # an object that stands for a folder
+        if there is not None and not (cautious and await _holds_others(storage, url)):
+            yield _make_match(there)
+            return
+    async for match in matches(storage, source, recursive=recursive):
         if not isinstance(match.source, Url):
             yield match
         elif match.folder and not match.problem:
@@ -77,6 +96,14 @@ async def _select(storage: Storage, address: str, recursive: bool, cure: str) ->
             yield match
         else:
             yield await _look_up(storage, match.source, cure)
+
+
+async def _holds_others(storage: Storage, folder: Url) -> bool:
+    """Return whether a folder holds anything but the object that stands for it."""
+    async for listed in storage.objects(folder.bucket, folder.name):
+        if listed.name != folder.name:
+            return True
+    return False
 
 
 async def _look_up(storage: Storage, url: Url, cure: str) -> Match:

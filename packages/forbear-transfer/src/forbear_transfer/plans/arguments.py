@@ -14,8 +14,8 @@ from forbear_transfer.plans.comparer import RsyncRules
 from forbear_transfer.plans.cp import CopyPlan
 from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.rsync import RsyncPlan
+from forbear_transfer.plans.sources import Source, parse_sources
 from forbear_transfer.plans.targets import names_folder
-from forbear_transfer.plans.wildcards import check_generation
 from forbear_transfer.progress import Listener
 from forbear_transfer.storage.client import Storage
 
@@ -49,6 +49,7 @@ class PlanOptions(CopyOptions, total=False):
     """The keyword options of `plan`; the docstring of `cp` describes them."""
 
     recursive: bool
+    literal: bool | None
     generation: int | None
     no_clobber: bool
 
@@ -84,7 +85,7 @@ def make_copy_plan(
     each, names = _parse_common(function, known, options)
     paths = (sources,) if isinstance(sources, str | os.PathLike) else sources
     plan = CopyPlan(
-        sources=tuple(os.fspath(source) for source in paths),
+        sources=_parse_sources([os.fspath(source) for source in paths], options.get("literal")),
         target=os.fspath(target),
         recursive=options.get("recursive", False),
         names=names,
@@ -95,10 +96,16 @@ def make_copy_plan(
     return plan
 
 
-def _check_copy(plan: CopyPlan) -> None:
-    sources, target = plan.sources, plan.target
-    if not sources or not all(sources):
+def _parse_sources(texts: Sequence[str], literal: bool | None) -> tuple[Source, ...]:
+    if not texts or not all(texts):
         raise ValueError("`sources` must name at least one file, folder or object, and none may be empty; name one")
+    for text in texts:
+        check_scheme("sources", text)
+    return parse_sources(texts, literal)
+
+
+def _check_copy(plan: CopyPlan) -> None:
+    sources, target = [source.text for source in plan.sources], plan.target
     if not target:
         raise ValueError(
             "`target` must name a file, a folder or an address in the cloud, got nothing; for this folder write ."
@@ -108,21 +115,17 @@ def _check_copy(plan: CopyPlan) -> None:
     _check_for_new(plan.each, target)
     for source in sources:
         _check_packing(plan.each, source, target)
-    for source in sources:
-        check_scheme("sources", source)
     check_scheme("target", target)
-    for source in sources:
-        check_generation("sources", source)
     if not _is_cloud_target(target):
         local = next((source for source in sources if not is_cloud(source)), None)
         if local is not None:
             raise ValueError(
                 f"the source or the target must begin with gs://, got {local} and {target}; copy files with cp -r"
             )
-        if target == STREAM and (plan.several or plan.recursive):
-            raise ValueError("standard output (-) as `target` takes a single object")
     if STREAM in sources and (len(sources) > 1 or names_folder(target)):
         raise ValueError("standard input (-) must be the only source, and `target` must name the object")
+    if plan.is_settled:
+        plan.check()
 
 
 def _check_required_generation(plan: CopyPlan, generation: int) -> None:
@@ -130,8 +133,6 @@ def _check_required_generation(plan: CopyPlan, generation: int) -> None:
         raise ValueError(f"`generation` must be 0 (no object) or the number of a version, got {generation}")
     if not is_cloud(plan.target):
         raise ValueError(f"`generation` is for targets in the cloud, got {plan.target}; leave it out")
-    if plan.several or plan.recursive:
-        raise ValueError("`generation` is for a single file or object; copy the others by themselves")
     if plan.each.no_clobber:
         raise ValueError("`generation` does not go with `no_clobber`; leave one of them out")
 
@@ -156,10 +157,8 @@ def prepare_rsync_plan(source: StrPath, target: StrPath, options: Mapping[str, A
         raise ValueError("`max_delete` is for `delete`; use both, or none")
     _check_for_new(each, target)
     _check_packing(each, source, target)
-    one = Url.parse(source) if is_cloud(source) else None
-    other = Url.parse(target) if _is_cloud_target(target) else None
-    if one is not None and one.generation is not None:
-        raise ValueError(f"`source` must be a folder, which has no generations, got {source}; leave the number out")
+    one = Url.parse(source, versions=False) if is_cloud(source) else None
+    other = Url.parse(target, versions=False) if is_cloud(target) else None
     if one is None and other is None:
         raise ValueError(
             f"the source or the target must begin with gs://, got {source} and {target}; copy files with rsync"
@@ -222,8 +221,4 @@ def _overlap(one: Url, other: Url) -> bool:
 
 
 def _is_cloud_target(target: str) -> bool:
-    if is_cloud(target) and Url.parse(target).generation is not None:
-        raise ValueError(
-            f"`target` cannot name a generation, for each write makes a new one, got {target}; leave the number out"
-        )
-    return is_cloud(target)
+    return is_cloud(target) and bool(Url.parse(target, versions=False))

@@ -14,13 +14,14 @@ import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import IO
+from typing import IO, Self
 
 from forbear_transfer.errors import TransferError, describe, hint_of
 from forbear_transfer.items import STREAM, Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.filters import Filter
-from forbear_transfer.plans.matches import Match, matches
+from forbear_transfer.plans.matches import Match, matches, settle
+from forbear_transfer.plans.sources import Source
 from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder, refuse_same
 from forbear_transfer.plans.trees import read_batches, walk
 from forbear_transfer.plans.wildcards import is_wild, literal_start
@@ -36,7 +37,7 @@ LISTING_FAILURES = (TransferError, OSError)
 class CopyPlan:
     """The plan of one `cp`, or of one `mv` if it `moves`: the sources, the target, and what holds for every item."""
 
-    sources: tuple[str, ...]
+    sources: tuple[Source, ...]
     target: str
     names: Filter
     each: ItemOptions
@@ -45,11 +46,34 @@ class CopyPlan:
 
     @property
     def several(self) -> bool:
-        """True if there may be more than one source: several are given, or one with wildcards.
+        """True if there may be more than one source: several are given, or one with wildcards."""
+        return len(self.sources) > 1 or any(source.wild for source in self.sources)
 
-        A path of a file that exists here counts as one source, even if it has wildcard characters.
-        """
-        return len(self.sources) > 1 or any(is_wild(source) for source in self.sources if not _exists_here(source))
+    @property
+    def is_settled(self) -> bool:
+        """True if it is known what each source means."""
+        return all(source.exact is None for source in self.sources)
+
+    async def settle(self, storage: Storage) -> Self:
+        """Return the plan in which it is known what each source means, by what exists; ValueError as for `check`."""
+        if self.is_settled:
+            return self
+        settled: list[Source] = []
+        for source in self.sources:
+            try:
+                settled.append(await settle(storage, source, folders=self.recursive, cautious=self.moves))
+            except TransferError as error:
+                settled.append(replace(source, exact=None, failure=error))
+        plan = replace(self, sources=tuple(settled))
+        plan.check()
+        return plan
+
+    def check(self) -> None:
+        """Raise ValueError for options that are for a single file or object if there are several."""
+        if self.each.generation is not None and (self.several or self.recursive):
+            raise ValueError("`generation` is for a single file or object; copy the others by themselves")
+        if self.target == STREAM and (self.several or self.recursive):
+            raise ValueError("standard output (-) as `target` takes a single object")
 
     @property
     def may_collide(self) -> bool:
@@ -59,8 +83,8 @@ class CopyPlan:
         """
         if len(self.sources) > 1 or not self.several:
             return self.several
-        source = next(iter(self.sources))
-        above, _, last = (Url.parse(source).name if is_cloud(source) else source.replace(os.sep, "/")).rpartition("/")
+        at = next(iter(self.sources)).at
+        above, _, last = (at.name if isinstance(at, Url) else at.replace(os.sep, "/")).rpartition("/")
         return is_wild(above) or "**" in last
 
     @property
@@ -79,12 +103,12 @@ class CopyPlan:
         """
         if not isinstance(target.at, Url) or not (self.several or self.recursive):
             return False
-        urls = [Url.parse(source) for source in self.sources if is_cloud(source)]
-        areas = [(url.bucket, _find_area(url.name)) for url in urls]
-        for number, url in enumerate(urls):
+        urls = [(source.at, source.wild) for source in self.sources if isinstance(source.at, Url)]
+        areas = [(url.bucket, _find_area(url.name, wild=wild)) for url, wild in urls]
+        for number, (url, wild) in enumerate(urls):
             written = target.at.prefix
-            if target.folder and not is_wild(url.name):
-                written += _find_area(url.name.rstrip("/").rpartition("/")[2])
+            if target.folder and not wild:
+                written += _find_area(url.name.rstrip("/").rpartition("/")[2], wild=False)
             written_to = (target.at.bucket, written)
             if any(_meet(written_to, area) for area in areas):
                 return True
@@ -100,7 +124,7 @@ class CopyPlan:
         folder = self.target != STREAM and names_folder(self.target)
         at: Url | str = self.target
         if is_cloud(self.target):
-            at = Url.parse(self.target)
+            at = Url.parse(self.target, versions=False)
             if not folder and (self.several or self.recursive):
                 folder = await storage.is_folder(at)
         if self.several and not folder:
@@ -114,7 +138,7 @@ class CopyPlan:
 
         ValueError, before the first item, if two sources or two matches of a pattern would get the same target.
         """
-        if self.sources == (STREAM,):
+        if [source.text for source in self.sources] == [STREAM]:
             yield self.each.apply_to(Item(STREAM, target.at))
             return
         found = self._find_matches(storage)
@@ -132,17 +156,18 @@ class CopyPlan:
     async def _find_matches(self, storage: Storage) -> AsyncGenerator[Match]:
         for source in self.sources:
             try:
+                if source.failure is not None:
+                    raise source.failure
                 async for match in matches(storage, source, recursive=self.recursive):
                     yield match
             except LISTING_FAILURES as error:
-                at = Url.parse(source) if is_cloud(source) else source
-                yield Match(at, source, problem=describe(error), hint=hint_of(error))
+                yield Match(source.text, source.text, problem=describe(error), hint=hint_of(error))
 
     async def _items_of(self, storage: Storage, match: Match, target: CopyTarget) -> AsyncGenerator[Item]:
         item = Item(match.source, target.at, size=match.size, object=match.object)
         if match.problem:
             action = Action.SKIP if match.left_out else Action.REFUSE
-            yield replace(item, action=action, note=match.problem, hint=match.hint)
+            yield replace(item, action=action, note=match.problem, hint=match.hint, is_absent=match.absent)
         elif not match.folder:
             if not self.names.leaves_out(match.name):
                 planned = (
@@ -248,14 +273,10 @@ async def _look_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
     return refuse_same(replace(item, object=there), target.encryption)
 
 
-def _find_area(name: str) -> str:
+def _find_area(name: str, *, wild: bool) -> str:
     """Return the text that all names of a source begin with, if a slash is added to that of the source itself."""
-    return literal_start(name) if is_wild(name) or not name else f"{name.rstrip('/')}/"
+    return literal_start(name) if wild or not name else f"{name.rstrip('/')}/"
 
 
 def _meet(one: tuple[str, str], other: tuple[str, str]) -> bool:
     return one[0] == other[0] and (one[1].startswith(other[1]) or other[1].startswith(one[1]))
-
-
-def _exists_here(source: str) -> bool:
-    return not is_cloud(source) and os.path.lexists(source)

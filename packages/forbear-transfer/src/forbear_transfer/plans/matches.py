@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from forbear_transfer.errors import TransferError, why_not
-from forbear_transfer.objects import Object, Url, is_cloud
+from forbear_transfer.errors import HttpError, TransferError, why_not
+from forbear_transfer.objects import Object, Url
+from forbear_transfer.plans.sources import Source, check_version
 from forbear_transfer.plans.trees import Entry, is_folder, read_batches, walk
 from forbear_transfer.plans.wildcards import compile_pattern, is_wild, literal_start
 from forbear_transfer.storage.client import Storage
@@ -18,7 +19,8 @@ class Match:
     """A file, object or folder to copy. `name` is the name of its copy, empty if only the contents are copied.
 
     A folder in the cloud ends with a slash in `source`. `problem` says why the match cannot be copied, and `hint` what
-    to do about it. `left_out` says that it is skipped then, and does not count as failed.
+    to do about it. `left_out` says that it is skipped then, and does not count as failed. `absent` says that nothing is
+    there.
     """
 
     source: Url | str
@@ -29,39 +31,38 @@ class Match:
     problem: str = ""
     hint: str | None = None
     left_out: bool = False
+    absent: bool = False
 
 
-async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
+async def matches(storage: Storage, source: Source, *, recursive: bool) -> AsyncGenerator[Match]:
     """Yield the files, objects and folders that a source names, with wildcards expanded.
 
-    A local path that exists is not expanded. If the source matches nothing, yield a Match with a problem. Without
-    `recursive`, a folder is a Match with a problem, and the address of a single object is not looked up.
+    If the source matches nothing, yield a Match with a problem. Without `recursive`, a folder is a Match with a
+    problem, and the address of a single object is not looked up.
     """
-    url = Url.parse(source) if is_cloud(source) else None
-    nothing = True
-    async for match in (
-        read_batches(_match_here(source, recursive)) if url is None else _match_in_cloud(storage, url, recursive)
-    ):
+    at, nothing = source.at, True
+    found = _match_in_cloud(storage, at, source.wild, recursive) if isinstance(at, Url) else None
+    async for match in read_batches(_match_here(str(at), source.wild, recursive)) if found is None else found:
         nothing = False
         yield match
     if nothing:
-        if is_wild(source):
-            problem, hint = f"nothing matches {source}", "quote the pattern if the shell may have read it"
+        if source.wild:
+            problem, hint = f"nothing matches {source.text}", "quote the pattern if the shell may have read it"
         else:
-            problem, hint = f"{source} does not exist", "check the name"
-        yield Match(source, source, problem=problem, hint=hint)
+            problem, hint = f"{source.text} does not exist", "check the name"
+        yield Match(source.text, source.text, problem=problem, hint=hint, absent=True)
 
 
-def _match_here(source: str, recursive: bool) -> Iterator[Match]:
+def _match_here(source: str, wild: bool, recursive: bool) -> Iterator[Match]:
     try:
         os.lstat(source)
-        wild = False
     except PermissionError as error:
         name = os.path.basename(source.rstrip(os.sep))
         yield Match(source, name, problem=why_not(source, error), hint="ask for the permission to read it")
         return
     except (OSError, ValueError):
-        wild = is_wild(source)
+        if not wild:
+            return
     try:
         for path in expand(source) if wild else [source]:
             yield from _match(path, recursive, wild=wild)
@@ -134,17 +135,10 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
                 yield from _expand(os.path.join(start, name), rest)
 
 
-async def _match_in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerator[Match]:
-    if is_wild(url.name):
-        nothing = True
+async def _match_in_cloud(storage: Storage, url: Url, wild: bool, recursive: bool) -> AsyncGenerator[Match]:
+    if wild:
         async for match in _expand_cloud(storage, url.bucket, "", url.name.split("/"), recursive):
-            nothing = False
             yield match
-        if not nothing:
-            return
-        listed = await storage.stat(url)  # nothing matches, but there may be an object of that very name
-        if listed is not None:
-            yield _match_object(listed)
     elif not url.name or url.name.endswith("/"):
         name = url.name.rstrip("/").rpartition("/")[2] or url.bucket
         if not recursive:
@@ -213,3 +207,46 @@ def _refuse_folder(source: Url | str, name: str, *, left_out: bool = False) -> M
     return Match(
         source, name, folder=True, problem="it is a folder", hint="copy folders with `recursive`", left_out=left_out
     )
+
+
+async def settle(storage: Storage, source: Source, *, folders: bool = False, cautious: bool = False) -> Source:
+    """Return the source with what it means by what exists: the object of that whole name, else a pattern or version.
+
+    With `folders`, a folder of that name counts, too. ValueError for a `cautious` command, one that deletes, if both
+    exist. A text in which every special character is escaped, as in a[*], means that name first.
+    """
+    if source.exact is None:
+        return source
+    is_there = await _exists(storage, source.exact, folders=folders)
+    if not is_there:
+        check_version(source)
+        return replace(source, exact=None)
+    meant = replace(source, exact=None)
+    is_escaped = isinstance(source.at, Url) and not source.wild and source.at.generation is None
+    if (cautious or is_escaped) and await _has_others(storage, meant, source.exact, folders=folders):
+        if cautious:
+            raise ValueError(
+                f"{source.text} is the name of an object, and as a pattern or version it means others, so nothing is "
+                "done; say which by --literal (`literal=True`) or --pattern (`literal=False`)"
+            )
+        return meant
+    return Source(source.text, source.exact)
+
+
+async def _exists(storage: Storage, url: Url, *, folders: bool) -> bool:
+    try:
+        if url.name and not url.name.endswith("/") and await storage.stat(url) is not None:
+            return True
+    except HttpError as error:
+        if error.status != 403:  # of a user who may only list
+            raise
+    return (folders or url.name.endswith("/")) and await storage.is_folder(url)
+
+
+async def _has_others(storage: Storage, source: Source, exact: Url, *, folders: bool) -> bool:
+    if not source.wild and isinstance(source.at, Url):
+        return await _exists(storage, source.at, folders=folders)
+    async for match in matches(storage, source, recursive=folders):
+        if isinstance(match.source, Url) and match.source.name.rstrip("/") != exact.name.rstrip("/"):
+            return True
+    return False

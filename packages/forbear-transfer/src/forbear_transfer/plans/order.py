@@ -48,7 +48,7 @@ class OrderedItems:
             number = len(self._starts)
             self._starts.append(self._file.tell())
             pickle.dump(item, self._file, pickle.HIGHEST_PROTOCOL)
-            if item.action is Action.REFUSE and isinstance(item.source, Url):  # objects that are there, and stay
+            if item.action is Action.REFUSE and not item.is_absent:  # objects that may be there, and stay
                 self._is_whole = False
             if item.action not in (Action.COPY, Action.MOVE) or not isinstance(item.source, Url):
                 continue

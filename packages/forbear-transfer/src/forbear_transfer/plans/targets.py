@@ -14,6 +14,7 @@ from forbear_transfer.items import Action, Item
 from forbear_transfer.objects import Url, is_cloud
 
 _LONGEST = 1024
+_RESERVED = ".well-known/acme-challenge/"
 _DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
 _FORBIDDEN = frozenset('<>:"\\|?*')
 _CURE = "copy it by itself, to a file name of your choice"
@@ -76,7 +77,7 @@ def names_folder(target: str) -> bool:
     That is so for a bucket, for an address or path that ends with a slash, and for a folder that exists on disk.
     """
     if is_cloud(target):
-        name = Url.parse(target).name
+        name = Url.parse(target, versions=False).name
         return not name or name.endswith("/")
     return target.endswith(("/", os.sep)) or os.path.isdir(target)
 
@@ -106,7 +107,8 @@ def relative_path(name: str, *, windows: bool = sys.platform == "win32") -> str:
 def object_name(path: str) -> str:
     """Return the name of the object for a path that uses the separators of this system: it has slashes instead.
 
-    UnsafeName if it is empty, ".", ".." or not Unicode, has a line end, or has more than 1024 bytes.
+    UnsafeName if Cloud Storage has no such name: if it is empty, ".", ".." or not Unicode, has a line end, begins with
+    .well-known/acme-challenge/, or has more than 1024 bytes.
     """
     name = path if os.sep == "/" else path.replace(os.sep, "/")
     try:
@@ -119,6 +121,8 @@ def object_name(path: str) -> str:
         raise UnsafeName(f"no object can have a name of more than {_LONGEST} bytes: {name!r}", "rename the file")
     if "\n" in name or "\r" in name:
         raise UnsafeName(f"no object can have a name with a line end: {name!r}", "rename the file")
+    if name.startswith(_RESERVED):
+        raise UnsafeName(f"no object can have a name that begins with {_RESERVED}: {name!r}", "rename the file")
     if name in {"", ".", ".."}:
         raise UnsafeName(f"no object can have the name {name!r}", "name the target")
     return name

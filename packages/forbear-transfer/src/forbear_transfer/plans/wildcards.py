@@ -7,8 +7,6 @@ pattern can match at least as much text from there. Matching takes at most the s
 
 import re
 
-from forbear_transfer.objects import Url, is_cloud
-
 _WILD = re.compile(r"[*?\[]")
 
 
@@ -105,10 +103,3 @@ def _parse_set(negated: bool, members: str) -> str:
     if not written:
         return "[^/]" if negated else r"(?!)"
     return f"(?!/)[{'^' if negated else ''}{written}]"
-
-
-def check_generation(parameter: str, address: str) -> None:
-    """Raise ValueError, which names `parameter`, for a pattern or a folder in the cloud with a generation."""
-    url = Url.parse(address) if is_cloud(address) else None
-    if url is not None and url.generation is not None and (is_wild(url.name) or url.name.endswith("/")):
-        raise ValueError(f"`{parameter}` must be an object if it has a generation, got {address}; leave the number out")

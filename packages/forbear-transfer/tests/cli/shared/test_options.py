@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from forbear_cloud import Cloud
 from forbear_testkit.cli.running import Invoke
 
 RSYNC = ("here", "gs://bkt/")
@@ -130,3 +131,22 @@ def test_faults_of_an_embedded_cloud_are_counted(invoke: Invoke) -> None:
     """`--faults` of an embedded cloud says at the end how many requests met a fault."""
     done = invoke("rsync", "-r", "--embedded", "--faults", "7", "here", "gs://demo/")
     assert done.stderr.endswith(" met a fault\n")
+
+
+def test_literal_and_pattern_say_what_an_address_means(cloud: Cloud, invoke: Invoke) -> None:
+    """A name comes first; both options at once are refused, and `rm` needs one where both could be meant."""
+    for name in ("file[1].txt", "file1.txt"):
+        cloud.store.put("bkt", name, name.encode())
+
+    def run(*words: str) -> tuple[int, str]:
+        done = invoke(*words, "--endpoint", cloud.url)
+        return done.exit_code, done.stdout or done.stderr
+
+    address = "gs://bkt/file[1].txt"
+    assert run("ls", "--pattern", address) == (0, "gs://bkt/file1.txt\n")
+    assert run("ls", address) == run("ls", "--literal", address) == (0, "'gs://bkt/file[[]1].txt'\n")
+    code, error = run("rm", "-y", address)
+    assert (code, "--literal" in error, "--pattern" in error) == (2, True, True)
+    assert run("rm", "--literal", "--pattern", address)[0] == 2
+    assert run("rm", "--literal", address)[0] == 0
+    assert [one.name for one in cloud.store.bucket("bkt").versions()] == ["file1.txt"]

@@ -40,7 +40,7 @@ def connection_options(*more: str, without: Collection[str] = (), reads: bool = 
     lacks. `reads` adds the option for the keys of objects. The command gets them as keywords, for `completed`.
     """
     names = {*_KEPT, *more, *(("decryption_keys",) if reads else ())} - {*without}
-    options = _map_options() if more else _map_options() | _SHORT
+    options = _map_options() if "parallel" in more else _map_options() | _SHORT
     chosen = [option for name, option in options.items() if name in names]
     return lambda function: add_options(function, chosen)
 

@@ -11,13 +11,14 @@ from forbear_transfer.objects import is_cloud
 from forbear_transfer.plans.wildcards import is_wild
 
 
-def check_names(names: Iterable[str], *, streams: bool) -> None:
+def check_names(names: Iterable[str], *, streams: bool, literal: bool | None = None) -> None:
     """Raise BadInput for a local name that does not exist; patterns are not checked.
 
     With `streams`, "-" is stdin or stdout, and not the name of a file.
     """
     for name in names:
-        if not (is_cloud(name) or is_wild(name) or (streams and name == STREAM) or os.path.lexists(name)):
+        wild = literal is not True and is_wild(name)
+        if not (is_cloud(name) or wild or (streams and name == STREAM) or os.path.lexists(name)):
             raise BadInput(f"{name} does not exist", "check the name")
 
 

@@ -23,6 +23,11 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 _KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
+NAMES = (
+    click.option("--literal", is_flag=True, help="Take addresses as names, even with *, ?, [ or # in them."),
+    click.option("--pattern", is_flag=True, help="Take them as patterns, even if an object has that name."),
+)
+
 _METADATA = (
     click.option("--gzip", is_flag=True, help="Compress uploads, and set their Content-Encoding."),
     click.option("--packed", is_flag=True, help="Do not decompress downloads of Content-Encoding gzip."),
@@ -95,17 +100,24 @@ _OPTIONS = (
 )
 
 
-OPTIONS = (retry_option("cloud_storage"), *_METADATA, *_KEYS, *_OPTIONS)
+OPTIONS = (retry_option("cloud_storage"), *NAMES, *_METADATA, *_KEYS, *_OPTIONS)
 """All shared options, which are decorators, in the order of the help."""
 
 _NOT_EMPTY = ("impersonate", "endpoint", "user_project", "shared_budget")
 """Options that mean the user's own account, the real service and so on when they are absent."""
 
 
+def literal_of(options: "TransferOptions") -> bool | None:
+    """Return whether sources are names (`--literal`), patterns (`--pattern`: False), or what exists (None)."""
+    return True if options["literal"] else False if options["pattern"] else None
+
+
 class TransferOptions(PolicyOptions):
     """The values of the shared options; None and False mean that an option is absent."""
 
     profile: str
+    literal: bool
+    pattern: bool
     gzip: bool
     packed: bool
     verify_source: bool
@@ -145,6 +157,11 @@ def transfer_options(function: F) -> F:
     return add_options(function, OPTIONS)
 
 
+def folder_options(function: F) -> F:
+    """Add the shared options to a command whose arguments are folders, and never patterns."""
+    return add_options(function, [option for option in OPTIONS if option not in NAMES])
+
+
 def check(options: TransferOptions, *, dry_run: bool = False) -> None:
     """Raise BadInput for options that exclude each other, and for one that needs another one."""
     by_name: dict[str, object] = dict(options)
@@ -153,6 +170,7 @@ def check(options: TransferOptions, *, dry_run: bool = False) -> None:
             raise BadInput(f"`--{name.replace('_', '-')}` must not be empty", "leave it out, or write a value")
     for first, second in (
         ("verbose", "quiet"),
+        ("literal", "pattern"),
         ("anonymous", "credentials"),
         ("anonymous", "impersonate"),
         ("embedded", "endpoint"),
@@ -160,7 +178,7 @@ def check(options: TransferOptions, *, dry_run: bool = False) -> None:
         ("embedded", "impersonate"),
         ("embedded", "user_project"),
     ):
-        if by_name[first] and by_name[second]:
+        if by_name.get(first) and by_name.get(second):
             raise BadInput(f"`--{first}` does not go with `--{second.replace('_', '-')}`", "leave one of them out")
     if options["exit_code"] and not dry_run:
         raise BadInput("`--exit-code` is for `--dry-run`", "add --dry-run, or leave it out")

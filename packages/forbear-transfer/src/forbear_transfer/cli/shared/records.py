@@ -1,6 +1,6 @@
 """Objects, folders and sums as lines of text, and as JSON objects whose keys stay as they are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from forbear.adapters import printable
@@ -9,7 +9,7 @@ from forbear_transfer.commands.comparison import CheckResult, CheckStatus
 from forbear_transfer.commands.hashing import FileHashes
 from forbear_transfer.commands.listing import Usage
 from forbear_transfer.commands.metadata import ObjectDetails
-from forbear_transfer.objects import Object, Url
+from forbear_transfer.objects import Object, Url, is_cloud, quote_for_shell
 
 
 def object_record(entry: Object | Url) -> Record:
@@ -41,9 +41,16 @@ def object_record(entry: Object | Url) -> Record:
 def object_line(entry: Object | Url, *, human: bool) -> str:
     """Return an entry as a line with size, time of the last change and address; a folder has the address only."""
     if isinstance(entry, Url):
-        return f"{'':12}  {'':20}  {printable(str(entry))}"
+        return f"{'':12}  {'':20}  {entry}"
     updated = "" if entry.updated is None else format_time(entry.updated)
-    return f"{size(entry.size, human=human):>12}  {updated:20}  {printable(str(Url(entry.bucket, entry.name)))}"
+    return f"{size(entry.size, human=human):>12}  {updated:20}  {Url(entry.bucket, entry.name)}"
+
+
+def show_address(text: str, written: Sequence[str] = ()) -> str:
+    """Return an address or path so that it can be pasted back; those that the user has `written` stay patterns."""
+    if is_cloud(text) and text not in written:
+        return f"{Url.parse(text, versions=False)}"
+    return quote_for_shell(text)
 
 
 def size(count: int, *, human: bool) -> str:
@@ -71,7 +78,8 @@ def details_record(details: ObjectDetails) -> Record:
 def details_lines(details: ObjectDetails) -> Iterator[str]:
     """Yield lines: the address, and below it each value that is stated and no default."""
     record = details_record(details)
-    yield printable(str(record.pop("url")))
+    record.pop("url")
+    yield f"{Url(details.object.bucket, details.object.name)}"
     record.pop("type")
     record.pop("metadata")
     for name, value in record.items():
@@ -114,7 +122,7 @@ def check_record(comparison: CheckResult) -> Record:
 
 def check_line(comparison: CheckResult, left: str, right: str) -> str:
     """Return a comparison of two names as a line; `left` and `right` are the folders."""
-    name = printable(comparison.name)
+    name = quote_for_shell(comparison.name)
     match comparison.status:
         case CheckStatus.ONLY_LEFT:
             return f"only in {left}: {name}"

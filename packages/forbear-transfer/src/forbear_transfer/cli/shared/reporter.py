@@ -17,6 +17,7 @@ from forbear.cli.kit.output import advise, report, tell, warn
 from forbear.events import Report
 from forbear_transfer.cli.shared.statistics import Statistics
 from forbear_transfer.items import STREAM, Action, Item, Outcome, Status, Summary
+from forbear_transfer.objects import Url, quote_for_shell
 from forbear_transfer.progress import Finished, Retried, TransferEvent, Warned
 from forbear_transfer.wire.response import NotConnected
 
@@ -88,7 +89,7 @@ class Reporter:
                 _print_failure(outcome)
         elif item.action is Action.SKIP:
             if not self._quiet:
-                name = str(item.source)
+                name = _show(item.source)
                 tell(f"left out: {item.note if item.note.startswith(name) else f'{name}: {item.note}'}")
         elif self._dry_run:
             self.work += 1
@@ -147,8 +148,9 @@ def _list_others(summary: Summary) -> Iterator[str]:
 
 def _print_failure(outcome: Outcome) -> None:
     item, error = outcome.item, outcome.error or ""
-    name = printable(str(item.target if item.action is Action.DELETE else item.source))
-    report(error if _names(error, name) else f"{name}: {error}")
+    name = _show(item.target if item.action is Action.DELETE else item.source)
+    known = _names(error, name) or _names(error, str(item.source))
+    report(error if known else f"{name}: {error}")
     if outcome.report is not None:
         tell(f"tried: {_describe_attempts(outcome.report, error)}")
     hint = UNREACHABLE if outcome.hint == NotConnected.hint else outcome.hint
@@ -190,7 +192,14 @@ def _describe_attempts(report: Report, error: str) -> str:
 
 
 def _name_both(item: Item) -> str:
-    return str(item.target) if item.action is Action.DELETE else f"{item.source} -> {item.target}"
+    if item.action is Action.DELETE:
+        return _show(item.target)
+    return f"{_show(item.source)} -> {_show(item.target)}"
+
+
+def _show(place: Url | str) -> str:
+    """Return an address or path so that it can be pasted into a shell."""
+    return f"{place}" if isinstance(place, Url) else quote_for_shell(place)
 
 
 def reader_is_gone() -> bool:

@@ -1,0 +1,59 @@
+"""Sources as they are meant: a name is a name, and a pattern only where no object has it as its name."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from forbear_transfer.errors import TransferError
+from forbear_transfer.objects import Url, is_cloud, unescape
+from forbear_transfer.plans.wildcards import is_wild
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source that the user has written as `text`: the path or address `at`, a pattern if it is `wild`.
+
+    `exact` is the address whose whole name is the text, as long as it is not known whether there is such an object.
+    `failure` is the error of looking it up.
+    """
+
+    text: str
+    at: Url | str
+    wild: bool = False
+    exact: Url | None = None
+    failure: TransferError | None = None
+
+
+def parse_source(text: str, literal: bool | None = None) -> Source:
+    """Return a source; with `literal` it is a name, without (False) a pattern or a version, by default what exists.
+
+    ValueError for an address that is not valid.
+    """
+    if not is_cloud(text):
+        wild = literal is not True and is_wild(text) and (literal is False or not os.path.lexists(text))
+        return Source(text, text, wild)
+    whole = Url.parse(text, versions=False)
+    if literal:
+        return Source(text, whole)
+    plain = Url.parse(text)
+    name = unescape(plain.name)
+    at = plain if name is None else Url(plain.bucket, name, plain.generation)
+    is_plain = name is not None and at == whole
+    source = Source(text, at, name is None, None if literal is False or is_plain else whole)
+    if source.exact is None:
+        check_version(source)
+    return source
+
+
+def check_version(source: Source, parameter: str = "sources") -> None:
+    """Raise ValueError, which names `parameter`, for a pattern or a folder in the cloud with a generation."""
+    url = source.at
+    if isinstance(url, Url) and url.generation is not None and (source.wild or url.name.endswith("/")):
+        raise ValueError(
+            f"`{parameter}` must be an object if it has a generation, got {source.text}; leave the number out"
+        )
+
+
+def parse_sources(texts: Sequence[str], literal: bool | None) -> tuple[Source, ...]:
+    """Return several sources; ValueError for an address that is not valid."""
+    return tuple(parse_source(text, literal) for text in texts)
