@@ -7,6 +7,7 @@ from forbear.observe import default_listeners
 from forbear.policy import Policy, policy_of, retry, with_policy
 from forbear.run import listeners as _listeners
 from forbear.run.endings import TryAgain, Unsatisfied
+from forbear.run.judge_slot import declined as _declined
 from forbear.run.judge_slot import slot as _slot
 from forbear.run.runtime import AttemptTimeout
 from forbear.run.spending import Throttled
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from forbear.judges.transient import transient
     from forbear.read_modify_write import aupdate, update
     from forbear.run.judge_slot import Judge, RunContext
+    from forbear.run.plan import RetryPlan
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
 
@@ -78,6 +80,19 @@ def _load_judge(error: BaseException, context: "RunContext") -> "Judgement | Non
 
 
 _slot[0] = _load_judge
+
+
+def _note_declined(error: Exception, plan: "RetryPlan", operation: str) -> None:
+    """Note on an error that `on` declined it although `forbear.transient` would have retried it; a bug gets no note."""
+    is_bug = type(error).__module__ == "builtins" and not isinstance(error, OSError)
+    if is_bug or plan.service is not None or getattr(plan.on, "judges_errors", False):
+        return
+    from forbear.judges.transient import note_declined  # few programs need it
+
+    note_declined(error, operation)
+
+
+_declined[0] = _note_declined
 
 __all__ = [
     "Api",

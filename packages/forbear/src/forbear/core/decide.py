@@ -139,7 +139,7 @@ class Reason(Enum):
     BUDGET = "the retry budget is used up"
     BODY = "the body cannot be sent again"
     STOPPED = "the caller stopped the run"
-    EXHAUSTED = "the retries of the client itself are used up"
+    EXHAUSTED = "the retries of the client itself are used up; turn them off, or pass retry_exhausted=True"
     BROKEN = "a function of the policy raised an error"
 
     @property

@@ -56,9 +56,20 @@ class Record:
     def __hash__(self) -> int:
         return hash((type(self), *self._values()))
 
+    def _show_arguments(self) -> list[str]:
+        """Return the arguments of the call that makes the record, without those that have their defaults."""
+        init: Any = type(self).__init__
+        arguments = self._arguments().items()
+        if not arguments:
+            return []
+        values = init.__defaults__ or ()
+        last = init.__code__.co_argcount
+        names = init.__code__.co_varnames[last - len(values) : last]
+        defaults = {**dict(zip(names, values, strict=True)), **(init.__kwdefaults__ or {})}
+        return [f"{name}={value!r}" for name, value in arguments if name not in defaults or defaults[name] != value]
+
     def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields())
-        return f"{type(self).__name__}({fields})"
+        return f"{type(self).__name__}({', '.join(self._show_arguments())})"
 
     def __reduce__(self) -> "tuple[Any, ...]":
         return _rebuild, (type(self), self._arguments())

@@ -1,6 +1,7 @@
 """`transient`: the judge of what was raised by a function that may call anything."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from socket import gaierror
 
 from forbear.core.chain import arguments_of, cause_of, chain, context_of, read
@@ -55,6 +56,9 @@ class TransientErrors(Record):
     def transaction(self) -> "TransientErrors":
         """The judge for a function that is exactly one transaction of one database, and does nothing else."""
         return TransientErrors(one_transaction=True)
+
+    def __repr__(self) -> str:
+        return f"forbear.transient{'.transaction' if self.one_transaction else ''}"
 
     def __call__(self, error: Exception) -> Verdict:
         """Return the verdict on an error."""
@@ -196,6 +200,22 @@ def _is_first(error: BaseException) -> bool:
                 return False
             context = context_of(context)
     return True
+
+
+def note_declined(error: Exception, operation: str) -> None:
+    """Add a note to an error that the `on` of a policy declined, if `forbear.transient` would have retried it.
+
+    A line of DEBUG says the same of the `operation`.
+    """
+    verdict = transient(error)
+    if not verdict or verdict.exhausted or "forbear: " in str(read(error, "__notes__")):
+        return
+    text = f"not retried, because `on` declined {type(error).__name__}; forbear.transient would have retried it"
+    with suppress(Exception):  # an error may refuse notes
+        error.add_note(f"forbear: {text}")
+    from logging import getLogger  # nothing else here needs it
+
+    getLogger("forbear").debug("%s: %s", operation, text)
 
 
 transient = TransientErrors()

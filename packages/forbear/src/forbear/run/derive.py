@@ -3,7 +3,8 @@
 from forbear.core import check
 from forbear.core.decide import Limits
 from forbear.core.spelling import refuse_unknown
-from forbear.run.plan import OPTIONS, RetryPlan
+from forbear.run.judges import AnyOf
+from forbear.run.plan import DEFAULT_BACKOFF, OPTIONS, RetryPlan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,19 @@ class Derivable(RetryPlan):
     """
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return the call of `forbear.retry` that makes the policy, without the arguments that have their defaults."""
+        on: Any = self.on
+        listed = (*on.types, *on.judges) if isinstance(on, AnyOf) else on if isinstance(on, tuple) else (on,)
+        shown = [getattr(kind, "__qualname__", None) or repr(kind) for kind in listed]
+        shown += self.limits._show_arguments()
+        options = [("backoff", DEFAULT_BACKOFF), *((name, option.default) for name, option in OPTIONS.items())]
+        for name, default in options:
+            value = getattr(self, name)
+            if name not in ("service", "others") and value != default:
+                shown.append(f"{name}={value!r}")
+        return " | ".join((f"retry({', '.join(shown)})", *map(repr, self.others)))
 
     def with_changes(self, **changes: "Unpack[Changes]") -> "Self":
         """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`.

@@ -59,6 +59,9 @@ class RunContext(Record):
 
 slot: "list[Judge | None]" = [None]
 
+declined: "list[Callable[[Exception, RetryPlan, str], None] | None]" = [None]
+"""The slot for a function that is called with each error which a policy declined at the first attempt, and its run."""
+
 UNKNOWN = (
     'nothing shows what the attempt sent, and the policy has unknown="stop"; '
     "if a second execution does no harm, say so: repeatable=True"

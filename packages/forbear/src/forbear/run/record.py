@@ -13,6 +13,7 @@ from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, WouldStop
 from forbear.core.report import Report, attach
 from forbear.run import listeners
 from forbear.run.grant import Grant
+from forbear.run.judge_slot import declined
 from forbear.run.nesting import RunOrigin, record_report
 
 TYPE_CHECKING = False
@@ -111,6 +112,8 @@ class RunRecord(Grant):
         attempt, unless `in_doubt` is set.
         """
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
+            if declined[0] is not None and failure.error is not None and failure.unsafe is None:
+                declined[0](failure.error, self.plan, self.operation)
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
         error, elapsed = failure.error, failure.elapsed
         last = self._attempt_of(failure, None)

@@ -22,7 +22,7 @@ def test_a_run_ends_at_once() -> None:
     found = report(caught.value)
     assert found is not None
     assert found.reason is Reason.EXHAUSTED
-    assert found.text == "the retries of the client itself are used up"
+    assert found.text == "the retries of the client itself are used up; turn them off, or pass retry_exhausted=True"
     assert (found.count, time.slept) == (1, [])
 
 

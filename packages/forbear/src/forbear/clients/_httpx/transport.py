@@ -98,6 +98,9 @@ class RetryingBase(Generic[Transport, Req, Resp]):
                 f"`transport` of {self._library.module.__name__}.{client} must be {needed}(), got {own}()"
             )
 
+    def __repr__(self) -> str:
+        return self._options.show_as(type(self).__name__)
+
     def _options_for(self, request: Any) -> HttpOptions | None:
         """Return the options for a request, None to send it once and unchanged.
 

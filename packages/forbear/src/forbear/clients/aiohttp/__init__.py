@@ -74,6 +74,9 @@ class RetryMiddleware:
         vouch = Vouch(safe, apis)
         self._options = HttpOptions(policy, buffer, vouch=vouch, changes=changes, raised=_RAISED)
 
+    def __repr__(self) -> str:
+        return self._options.show_as("RetryMiddleware")
+
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send `request` by `handler` as often as its policy allows; return the last response or raise the error."""
         if is_off():

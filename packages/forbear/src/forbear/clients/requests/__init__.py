@@ -85,6 +85,9 @@ class RetryAdapter(HTTPAdapter):
         self._options = HttpOptions(policy, buffer, vouch=vouch, changes=changes, raised=_RAISED)
         super().__init__(pool_connections, pool_maxsize, max_retries=0, pool_block=pool_block)
 
+    def __repr__(self) -> str:
+        return self._options.show_as("RetryAdapter")
+
     def send(
         self,
         request: requests.PreparedRequest,

@@ -75,6 +75,13 @@ class HttpOptions(Record):
         """The policy for hosts that nobody knows, which has all that the user chose."""
         return self.policy or self.changes.sample
 
+    def show_as(self, adapter: str) -> str:
+        """Return the call that makes the adapter with these options, without those that have their defaults."""
+        shown = [] if self.policy is None else [repr(self.policy)]
+        shown += [f"{name}={value!r}" for name, value in self.changes.options.items()]
+        shown += [f"{name}={getattr(self.vouch, name)!r}" for name in ("safe", "apis") if getattr(self.vouch, name)]
+        return f"{adapter}({', '.join(shown)})"
+
     def resolve(self, host: str, path: str, origin: "Callable[[], Origin]") -> "tuple[Policy, HttpService]":
         """Return the policy and the service for a request to `path` on `host`.
 
