@@ -62,6 +62,8 @@ def update(
     the change twice. Its report has `maybe_done` set, like the report of any error after which the change may have been
     applied.
 
+    An error of `read` that shows a request which must not be executed twice is raised, as around any function.
+
     `policy` says which errors of `read` and `write` are transient, how long to wait and when to stop; an attempt is one
     cycle. The default policy retries ConnectionError and TimeoutError for 60 seconds, with full jitter under 1, 2, 4 …
     64 s. Errors of `modify` and `mine` are raised. `read` and `write` may have retries of their own. An error on which
@@ -163,6 +165,7 @@ class _UpdateCycle:
             raise TypeError("`policy` must have no on_give_up, because it would hide whether the change was made")
         watch()
         runtime = current.get()
+        self._read = read
         self._modify = modify
         self._conflict = conflict
         self._mine = mine
@@ -252,7 +255,10 @@ class _UpdateCycle:
             verdict = TRANSIENT
         if step == "write":
             return self._write_failed(error, verdict, inner)
-        return self._after(error, verdict, inner, unsafe=None, harmless=True)
+        unsafe = None
+        if inner is None and self._policy.repeatable is None and verdict.kind is Kind.TRANSIENT:
+            unsafe = self.run.unsafe_by_evidence(error, (self._read, (), {}))
+        return self._after(error, verdict, inner, unsafe=unsafe, harmless=unsafe is None)
 
     def _write_failed(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> "Grant | None":
         # If an inner policy repeated the write, it may be in conflict with its own first attempt.

@@ -139,7 +139,9 @@ def package(thing: object) -> str:
     return own_name
 
 
-_LIBRARIES = frozenset({"httpx", "httpx2", "requests", "urllib3", "aiohttp", "yarl", "grpc", "botocore", "multidict"})
+_LIBRARIES = frozenset({
+    "httpx", "httpx2", "requests", "urllib3", "aiohttp", "yarl", "grpc", "botocore", "multidict", "redis", "valkey",
+})  # fmt: skip
 
 
 def request_of(method: object, url: object, headers: object = None, body: object = b"") -> Request | None:

@@ -16,12 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from forbear.services.redis.table import Promise
+
 
 def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     """Return the facts about one command, or several that were sent together."""
     from forbear.services.redis.batch import classify_many, classify_transaction
     from forbear.services.redis.errors import response_of, verdict_of_exception
-    from forbear.services.redis.service import classify
+    from forbear.services.redis.service import NOTHING, classify
     from forbear.services.redis.table import CommandJudgement
 
     commands, transaction = sent.subject
@@ -30,7 +32,8 @@ def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts
     facts.cure = f'if a second execution does no harm, say so: safe="{sent.method}"' if one else VOUCH_FOR_ALL
     judgements: tuple[CommandJudgement, ...]
     if one:
-        judgements = (classify(commands[0]),)
+        watches = sent.method in ("WATCH", "UNWATCH")  # they end with the connection, and the function watches again
+        judgements = (classify(commands[0], promised=_CYCLE if watches else NOTHING),)
     elif transaction:
         judgements = (classify_transaction(commands),)
     else:
@@ -47,6 +50,7 @@ def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts
     return facts
 
 
+_CYCLE: "frozenset[Promise]" = frozenset({"cycle"})
 _CLAIMS = {
     "SET": b"NX", "SETNX": b"", "MSETNX": b"", "HSETNX": b"", "RENAMENX": b"", "COPY": b"", "SADD": b"", "SMOVE": b"",
     "SETBIT": b"", "ZADD": b"NX", "BF.ADD": b"", "MSETEX": b"NX", "JSON.SET": b"NX",

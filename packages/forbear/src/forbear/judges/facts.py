@@ -4,6 +4,7 @@ Here are those about requests of HTTP and RPCs; each asks the service that knows
 """
 
 from forbear.core.chain import cause_of
+from forbear.core.decide import Reason
 from forbear.core.service import Judgement
 from forbear.evidence.sent import Sent
 from forbear.http import preconditions
@@ -14,8 +15,10 @@ from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
+    from forbear.core.report import Report
     from forbear.http.api import Api
     from forbear.http.request import HttpService
 
@@ -74,8 +77,17 @@ class Facts:
 VOUCH_FOR_ALL = "if a second execution does no harm, say so: repeatable=True"
 
 
-def http_facts(sent: Sent, arguments: Arguments, safe: tuple[str, ...] = (), apis: "tuple[Api, ...]" = ()) -> Facts:
-    """Return the facts about a request of HTTP; `safe` has the user's patterns, `apis` what the user knows."""
+def http_facts(
+    sent: Sent,
+    arguments: Arguments,
+    safe: tuple[str, ...] = (),
+    apis: "tuple[Api, ...]" = (),
+    reports: "Iterable[Report]" = (),
+) -> Facts:
+    """Return the facts about a request of HTTP.
+
+    `safe` has the user's patterns, `apis` what the user knows, and `reports` are those of adapters that sent it.
+    """
     from forbear.http.vouch import option_for
     from forbear.run.vouching import is_vouched
 
@@ -95,7 +107,7 @@ def http_facts(sent: Sent, arguments: Arguments, safe: tuple[str, ...] = (), api
     facts.cure = f"if a second execution does no harm, say so: {option_for(request)}"
     if judgement.refused is None and not judgement.session:
         listed = (*patterns(tuple(text for text in safe if "://" in text)), *(() if api is None else api.patterns))
-        facts.vouched = covers(listed, request) or is_vouched(request)
+        facts.vouched = covers(listed, request) or is_vouched(request) or _is_judged_safe(request, reports)
     _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
     if facts.condition == "absent":
         facts.drawn = arguments.lack_drawn(request.target)
@@ -121,6 +133,20 @@ def _judge(request: Request, api: "Api | None") -> "tuple[Judgement, str | None]
     if api is not None and api.key is not None:
         token = api.key.header
     return service.classify(request), None if token is None else token.lower()
+
+
+_LIMITS = frozenset(
+    {Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.STOPPED, Reason.EXHAUSTED}
+)
+
+
+def _is_judged_safe(request: Request, reports: "Iterable[Report]") -> bool:
+    """Return whether an adapter of ours has found that this request may be repeated: it stopped at a limit only."""
+    resource = redact(request.resource)
+    return any(
+        report.method == request.method and report.resource == resource and report.reason in _LIMITS
+        for report in reports
+    )
 
 
 def _judge_by_sdk(operation: str, parameters: "dict[str, Any]") -> "tuple[Judgement, None]":

@@ -7,10 +7,12 @@ in `forbear.run.judge_slot`. Evidence only ever stops a run: what the policy doe
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from forbear.core.chain import traceback_of, walk_errors
+from forbear.core.report import report_on
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
-from forbear.evidence.sent import Evidence, Sent
-from forbear.evidence.walk import read
+from forbear.evidence.sent import Evidence, Sent, package
+from forbear.evidence.walk import MOST_ERRORS, read
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import aws_facts, redis_facts, sql_facts
 from forbear.judges.facts import VOUCH_FOR_ALL, Facts, grpc_facts, http_facts, is_refused
@@ -114,7 +116,8 @@ def facts_of(
 ) -> Facts:
     """Return the facts about a request of `error`; `safe` and `apis` are the user's word."""
     if sent.protocol == "http":
-        return http_facts(sent, arguments, safe, apis)
+        reports = filter(None, map(report_on, walk_errors(error, None, MOST_ERRORS)))
+        return http_facts(sent, arguments, safe, apis, reports)
     if sent.unread is not None:
         facts = Facts(sent, f"a request of {sent.client or 'some client'}", VOUCH_FOR_ALL)
         facts.unread = sent.unread
@@ -134,6 +137,7 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
     """Return the judgement on the least safe request that `error` shows, None if it shows none."""
     evidence = read(error, context.handled)
     if evidence is None:
+        warn_of_unread(error)
         return None
     arguments = Arguments(context.function, context.args, context.kwargs)
     return _judge(evidence, error, arguments, context.plan.safe, context.plan.apis)
@@ -143,6 +147,32 @@ def judge_alone(error: BaseException) -> Judgement | None:
     """Return the judgement on what `error` shows without a run: there are no arguments, so each key counts as new."""
     evidence = read(error)
     return None if evidence is None else _judge(evidence, error, Arguments(None, (), {}), (), ())
+
+
+_KNOWN = frozenset({"aiohttp", "botocore", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3", "valkey"})
+_warned = set[str]()
+
+
+def warn_of_unread(error: BaseException) -> None:
+    """Warn once for each client whose error passed through its own code, and shows no request all the same.
+
+    A new version of the client may have other names. Errors of wrong arguments (ValueError) do not count.
+    """
+    client = package(error)
+    if client not in _KNOWN or client in _warned or isinstance(error, ValueError):
+        return
+    trace = traceback_of(error)
+    while trace is not None:
+        if str(trace.tb_frame.f_globals.get("__name__")).startswith(f"{client}."):
+            import sys
+            import warnings
+
+            _warned.add(client)
+            version = getattr(sys.modules.get(client), "__version__", "of an unknown version")
+            text = f"forbear found no request in {type(error).__name__} of {client} {version}, and repeats the function"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            return
+        trace = trace.tb_next
 
 
 def may_repeat(error: BaseException) -> bool:

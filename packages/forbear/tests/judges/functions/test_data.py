@@ -81,6 +81,7 @@ COMMANDS: dict[str, tuple[bytes, Callable[[Any], object], bool]] = {
     "V1 SET NX": (b"SET", lambda r: r.set("k", "v", nx=True), False),
     "V1 SADD": (b"SADD", lambda r: r.sadd("k", "v"), False),
     "V1 HSETNX": (b"HSETNX", lambda r: r.hsetnx("k", "f", "v"), False),
+    "WATCH": (b"WATCH", lambda r: r.pipeline().watch("k"), True),
     "pipeline of reads": (b"GET", lambda r: r.pipeline(transaction=False).get("k").get("l").execute(), True),
     "pipeline with INCR": (b"INCR", lambda r: r.pipeline(transaction=False).get("k").incr("l").execute(), False),
     "transaction of SET": (b"EXEC", lambda r: r.pipeline().set("k", "1").set("l", "2").execute(), True),

@@ -4,13 +4,16 @@ import contextlib
 import logging
 from typing import Any
 
+import httpx
 import pytest
 import requests
 
 import forbear
+from forbear.clients.httpx import RetryTransport
 from forbear.events import Reason, Recovered, WouldStop
 from forbear.evidence.sent import Sent
 from forbear.http.request import Request
+from forbear.judges import functions
 from forbear.judges.arguments import Arguments
 from forbear.judges.facts import http_facts
 from forbear.judges.functions import ROWS, row_of
@@ -160,3 +163,25 @@ def test_a_policy_of_a_service_is_not_widened() -> None:
 
     with Wire(LOST, OK) as wire, virtual_time(), pytest.raises(requests.ConnectionError):
         rfc9110.policy.call(SYNC["requests"], "GET", wire.url)
+
+
+def test_what_an_adapter_found_safe() -> None:
+    """An adapter that stopped at a limit has found that the request may be repeated, by its own `safe=`."""
+    for safe, sent in ((True, 4), (False, 1)):
+        with Wire(LOST) as wire, virtual_time():
+            word = [f"POST {wire.url}/orders"] if safe else []
+            transport = RetryTransport(attempts=2, safe=word, transport=httpx.HTTPTransport(verify=False))
+            policy = forbear.retry(on=Exception, attempts=2, retry_exhausted=True)
+            with httpx.Client(transport=transport) as client, pytest.raises(httpx.RemoteProtocolError):
+                policy.call(client.post, f"{wire.url}/orders")
+            assert len(wire.seen) == sent
+
+
+def test_a_client_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A known client whose error shows no request is no silent risk: a warning names it, once."""
+    monkeypatch.setattr(functions, "read", lambda error, handled=None: None)
+    monkeypatch.setattr(functions, "_warned", set[str]())
+    with Wire(LOST, LOST, OK) as wire, virtual_time():
+        with pytest.warns(RuntimeWarning, match="found no request in ConnectionError of requests 2") as told:
+            POLICY.call(post, wire.url)
+        assert len(told) == 1
