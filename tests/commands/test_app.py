@@ -71,7 +71,8 @@ def test_a_missing_package(module: str, args: tuple[str, ...], hint: str, env: d
 
 BAD_INPUT = [
     ((), "Usage: forbear"),
-    (("rum",), "error: no such command: rum\nhint: the commands are run, "),
+    (("explian",), "error: no such command: explian\nhint: did you mean explain? the commands are run, "),
+    (("nothing-like-it",), "error: no such command: nothing-like-it\nhint: the commands are run, "),
     (("--bogus",), "error: no such option '--bogus'\nhint: see `forbear --help`\n"),
     (("run",), "error: missing argument 'COMMAND...'\nhint: see `forbear run --help`\n"),
     (

@@ -302,3 +302,10 @@ def test_what_is_loaded_and_opened() -> None:
     assert {"forbear.answers.curl", "forbear.answers.grpc", "forbear.services.redis"} <= {*found}
     wrong = ("click", "rich", "forbear.cli", "forbear.clients", "forbear.exchange", "open", "socket.")
     assert sorted(name for name in found if name.startswith(wrong)) == []
+
+
+def test_a_slip_in_a_method_is_refused() -> None:
+    """The error has the method to write; a method of one's own is one, too."""
+    with pytest.raises(forbear.NoAnswer, match=r"GETT is no HTTP method.*write GET"):
+        forbear.explain("GETT https://api.example.com/x")
+    assert forbear.explain("FROBNICATE https://api.example.com/x").repeatable is False

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from urllib.parse import SplitResult, quote, urlsplit
 
 from forbear.answers.errors import NoAnswer
@@ -15,6 +16,13 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _SAFE = "/?:@!$&'()*+,;=%[]-._~|^{}`\"<>\\"  # left unchanged: all but spaces, controls and non-ASCII characters
 _THIS_MACHINE = re.compile(r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?![\w.-])", re.IGNORECASE)
 _CLOUD_STORAGE = "https://storage.googleapis.com/storage/v1/b"
+
+
+_METHODS = (
+    "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY", "SEARCH", "REPORT",
+    "PROPFIND", "PROPPATCH", "MKCOL", "COPY", "MOVE", "LOCK", "UNLOCK", "LINK", "UNLINK", "PURGE",
+)  # fmt: skip
+"""Usual methods; any other may be sent, too, but one that is nearly one of these is a slip."""
 
 
 class Draft:
@@ -77,6 +85,9 @@ class Draft:
             raise NoAnswer(
                 "the method must be an HTTP method such as GET or PATCH", "put it first and the URL after it"
             )
+        if method.upper() not in _METHODS:
+            for near in get_close_matches(method.upper(), _METHODS, 1, 0.75):
+                raise NoAnswer(f"{method} is no HTTP method", f"write {near}")
         parts = _split(url)
         target = percent_encode(parts.path, _SAFE) or "/"
         both = "&".join(filter(None, (parts.query, query)))

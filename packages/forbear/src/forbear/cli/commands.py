@@ -6,6 +6,7 @@ for them costs more than to start.
 """
 
 import importlib
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -68,7 +69,8 @@ def load(name: str) -> click.Command:
         return _load_own(name, source)
     entry = _foreign().get(name)
     if entry is None:
-        raise BadInput(f"no such command: {name}", f"the commands are {', '.join(names())}")
+        near = "".join(f"did you mean {known}? " for known in get_close_matches(name, names(), 1))
+        raise BadInput(f"no such command: {name}", f"{near}the commands are {', '.join(names())}")
     try:
         return _load_foreign(entry)
     except Exception as error:

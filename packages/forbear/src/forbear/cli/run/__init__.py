@@ -87,6 +87,9 @@ def command(
 ) -> None:
     """Run a program, and run it again after a transient failure.
 
+    Every exit code but 2 (wrong usage), 126 and 127 (it cannot be run) and those of signals by which users end a
+    program counts as transient, because few programs say more; name those that are by --on.
+
     At most 5 attempts, with waits of up to 1, 2, 4 and 8 s between them (full jitter), and no timeout. Of a `--profile`
     only the limits and the waits count, not which errors it retries.
 
