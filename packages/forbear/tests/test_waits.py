@@ -11,6 +11,8 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.core.backoff import Exponential
+from forbear.core.decide import Limits, Reason, Wait, decide
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.waits import MOST_BODY, UNITS, add_wait, find_wait, find_wait_of_rpc, parse_duration
 
@@ -239,6 +241,28 @@ def test_no_response_asks_for_less_than_nothing(headers: dict[str, str], unit: s
     """Whatever the headers and the body hold, a wait is a number from 0 on."""
     wait = find_wait(headers, 429, units={"x-reset": unit}, body=lambda: body, now=lambda: 0.0)
     assert wait is None or wait[0] >= 0
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["retry-after", "retry-after-ms", "ratelimit-reset", "x-reset"]), st.integers(0, 10**6).map(str)
+    ),
+    st.floats(0, 50),
+    st.floats(0, 0.999),
+)
+def test_a_wait_keeps_between_the_backoff_and_the_limits(headers: dict[str, str], elapsed: float, u: float) -> None:
+    """No header makes a wait shorter than that of the backoff, or longer than what is left of the timeout."""
+    headers["ratelimit-remaining"] = "0"
+    wait = find_wait(headers, 429, units={"x-reset": "seconds"})
+    limits, backoff = Limits(attempts=9, timeout=60), Exponential(initial=1, maximum=8)
+    verdict = add_wait(TRANSIENT, wait)
+    step = decide(limits, backoff, verdict, attempt=2, elapsed=elapsed, u=u, repeatable=True)
+    if isinstance(step, Wait):
+        assert backoff.delay(1, u) <= step.delay <= 60 - elapsed
+        assert wait is None or step.delay >= wait[0]
+    elif step.reason is Reason.RETRY_AFTER:
+        assert wait is not None
+        assert wait[0] > 60 - elapsed
 
 
 @pytest.mark.parametrize(

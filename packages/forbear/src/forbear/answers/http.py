@@ -10,6 +10,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from forbear import apis
 from forbear.answers import unreadable
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, wait_text
 from forbear.answers.errors import NoAnswer
@@ -18,7 +19,7 @@ from forbear.apis import find_api
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.http import ranges
-from forbear.http.api import IN_USE, IdempotencyKey
+from forbear.http.api import IN_USE, Api, IdempotencyKey
 from forbear.http.patterns import is_for_its_host
 from forbear.http.request import Request
 from forbear.http.vouch import NO_VOUCH, Vouch, option_for, vouched
@@ -80,8 +81,17 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
         option if has_cure else None,
         judgement.maybe_done,
         warnings=unreadable.find_in_request(request, judgement),
-        more={"session": judgement.session},
+        more={"session": judgement.session, "api": _name_api(request, own)},
     )
+
+
+def _name_api(request: Request, own: Api | None) -> str | None:
+    """Return the name of the API that says what responses mean: that of `forbear.apis`, or the user's; None if none."""
+    api = find_api(request.origin, own)
+    known = next((name for name, value in vars(apis).items() if value is api and value is not apis.UNKNOWN), None)
+    if known is not None:
+        return f"forbear.apis.{known} ({api.origin})"
+    return None if own is None else f"yours ({own.origin})"
 
 
 def policy_for(request: Request, service: str | None, profile: ProfileChoice) -> "tuple[Policy, HttpService]":

@@ -117,6 +117,46 @@ def test_urllib3_refuses_what_it_cannot_see() -> None:
             Retry(apis=[api])
 
 
+@BLIND_TOO
+@pytest.mark.parametrize(
+    ("lines", "least", "name"),
+    [
+        (["Retry-After: 9"], 9, "Retry-After"),
+        (["Date: Sun, 06 Nov 1994 08:49:37 GMT", "Retry-After: Sun, 06 Nov 1994 08:49:46 GMT"], 9, "Retry-After"),
+        (["retry-after-ms: 8500"], 8.5, "retry-after-ms"),
+        (["x-ms-retry-after-ms: 8500"], 8.5, "x-ms-retry-after-ms"),
+        (["Retry-After: 60", "retry-after-ms: 100"], 60, "Retry-After"),
+        (["Retry-After: 9", "retry-after-ms: 8500"], 8.5, "retry-after-ms"),
+        (['RateLimit: "burst";r=0;t=9'], 9, "RateLimit"),
+        (["RateLimit-Remaining: 0", "RateLimit-Reset: 9"], 9, "RateLimit-Reset"),
+        (["RateLimit-Remaining: 5", "RateLimit-Reset: 9"], 0, None),
+        (["X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 9"], 0, None),
+        (["x-amz-retry-after: 8500"], 0, None),
+        (["retry-after-ms: -1", "Retry-After: soon"], 0, None),
+    ],
+    ids=range(12),
+)
+def test_headers_of_any_host(flavour: Flavour, lines: list[str], least: float, name: str | None) -> None:
+    """Each client obeys each header that any server may send, and ignores those whose unit it cannot know."""
+    events: list[forbear.Event] = []
+    policy = forbear.retry(on=Exception, attempts=2, timeout=None, on_event=events.append)
+    with Wire(reply(429, b"", *lines), FINE) as wire:
+        flavour.call(flavour.transport(policy), "GET", wire.url)
+    (scheduled,) = (event for event in events if isinstance(event, forbear.Scheduled))
+    assert scheduled.wait_from == name
+    assert least <= scheduled.delay <= least * 1.1 + 1
+
+
+@EVERY
+def test_a_wait_that_is_too_long_ends_the_run(flavour: Flavour) -> None:
+    """A daily quota is not hammered: the run stops at once and names the header (W2)."""
+    with Wire(reply(429, b"", "retry-after-ms: 86400000"), FINE) as wire:
+        result = flavour.call(flavour.transport(), "GET", wire.url)
+        assert len(wire.seen) == 1
+    assert result.report.reason is Reason.RETRY_AFTER
+    assert "(retry-after-ms)" in result.report.text
+
+
 RETRY_INFO = json.dumps(
     {"error": {"code": 429, "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "53s"}]}}
 ).encode()

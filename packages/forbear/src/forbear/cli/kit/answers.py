@@ -54,6 +54,7 @@ def _facts(answer: Answer) -> dict[str, str]:
     refused = f": {judgement.refused}" if judgement.refused else ""
     return {
         "service": f"{answer.service} ({answer.profile})",
+        "api": str(answer.more.get("api") or ""),
         "operation": answer.operation or f"not known{unknown}",
         "safety": answer.safety.value,
         "conditions": f"{conditions} (met: {answer.met or 'none'})" if conditions else "",
