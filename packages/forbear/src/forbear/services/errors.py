@@ -138,6 +138,7 @@ def _plain_status(error: object) -> int | None:
         (resp, "status"),
         (error, "status_code"),
         (error, "status"),
+        (error, "http_status"),  # of stripe
     )
     return next((status for source, name in sources if (status := _http(read(source, name))) is not None), None)
 
