@@ -221,7 +221,7 @@ def test_retries_are_off_where_they_are_turned_off(time: VirtualTime) -> None:
             "`policy` must do without attempt_timeout, which urllib3",
         ),
         (
-            forbear.retry(on=OSError, on_result=bool),
+            forbear.retry(on=Exception, on_result=bool),
             "`policy` must do without on_result, which urllib3",
         ),
     ],

@@ -171,13 +171,17 @@ def awaitable(key: str) -> Awaitable[bytes]:
     return aplain(key)
 
 
-async def test_blocks() -> None:
+def test_blocks() -> None:
     """Loops give attempts, and so do their `with` statements."""
     for attempt in policy:
         assert_type(attempt, Attempts)
         with attempt as same:
             assert_type(same, Attempts)
             assert_type(same.number, int)
+
+
+async def test_async_blocks() -> None:
+    """Async loops give attempts of their own type."""
     async for aattempt in policy:
         assert_type(aattempt, AsyncAttempts)
         async with aattempt as asame:
