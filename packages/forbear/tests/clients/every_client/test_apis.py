@@ -138,11 +138,11 @@ def test_urllib3_refuses_what_it_cannot_see() -> None:
 )
 def test_headers_of_any_host(flavour: Flavour, lines: list[str], least: float, name: str | None) -> None:
     """Each client obeys each header that any server may send, and ignores those whose unit it cannot know."""
-    events: list[forbear.Event] = []
+    events: list[forbear.events.Event] = []
     policy = forbear.retry(on=Exception, attempts=2, timeout=None, on_event=events.append)
     with Wire(reply(429, b"", *lines), FINE) as wire:
         flavour.call(flavour.transport(policy), "GET", wire.url)
-    (scheduled,) = (event for event in events if isinstance(event, forbear.Scheduled))
+    (scheduled,) = (event for event in events if isinstance(event, forbear.events.Scheduled))
     assert scheduled.wait_from == name
     assert least <= scheduled.delay <= least * 1.1 + 1
 
