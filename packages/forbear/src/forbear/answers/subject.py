@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from forbear.answers import curl, grpc, http, redis
+from forbear.answers import aws, curl, grpc, http, redis
 from forbear.answers.answer import Answer, reason
 from forbear.answers.draft import Draft
 from forbear.answers.errors import NoAnswer
@@ -11,6 +11,7 @@ from forbear.answers.profile import ProfileChoice
 from forbear.core.check import is_mapping, shown
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
+from forbear.evidence.sent import AwsCall
 from forbear.grpc.call import GrpcCall
 from forbear.http.request import READS, Request, joined
 from forbear.judges.functions import judge_alone
@@ -40,10 +41,12 @@ if TYPE_CHECKING:
             ...
 
 
-_Subject = Request | GrpcCall | tuple[str, ...]
+_Subject = Request | GrpcCall | AwsCall | tuple[str, ...]
 
 _METHODS = READS - {"GET"} | {"POST", "PUT", "PATCH", "DELETE"}  # GET is a command of Redis, too
-_EXAMPLES = 'such as "DELETE https://host/path", "curl ...", "/package.Service/Method" or "INCR key"'
+_EXAMPLES = (
+    'such as "DELETE https://host/path", "curl ...", "/package.Service/Method", "INCR key" or "aws sqs SendMessage"'
+)
 
 
 def explain(
@@ -52,10 +55,11 @@ def explain(
     headers: Mapping[str, str] | None = None,
     body: bytes | str | None = b"",
     fields: Mapping[str, object] | None = None,
+    parameters: Mapping[str, object] | None = None,
     service: str | None = None,
     profile: str = RECOMMENDED,
 ) -> Answer:
-    """Say whether a request, an RPC or a command of Redis may be repeated, and why. Nothing is sent.
+    """Say whether a request, an RPC, a command of Redis or a call of AWS may be repeated, and why. Nothing is sent.
 
     `request` is one of these:
 
@@ -66,6 +70,7 @@ def explain(
       the names of the definition: {"policy": {"etag": "BwX"}};
     - a command of Redis or Valkey as a text, "SET key value NX", or as a list of words. A text whose command no table
       has begins with the word redis: "redis MYMODULE.RUN key";
+    - a call of AWS, "aws dynamodb UpdateItem", with its `parameters`; the models are those of the installed botocore;
     - a request object: an httpx.Request, a requests.Request or its prepared form, a `forbear.adapters.Request`, or any
       other with `method`, `url` and `headers`. If its body cannot be read twice, it counts as not known;
     - an exception: the answer is about the requests that it shows, of which the least safe one decides.
@@ -80,13 +85,16 @@ def explain(
     choice = ProfileChoice(profile)
     if isinstance(request, BaseException):
         return _answer_error(request, choice)
-    subject = _subject(request, headers, body, fields)
+    subject = _subject(request, headers, body, fields, parameters)
     if isinstance(subject, Request):
         return http.answer(subject, service, choice)
     if isinstance(subject, GrpcCall):
         return grpc.answer(subject, service, choice)
     if service is not None:
-        raise NoAnswer("`service` does not go with a command of Redis", "leave it out")
+        kind = "a call of AWS" if isinstance(subject, AwsCall) else "a command of Redis"
+        raise NoAnswer(f"`service` does not go with {kind}", "leave it out")
+    if isinstance(subject, AwsCall):
+        return aws.answer(subject, choice)
     return redis.answer(subject, choice)
 
 
@@ -108,7 +116,11 @@ def _check_text(parameter: str, value: object, rule: str) -> None:
 
 
 def _subject(
-    request: object, headers: Mapping[str, str] | None, body: bytes | str | None, fields: Mapping[str, object] | None
+    request: object,
+    headers: Mapping[str, str] | None,
+    body: bytes | str | None,
+    fields: Mapping[str, object] | None,
+    parameters: Mapping[str, object] | None,
 ) -> _Subject:
     """Return what `request` stands for. Raises NoAnswer for other parameters that do not go with it."""
     words = request.split() if isinstance(request, str) else []
@@ -119,6 +131,12 @@ def _subject(
         raise NoAnswer(f"`{name}` goes with a method and a URL alone", "leave it out, or write the request as one")
     if not is_call and fields is not None:
         raise NoAnswer("`fields` goes with an RPC alone", "leave it out, or name the RPC: /package.Service/Method")
+    if words[:1] == ["aws"]:
+        return aws.parse_call(words[1:], parameters)
+    if parameters is not None:
+        raise NoAnswer(
+            "`parameters` goes with a call of AWS alone", "leave it out, or name the call: aws sqs SendMessage"
+        )
     if is_request:
         draft = Draft()
         draft.headers = _headers(headers)

@@ -26,6 +26,7 @@ Examples:
   forbear explain curl -X PATCH 'https://api.example.com/x' -H 'If-Match: "1"'
   forbear explain grpc google.storage.v2.Storage/DeleteObject bucket=b
   forbear explain redis SET key value NX
+  forbear explain aws sqs SendMessage
   forbear explain recorded.har
   forbear explain --operations cloud_storage.json"""
 
@@ -61,6 +62,7 @@ class _ExplainOptions(TypedDict):
     body: tuple[str, ...]
     data_binary: tuple[str, ...]
     fields: str | None
+    parameters: str | None
     har: str | None
     operations: str | None
     service: str | None
@@ -70,14 +72,34 @@ class _ExplainOptions(TypedDict):
     as_csv: bool
 
 
+def _complete_words(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return the services or operations of AWS that begin with what is typed after the word aws."""
+    from forbear.answers import aws
+    from forbear.answers.errors import NoAnswer
+
+    words: tuple[str, ...] = ctx.params.get("words") or ()
+    if words[:1] != ("aws",) or len(words) > 2:
+        return []
+    try:
+        names = aws.services() if len(words) == 1 else aws.operations(words[1])
+    except NoAnswer:
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @click.command(cls=_ExplainCommand, epilog=_EPILOG)
 @click.argument(
-    "words", nargs=-1, type=click.UNPROCESSED, metavar="METHOD URL | curl ... | grpc ... | redis ... | FILE.har"
+    "words",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    metavar="METHOD URL | curl ... | grpc ... | redis ... | aws ... | FILE.har",
+    shell_complete=_complete_words,
 )
 @click.option("-H", "--header", "headers", multiple=True, metavar="LINE", help="A header: 'Name: value'.")
 @click.option("-d", "--data", "body", multiple=True, metavar="BODY", help="The body, or @FILE.")
 @click.option("--data-binary", multiple=True, metavar="BODY", help="The body, or @FILE including its line ends.")
 @click.option("--json-fields", "fields", metavar="OBJECT", help="Fields of a gRPC request, as JSON.")
+@click.option("--parameters", metavar="OBJECT", help="Parameters of a call of AWS, as JSON.")
 @click.option("--har", metavar="FILE", help="Judge all requests that a browser or a proxy recorded; - for stdin.")
 @click.option(
     "--operations",
@@ -99,8 +121,8 @@ def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
     """Say whether a request may be repeated, and why.
 
     The request is a METHOD and a URL, or a curl command line (as words or quoted as one). It may also be the word grpc,
-    a method and fields as NAME=VALUE, or the word redis and a command. Options of forbear come before the words curl
-    and redis. Nothing is sent, and no secret is printed.
+    a method and fields as NAME=VALUE; the word redis and a command; or the word aws, a service and an operation.
+    Options of forbear come before the words curl and redis. Nothing is sent, and no secret is printed.
 
     A HAR file holds many requests, which are listed worst first. `--operations` lists the known operations of a
     service, such as cloud_storage.json, iam or redis.
@@ -128,6 +150,7 @@ class _InputKind(Enum):
     CURL = "a curl line", "service", "profile", "retry_not_found"
     GRPC = "a gRPC call", "fields", "service", "profile", "retry_not_found"
     REDIS = "a Redis command", "profile", "retry_not_found"
+    AWS = "a call of AWS", "parameters", "profile"
     HAR = "a HAR file", "har", "service", "profile", "retry_not_found"
     TABLE = "--operations", "operations", "as_csv"
 
@@ -139,7 +162,8 @@ def _kind(words: tuple[str, ...], options: _ExplainOptions) -> _InputKind:
         return _InputKind.HAR
     if curl.is_curl(words):
         return _InputKind.CURL
-    return {"grpc": _InputKind.GRPC, "redis": _InputKind.REDIS}.get(words[0] if words else "", _InputKind.REQUEST)
+    kinds = {"grpc": _InputKind.GRPC, "redis": _InputKind.REDIS, "aws": _InputKind.AWS}
+    return kinds.get(words[0] if words else "", _InputKind.REQUEST)
 
 
 def _check(kind: _InputKind, options: _ExplainOptions) -> None:
@@ -216,7 +240,16 @@ def _answer_redis(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     return redis.answer(redis.parse_command(words[1:]), _choose_profile(options))
 
 
+def _answer_aws(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
+    from forbear.answers import aws
+
+    text = options["parameters"]
+    call = aws.parse_call(words[1:], None if text is None else aws.parse_parameters(text))
+    return aws.answer(call, _choose_profile(options))
+
+
 _ANSWERS = {
+    _InputKind.AWS: _answer_aws,
     _InputKind.REQUEST: _answer_request,
     _InputKind.CURL: _answer_curl,
     _InputKind.GRPC: _answer_grpc,

@@ -91,6 +91,11 @@ def refuses(service: str, operation: str, code: str) -> bool:
     return any(fnmatchcase(operation, pattern) for pattern in known)
 
 
+def find_refusals(service: str, operation: str) -> tuple[str, ...]:
+    """Return the codes by which the service refuses an operation before it executes it."""
+    return tuple(code for name, code in _refusals() if name == service and refuses(service, operation, code))
+
+
 def _read_rows() -> Iterator[Correction]:
     for line in _lines("rows.csv"):
         safety = _SAFETIES[line["safety"]]
