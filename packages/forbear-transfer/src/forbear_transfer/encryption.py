@@ -8,7 +8,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypedDict
 
 from forbear.adapters import HiddenText
@@ -150,6 +150,11 @@ class ObjectEncryption:
     def options(self) -> EncryptionOptions:
         """Return the keys for new objects as keyword options, for functions that take them."""
         return EncryptionOptions(encryption_key=self.key, kms_key=self.kms_key)
+
+    def keep(self, there: Object) -> Self:
+        """Return these keys, with those of an object for its next version; NoEncryptionKey without its key."""
+        kms_key = None if there.kms_key is None else there.kms_key.partition("/cryptoKeyVersions/")[0]
+        return replace(self, key=key_of(there, self.keys), kms_key=kms_key)
 
     def is_of(self, there: Object) -> bool:
         """Return whether an object is encrypted as new objects are to be.

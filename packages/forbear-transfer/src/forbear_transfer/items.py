@@ -25,6 +25,8 @@ class Action(Enum):
     """Copy the source, an object, to the target in the cloud; then delete exactly the version that was copied."""
     TOUCH = "touch"
     """Give the target the modification time of the source; the contents are the same."""
+    UPDATE = "update"
+    """Give the target, an object, the metadata of the item; its contents and all else stay."""
     SKIP = "skip"
     """Do nothing, for the reason in the item's note."""
     REFUSE = "refuse"

@@ -82,6 +82,11 @@ class ObjectMetadata:
             metadata=self.metadata,
         )
 
+    def is_of(self, there: Object) -> bool:
+        """Return whether an object has all that is set."""
+        values = all(getattr(self, name) in (None, getattr(there, name)) for name in _OF_API.values())
+        return values and self.metadata.items() <= dict(there.metadata).items()
+
     def over(self, resource: Mapping[str, Any]) -> dict[str, Any]:
         """Return the resource of an object, as the API has it, with this metadata in it.
 

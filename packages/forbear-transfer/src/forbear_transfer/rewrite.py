@@ -16,6 +16,7 @@ from forbear_transfer.errors import (
     HttpError,
     Stalled,
     StrPath,
+    TargetChanged,
     TransferError,
     WrongResponse,
     maybe_done,
@@ -58,8 +59,8 @@ async def copy(
     - `accept_equal` returns an object that is at the target already, and equals the source with all its metadata.
     - The options for metadata are those of `cp`; they change what the copy has from its source. So are the keys:
       `encryption_key` or `kms_key` encrypts the copy, else it has the encryption of its bucket. The source is read with
-      `encryption_key` or one of `decryption_keys`. With another key, source and target may be the same object; if
-      another client writes it meanwhile, TargetChanged.
+      `encryption_key` or one of `decryption_keys`. With another key or storage class, source and target may be the
+      same object; if another client writes it meanwhile, TargetChanged.
 
     If the source is replaced meanwhile, the copy starts again with the new version, unless `source` is a Url with a
     generation. Raises HttpError (404 without a source), ChecksumMismatch, Locked, NoEncryptionKey, and TransferError
@@ -79,11 +80,14 @@ async def copy(
     key_of(version, encryption.keys)
     version = await storage.completed(version, encryption.keys)
     is_pinned = isinstance(source, Url) and source.generation is not None
-    if not encryption.encrypts or encryption.is_of(version):
+    is_same = (version.bucket, version.name) == (target.bucket, target.name)
+    other_class = is_same and chosen.storage_class not in (None, version.storage_class)
+    if not other_class and (not encryption.encrypts or encryption.is_of(version)):
         await _check_differs(storage, version, target, has_key=encryption.encrypts)
-    elif (version.bucket, version.name) == (target.bucket, target.name) and generation is None and not is_pinned:
-        # It gets another key, and must not replace what another client writes meanwhile.
-        condition = Precondition(storage, target, version.generation, encryption)
+    elif is_same and generation is None and not is_pinned:
+        # It gets another key or class, and must not replace what another client writes meanwhile.
+        own = encryption if encryption.encrypts else encryption.keep(version)
+        condition = Precondition(storage, target, version.generation, own)
     current_progress.get().sized(version.size)
     key = "rewrite", storage.endpoint, str(Url(version.bucket, version.name)), str(target)
     with State(state, *key, warn=warner()) if version.size > SMALL else nullcontext() as kept:
@@ -141,8 +145,7 @@ class _Rewrite:
         """Copy the object and return the copy, after a check of its size and CRC32C.
 
         Continue a rewrite that an earlier process saved with the same precondition, metadata and keys. Start again if
-        the rewrite's token expires, the source was replaced (unless it is pinned), or the target has another generation
-        than expected and may be replaced.
+        its token expires, the source was replaced (unless it is pinned), or the target is a version that may be.
         """
         match {} if self._state is None else self._state.load():
             case {"source": self._source.generation, "token": str(token), "target": int(target), **more} if (
@@ -164,7 +167,11 @@ class _Rewrite:
                 elif error.status == 404 and not self._is_pinned:
                     if Url(self._source.bucket, self._source.name) == self._condition.target:
                         self._in_doubt = True  # a copy onto itself replaces its source
-                    await self._find_replacement(error)
+                        made = await self._find_copy() if self._chosen else None
+                        if made is None and self._chosen:
+                            raise TargetChanged(f"{self._condition.target} was written meanwhile") from error
+                    if made is None:
+                        await self._find_replacement(error)
                 elif self._token is None or error.status not in {400, 410}:
                     raise
                 if made is None:  # a token is valid for one precondition, and for some time
@@ -185,25 +192,25 @@ class _Rewrite:
         """
         source = self._source
         self._in_doubt = self._in_doubt or maybe_done(error)
-        if self.accepts_equal and not self._in_doubt:
-            there = await self._condition.look()
-            if there is not None and self._equals(there):
-                return there
+        if self.accepts_equal and not self._in_doubt and (there := await self._find_copy()) is not None:
+            return there
         wanted = self._change_metadata() or {"contentType": source.content_type, "metadata": source.metadata}
         sent = (source.size, source.crc32c or "") if self._in_doubt else None
         return await self._condition.resolve_refusal(error, wanted, sent)
 
-    def _equals(self, there: Object) -> bool:
-        """Return whether an object is what the copy would be: contents, metadata and key."""
-        source, wanted = self._source, self._change_metadata() or writable_resource(self._source)
-        same = source.crc32c is not None and (there.crc32c, there.size) == (source.crc32c, source.size)
-        return same and writable_resource(there) == wanted and self._condition.encryption.is_of(there)
+    async def _find_copy(self) -> Object | None:
+        """Return the object at the target if it is what this copy makes: contents, metadata, class and key."""
+        there, source = await self._condition.look(), self._source
+        wanted = self._change_metadata() or writable_resource(source)
+        if there is None or source.crc32c is None or (there.crc32c, there.size) != (source.crc32c, source.size):
+            return None
+        same = there.storage_class == wanted.pop("storageClass", there.storage_class)
+        return (
+            there if same and writable_resource(there) == wanted and self._condition.encryption.is_of(there) else None
+        )
 
     async def _find_after_lost_response(self, error: Exception) -> None:
-        """Wait as the policy says before the call is repeated; raise `error` unless its report leaves the outcome open.
-
-        A repeated call says how far the copy has come. If the policy allows no retry, raise WrongResponse.
-        """
+        """Wait before a call that says how far the copy has come; raise `error` unless its report leaves that open."""
         if not maybe_done(error):
             raise error
         self._in_doubt = True
@@ -211,10 +218,7 @@ class _Rewrite:
         await self._retries.after(WrongResponse(f"{operation}: the response broke off: {error_text(error)}"), TRANSIENT)
 
     async def _find_replacement(self, error: HttpError) -> None:
-        """Set the source to its live version, after a wait as the policy says.
-
-        Raise `error` if the object is gone, its live version is the one that was copied already, or no retry is left.
-        """
+        """Set the source to its live version, after a wait; raise `error` without a newer one, or a retry."""
         url, keys = Url(self._source.bucket, self._source.name), self._condition.encryption.keys
         version = await self._storage.stat(url, keys)
         if version is None or version.generation == self._source.generation:
@@ -233,11 +237,13 @@ class _Rewrite:
         headers, body = ({}, b"") if resource is None else (_JSON, json.dumps(resource).encode())
         source_key = self._storage.key_headers(key_of(source, encryption.keys), of_source=True)
         headers = {**headers, **self._condition.key_headers, **source_key}
+        in_place = (source.bucket, source.name) == (target.bucket, target.name)
         path, operation = source.url.rewrite_path(target), f"copy {source.url} to {target}"
         while True:
             query = {
                 "ifGenerationMatch": self._condition.generation,
                 "sourceGeneration": source.generation,
+                "ifSourceMetagenerationMatch": source.metageneration if resource is not None and in_place else None,
                 "destinationKmsKeyName": encryption.kms_key,
                 "rewriteToken": self._token,
                 "maxBytesRewrittenPerCall": self._chunk_size,

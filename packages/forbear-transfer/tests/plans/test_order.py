@@ -167,11 +167,9 @@ class Case:
 FOLDERS = st.lists(st.sampled_from("ab"), min_size=1, max_size=4).map(lambda parts: "/".join(parts) + "/")
 CASES = st.builds(
     Case,
-    st.frozensets(
-        st.builds(lambda folder, leaf: folder + leaf, FOLDERS, st.sampled_from("12")), min_size=1, max_size=9
-    ),
+    st.frozensets(st.tuples(FOLDERS, st.sampled_from("12")).map("".join), min_size=1, max_size=9),
     st.lists(
-        st.builds(lambda folder, end: folder.rstrip("/") + end, FOLDERS, st.sampled_from(["", "/*"])),
+        st.tuples(FOLDERS.map(lambda folder: folder.rstrip("/")), st.sampled_from(["", "/*"])).map("".join),
         min_size=1,
         max_size=3,
         unique=True,

@@ -22,7 +22,7 @@ from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.matches import Match, matches, settle
 from forbear_transfer.plans.sources import Source
-from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder, refuse_same
+from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder
 from forbear_transfer.plans.trees import read_batches, walk
 from forbear_transfer.plans.wildcards import is_wild, literal_start
 from forbear_transfer.storage.client import Storage
@@ -131,7 +131,7 @@ class CopyPlan:
             raise ValueError(
                 f"`target` must be a folder for several sources, got {self.target}; {self.target}/ would name one"
             )
-        return CopyTarget(at, folder, encryption=self.each.encryption)
+        return CopyTarget(at, folder, encryption=self.each.encryption, metadata=self.each.metadata)
 
     async def items(self, storage: Storage, target: CopyTarget) -> AsyncGenerator[Item]:
         """Yield the items while listings find them.
@@ -170,9 +170,7 @@ class CopyPlan:
             yield replace(item, action=action, note=match.problem, hint=match.hint, is_absent=match.absent)
         elif not match.folder:
             if not self.names.leaves_out(match.name):
-                planned = (
-                    target.with_target(item, match.name) if target.folder else refuse_same(item, target.encryption)
-                )
+                planned = target.with_target(item, match.name) if target.folder else target.refuse_same(item)
                 yield await _look_at(storage, planned, target) if planned.source == planned.target else planned
         else:
             try:
@@ -199,7 +197,7 @@ class CopyPlan:
     async def _list_cloud_folder(self, storage: Storage, folder: Url, target: CopyTarget) -> AsyncGenerator[Item]:
         start, at = folder.prefix, target.at
         itself = isinstance(at, Url) and at.bucket == folder.bucket and at.prefix.startswith(start)
-        if isinstance(at, Url) and itself and not (target.encryption.encrypts and at.prefix == start):
+        if isinstance(at, Url) and itself and not (target.changes and at.prefix == start):
             raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")
         clashes = None if isinstance(at, Url) else Clashes(at)
         async for listed in storage.objects(folder.bucket, start):
@@ -270,7 +268,7 @@ async def _look_at(storage: Storage, item: Item, target: CopyTarget) -> Item:
         there = await storage.stat(item.source)
     except LISTING_FAILURES as error:
         return item.refuse(error)
-    return refuse_same(replace(item, object=there), target.encryption)
+    return target.refuse_same(replace(item, object=there))
 
 
 def _find_area(name: str, *, wild: bool) -> str:

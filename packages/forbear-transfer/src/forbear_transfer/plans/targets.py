@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, ObjectEncryption
 from forbear_transfer.errors import TransferError, UnsafeName
 from forbear_transfer.items import Action, Item
+from forbear_transfer.metadata import ObjectMetadata
 from forbear_transfer.objects import Url, is_cloud
 
 _LONGEST = 1024
@@ -24,14 +25,20 @@ _CURE = "copy it by itself, to a file name of your choice"
 class CopyTarget:
     """The target of a copy: `at` is an address in the cloud, a path, or "-"; `folder` says that copies go below it.
 
-    `root` is the local folder that the user named, if `at` lies below it. If `encryption` has a key for new objects, an
-    object may be copied onto itself, to give it that key.
+    `root` is the local folder that the user named, if `at` lies below it. An object may be copied onto itself, to give
+    it the key for new objects in `encryption`, or the settings in `metadata`.
     """
 
     at: Url | str
     folder: bool
     root: str | None = None
     encryption: ObjectEncryption = DEFAULT_ENCRYPTION
+    metadata: ObjectMetadata | None = None
+
+    @property
+    def changes(self) -> bool:
+        """True if an object that is copied onto itself may change."""
+        return self.encryption.encrypts or self.metadata is not None
 
     def below(self, name: str) -> "CopyTarget":
         """Return the folder `name` in this folder, or this one, as a folder, if `name` is empty.
@@ -53,22 +60,30 @@ class CopyTarget:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
                 target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
-                return refuse_same(replace(item, target=target), self.encryption)
+                return self.refuse_same(replace(item, target=target))
             return replace(item, target=os.path.join(self.at, relative_path(name)), root=self.root or self.at)
         except UnsafeName as error:
             return item.refuse(error)
 
+    def refuse_same(self, item: Item) -> Item:
+        """Return the item, changed if its source and its target are equal.
 
-def refuse_same(item: Item, encryption: ObjectEncryption) -> Item:
-    """Return the item, refused if its source and its target are equal, unless `encryption` has a key for new objects.
-
-    With such a key, it is skipped if the listing says that the object has that key already.
-    """
-    if item.source != item.target:
-        return item
-    if not encryption.encrypts:
-        return item.refuse(TransferError("source and target are the same", "choose another target"))
-    return item.skip("it has this key already") if item.object and encryption.is_of(item.object) else item
+        It is refused if there is nothing to change, and skipped if the listing says that the object has its key and
+        settings already. It only updates the metadata if the contents need not be written anew, for another key or
+        storage class.
+        """
+        if item.source != item.target:
+            return item
+        if not self.changes:
+            return item.refuse(TransferError("source and target are the same", "choose another target"))
+        there, chosen = item.object, self.metadata or ObjectMetadata()
+        if there is None:
+            return item
+        has_key = not self.encryption.encrypts or self.encryption.is_of(there)
+        if has_key and chosen.is_of(there):
+            return item.skip("it has this key already" if self.metadata is None else "it has these settings already")
+        moves = not has_key or chosen.storage_class not in (None, there.storage_class)
+        return item if moves else replace(item, action=Action.UPDATE, size=0)
 
 
 def names_folder(target: str) -> bool:

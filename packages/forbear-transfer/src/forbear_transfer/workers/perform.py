@@ -1,17 +1,15 @@
 """Transfer one item, whatever its action is, and manage the local folders that it needs."""
 
 import errno
-import json
 import os
 import sys
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
 from forbear import report
-from forbear.adapters import attach_report, current_runtime
+from forbear.adapters import current_runtime
 from forbear_transfer.downloads.download import download
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, NewObjectOptions
 from forbear_transfer.errors import (
@@ -23,21 +21,27 @@ from forbear_transfer.errors import (
     describe,
     hint_of,
     is_out_of_files,
-    maybe_done,
     unwritable,
     why_not,
 )
 from forbear_transfer.files import FileIdentity, OpenFolder, check_listed, folder_below, real_below
 from forbear_transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear_transfer.metadata import MetadataOptions
-from forbear_transfer.objects import MTIME, Object, Url
+from forbear_transfer.objects import Object, Url
 from forbear_transfer.progress import Progress
 from forbear_transfer.rewrite import copy
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.threads import in_thread
 from forbear_transfer.uploads.sources import is_pipe
 from forbear_transfer.uploads.upload import upload
-from forbear_transfer.workers.versions import delete_version, explain_absence, move_version
+from forbear_transfer.workers.versions import (
+    delete_version,
+    expect_unchanged,
+    explain_absence,
+    move_version,
+    touch_version,
+    update_version,
+)
 
 _JSON = {"Content-Type": "application/json"}
 _NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
@@ -126,6 +130,9 @@ async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | N
         return await _copy(storage, item, folders, state)
     if item.action is Action.MOVE:
         return await move_version(storage, item, state)
+    if item.action is Action.UPDATE:
+        await update_version(storage, item)
+        return None
     await (_delete(storage, item) if item.action is Action.DELETE else _touch(storage, item))
     return None
 
@@ -211,49 +218,21 @@ async def _delete(storage: Storage, item: Item) -> None:
     if item.object is not None:
         await delete_version(storage, item.target, item.object.generation)
         return
-    with _expect_unchanged(f"{item.target} was written meanwhile, and is not deleted"):
+    with expect_unchanged(f"{item.target} was written meanwhile, and is not deleted"):
         await storage.delete(item.target, {"ifGenerationMatch": item.generation})
 
 
 async def _touch(storage: Storage, item: Item) -> None:
     """Set the modification time of the item's target: of a file, or in the metadata of an object, in whole seconds.
 
-    TargetChanged if the object was changed since it was listed. A file is not checked.
+    TargetChanged if it was changed since it was listed.
     """
-    target, listed = item.target, item.object
-    assert item.mtime is not None and listed is not None  # noqa: S101, PT018
-    if not isinstance(target, Url):
-        touch(target, item.root, item.mtime, item.listed)
-        return
-    query = {"ifGenerationMatch": listed.generation, "ifMetagenerationMatch": listed.metageneration}
-    seconds = int(item.mtime)
-    body = json.dumps({"metadata": {MTIME: str(seconds)}}).encode()
-    try:
-        with _expect_unchanged(f"{target} was written meanwhile; its time is not set"):
-            await storage.call(f"set the time of {target}", "PATCH", target.path, query, headers=_JSON, body=body)
-    except TransferError as error:
-        if not maybe_done(error):
-            raise
-        there = await storage.stat(target)  # the response that says so may be lost
-        if there is None or (there.generation, there.mtime) != (listed.generation, float(seconds)):
-            raise
-
-
-@contextmanager
-def _expect_unchanged(otherwise: str) -> Generator[None]:
-    """Replace an HttpError with status 412 (a failed precondition), raised in the block, by TargetChanged.
-
-    `otherwise` is the text of that error.
-    """
-    try:
-        yield
-    except HttpError as error:
-        if error.status == 412:
-            changed = TargetChanged(otherwise, "run it again")
-            if (tried := report(error)) is not None:
-                attach_report(changed, tried)
-            raise changed from error
-        raise
+    target, mtime = item.target, item.mtime
+    assert mtime is not None  # noqa: S101
+    if isinstance(target, Url):
+        await touch_version(storage, item, int(mtime))
+    else:
+        touch(target, item.root, mtime, item.listed)
 
 
 def remove(path: str, root: str | None, listed: FileIdentity | None = None) -> None:

@@ -1,5 +1,8 @@
-"""Delete or move one known version of an object, and never a newer one that another client wrote meanwhile."""
+"""Delete, move or change one known version of an object, and never a newer one that another client wrote meanwhile."""
 
+import json
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from forbear import report
@@ -7,9 +10,11 @@ from forbear.adapters import attach_report, current_runtime
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION
 from forbear_transfer.errors import HttpError, SourceChanged, StrPath, TargetChanged, TransferError, maybe_done
 from forbear_transfer.items import Item
-from forbear_transfer.objects import Object, Url
+from forbear_transfer.objects import MTIME, Object, Url
 from forbear_transfer.rewrite import copy
 from forbear_transfer.storage.client import Storage
+
+_JSON = {"Content-Type": "application/json"}
 
 
 async def explain_absence(storage: Storage, url: Url, cure: str = "use `recursive`") -> TransferError:
@@ -92,6 +97,60 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
             attach_report(failure, tried)
         raise failure from error
     return made
+
+
+async def touch_version(storage: Storage, item: Item, seconds: int) -> None:
+    """Set the time of a file in the metadata of an object. TargetChanged if it was changed since it was listed."""
+    target, listed = item.target, item.object
+    assert isinstance(target, Url) and listed is not None  # noqa: S101, PT018
+    resource = {"metadata": {MTIME: str(seconds)}}
+    await _patch(storage, target, listed, resource, lambda there: there.mtime == float(seconds), "time")
+
+
+async def update_version(storage: Storage, item: Item) -> None:
+    """Set the metadata of the item's target. TargetChanged if the object was changed since it was listed."""
+    target, listed, chosen = item.target, item.object, item.metadata
+    assert isinstance(target, Url) and listed is not None and chosen is not None  # noqa: S101, PT018
+    await _patch(storage, target, listed, chosen.over({}), chosen.is_of, "metadata")
+
+
+async def _patch(
+    storage: Storage,
+    target: Url,
+    listed: Object,
+    resource: Mapping[str, object],
+    is_done: Callable[[Object], bool],
+    what: str,
+) -> None:
+    """Change metadata of the version that was `listed`; after a lost response, `is_done` says whether that was done."""
+    query = {"ifGenerationMatch": listed.generation, "ifMetagenerationMatch": listed.metageneration}
+    try:
+        with expect_unchanged(f"{target} was written meanwhile; its {what} is not set"):
+            body = json.dumps(resource).encode()
+            await storage.call(f"set the {what} of {target}", "PATCH", target.path, query, headers=_JSON, body=body)
+    except TransferError as error:
+        if not maybe_done(error):
+            raise
+        there = await storage.stat(target)  # the response that says so may be lost
+        if there is None or there.generation != listed.generation or not is_done(there):
+            raise
+
+
+@contextmanager
+def expect_unchanged(otherwise: str) -> Generator[None]:
+    """Replace an HttpError with status 412 (a failed precondition), raised in the block, by TargetChanged.
+
+    `otherwise` is the text of that error.
+    """
+    try:
+        yield
+    except HttpError as error:
+        if error.status == 412:
+            changed = TargetChanged(otherwise, "run it again")
+            if (tried := report(error)) is not None:
+                attach_report(changed, tried)
+            raise changed from error
+        raise
 
 
 def _check_deletable(source: Url, version: Object) -> None:

@@ -25,7 +25,13 @@ Record = dict[str, object]
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _KINDS = 4
-_DONE = {Action.COPY: "copied", Action.DELETE: "deleted", Action.MOVE: "moved", Action.TOUCH: "set the time of"}
+_DONE = {
+    Action.COPY: "copied",
+    Action.DELETE: "deleted",
+    Action.MOVE: "moved",
+    Action.TOUCH: "set the time of",
+    Action.UPDATE: "updated",
+}
 _WORD = re.compile(r"[\w ]+")
 _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
 """The smallest transfer, in bytes and in seconds, for which a speed is printed."""
@@ -218,7 +224,7 @@ def _make_record(outcome: Outcome) -> Record:
     return {
         "source": str(item.source),
         "target": str(item.target),
-        "action": item.action.value if item.action in (Action.DELETE, Action.MOVE, Action.TOUCH) else "copy",
+        "action": item.action.value if item.action in _DONE else "copy",
         "status": outcome.status.value,
         "size": item.object.size if item.action is Action.DELETE and item.object is not None else item.size,
         "bytes": outcome.bytes,
