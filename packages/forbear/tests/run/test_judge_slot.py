@@ -10,6 +10,7 @@ import forbear
 from forbear.core.service import Judgement
 from forbear.events import Reason
 from forbear.policy import retry
+from forbear.run import judge_slot
 from forbear.run.judge_slot import RunContext, slot
 from forbear.verdicts import Safety
 
@@ -149,3 +150,19 @@ def test_chains_in_a_circle_end(asked: list[tuple[BaseException, RunContext]]) -
     with pytest.raises(OSError, match="order"):
         POLICY.call(order)
     assert asked[0][1].handled is None
+
+
+@pytest.mark.parametrize(("value", "mode"), [("", "repeat"), ("stop", "stop"), ("STOP", "stop"), ("repeat", "repeat")])
+def test_the_environment_sets_the_modes(value: str, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """FORBEAR_UNKNOWN and FORBEAR_ENFORCE hold for policies without an option of their own."""
+    monkeypatch.setenv("FORBEAR_UNKNOWN", value)
+    assert judge_slot._mode("unknown") == mode
+    monkeypatch.setenv("FORBEAR_ENFORCE", "warn")
+    assert judge_slot._mode("enforce") == "warn"
+
+
+def test_a_wrong_mode_is_the_strict_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value that is no choice warns, and nothing is repeated by mistake."""
+    monkeypatch.setenv("FORBEAR_ENFORCE", "log")
+    with pytest.warns(RuntimeWarning, match="`FORBEAR_ENFORCE` must be one of stop, warn, got 'log'"):
+        assert judge_slot._mode("enforce") == "stop"

@@ -5,6 +5,7 @@ Here are those about requests of HTTP and RPCs; each asks the service that knows
 
 from forbear.core.chain import cause_of
 from forbear.core.decide import Reason
+from forbear.core.report import report_on
 from forbear.core.service import Judgement
 from forbear.evidence.sent import Sent
 from forbear.http import preconditions
@@ -15,10 +16,9 @@ from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
     from typing import Any
 
-    from forbear.core.report import Report
     from forbear.http.api import Api
     from forbear.http.request import HttpService
 
@@ -82,14 +82,15 @@ def http_facts(
     arguments: Arguments,
     safe: tuple[str, ...] = (),
     apis: "tuple[Api, ...]" = (),
-    reports: "Iterable[Report]" = (),
+    errors: "Sequence[BaseException]" = (),
 ) -> Facts:
     """Return the facts about a request of HTTP.
 
-    `safe` has the user's patterns, `apis` what the user knows, and `reports` are those of adapters that sent it.
+    `safe` has the user's patterns, `apis` what the user knows. The `errors` that show the request may
+    have the report of an adapter of ours that sent it, and the word of scopes that were open then.
     """
     from forbear.http.vouch import option_for
-    from forbear.run.vouching import is_vouched
+    from forbear.run.vouching import is_vouched, is_vouched_within
 
     request = sent.subject
     if not isinstance(request, Request):
@@ -107,7 +108,8 @@ def http_facts(
     facts.cure = f"if a second execution does no harm, say so: {option_for(request)}"
     if judgement.refused is None and not judgement.session:
         listed = (*patterns(tuple(text for text in safe if "://" in text)), *(() if api is None else api.patterns))
-        facts.vouched = covers(listed, request) or is_vouched(request) or _is_judged_safe(request, reports)
+        by_scope = is_vouched(request) or any(is_vouched_within(request, error) for error in errors)
+        facts.vouched = by_scope or covers(listed, request) or _is_judged_safe(request, errors)
     _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
     if facts.condition == "absent":
         facts.drawn = arguments.lack_drawn(request.target)
@@ -140,9 +142,9 @@ _LIMITS = frozenset(
 )
 
 
-def _is_judged_safe(request: Request, reports: "Iterable[Report]") -> bool:
+def _is_judged_safe(request: Request, errors: "Sequence[BaseException]") -> bool:
     """Return whether an adapter of ours has found that this request may be repeated: it stopped at a limit only."""
-    resource = redact(request.resource)
+    resource, reports = redact(request.resource), filter(None, map(report_on, errors))
     return any(
         report.method == request.method and report.resource == resource and report.reason in _LIMITS
         for report in reports

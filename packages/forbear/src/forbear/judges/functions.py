@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forbear.core.chain import traceback_of, walk_errors
-from forbear.core.report import report_on
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import Evidence, Sent, package
@@ -116,8 +115,7 @@ def facts_of(
 ) -> Facts:
     """Return the facts about a request of `error`; `safe` and `apis` are the user's word."""
     if sent.protocol == "http":
-        reports = filter(None, map(report_on, walk_errors(error, None, MOST_ERRORS)))
-        return http_facts(sent, arguments, safe, apis, reports)
+        return http_facts(sent, arguments, safe, apis, list(walk_errors(error, None, MOST_ERRORS)))
     if sent.unread is not None:
         facts = Facts(sent, f"a request of {sent.client or 'some client'}", VOUCH_FOR_ALL)
         facts.unread = sent.unread

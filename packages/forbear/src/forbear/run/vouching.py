@@ -1,11 +1,18 @@
 """`safe_to_repeat`, the scope in which the user vouches for requests."""
 
+from forbear.core.chain import attributes_of
 from forbear.http.patterns import covers, patterns
 from forbear.run.scope import Scope, open_scopes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
     from forbear.http.request import Request
+
+_WORD = "__forbear_safe__"
+"""The name of the attribute by which an error carries the patterns of the scopes that it has left."""
 
 
 class safe_to_repeat(Scope):  # noqa: N801 - used like a function
@@ -30,6 +37,14 @@ class safe_to_repeat(Scope):  # noqa: N801 - used like a function
         super().__init__()
         self._patterns = patterns(safe, "safe_to_repeat")
 
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        if error is not None:  # the requests that it shows were sent within the block
+            kept: dict[str, Any] = attributes_of(error)
+            kept[_WORD] = tuple(dict.fromkeys((*kept.get(_WORD, ()), *self._patterns)))
+
     def _covers(self, request: "Request") -> bool:
         return covers(self._patterns, request)
 
@@ -37,3 +52,9 @@ class safe_to_repeat(Scope):  # noqa: N801 - used like a function
 def is_vouched(request: "Request") -> bool:
     """Return whether an open scope vouches for a request that is sent now."""
     return any(scope._covers(request) for scope in open_scopes(safe_to_repeat))
+
+
+def is_vouched_within(request: "Request", error: BaseException) -> bool:
+    """Return whether a scope that `error` has left vouches for the request."""
+    patterns: Any = attributes_of(error).get(_WORD, ())
+    return covers(patterns, request)

@@ -164,6 +164,21 @@ def test_the_users_word_counts() -> None:
     assert len(wire.seen) == 2
 
 
+def test_a_scope_within_the_function() -> None:
+    """The scope was open when the request was sent, although it is closed when the error is judged."""
+
+    def vouched(url: str) -> object:
+        with forbear.safe_to_repeat(f"POST {url}/search"):
+            return post(url)
+
+    def elsewhere(url: str) -> object:
+        with forbear.safe_to_repeat(f"POST {url}/other"):
+            return post(url)
+
+    assert executed(vouched, LOST, OK) == 2
+    assert executed(elsewhere, LOST, OK) == 1
+
+
 def test_e1_a_redirect_of_a_get_is_repeated() -> None:
     """E1: hops that are reads stop nothing."""
     with Wire(reply(302, b"", "Location: /a"), LOST, reply(302, b"", "Location: /a"), OK) as wire, virtual_time():

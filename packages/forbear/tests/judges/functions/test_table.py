@@ -179,7 +179,11 @@ def test_what_an_adapter_found_safe() -> None:
 
 def test_a_client_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A known client whose error shows no request is no silent risk: a warning names it, once."""
-    monkeypatch.setattr(functions, "read", lambda error, handled=None: None)
+
+    def read_nothing(error: BaseException, handled: BaseException | None = None) -> None:
+        return None
+
+    monkeypatch.setattr(functions, "read", read_nothing)
     monkeypatch.setattr(functions, "_warned", set[str]())
     with Wire(LOST, LOST, OK) as wire, virtual_time():
         with pytest.warns(RuntimeWarning, match="found no request in ConnectionError of requests 2") as told:
