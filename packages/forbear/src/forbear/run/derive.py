@@ -60,9 +60,11 @@ class Derivable(RetryPlan):
     def __repr__(self) -> str:
         """Return the call of `forbear.retry` that makes the policy, without the arguments that have their defaults."""
         on: Any = self.on
-        listed: tuple[Any, ...] = (
-            (*on.types, *on.judges) if isinstance(on, AnyOf) else on if isinstance(on, tuple) else (on,)
-        )
+        listed: list[Any] = [on]
+        if isinstance(on, AnyOf):
+            listed = [*on.types, *on.judges]
+        elif isinstance(on, tuple):
+            listed = [*on]  # pyright: ignore[reportUnknownArgumentType]
         shown = [getattr(kind, "__qualname__", None) or repr(kind) for kind in listed]
         shown += self.limits._show_arguments()
         options = [("backoff", DEFAULT_BACKOFF), *((name, option.default) for name, option in OPTIONS.items())]
