@@ -58,7 +58,7 @@ CASES = {
     "an RPC": Case(f"/{RPC}", {}, "cloud_storage", RPC, False),
     "without slash": Case(RPC, {"fields": {"if_generation_match": 0}}, "cloud_storage", RPC, True),
     "fields in the text": Case(f"grpc {RPC} if_generation_match=0", {}, "cloud_storage", RPC, True),
-    "unknown RPC": Case("/pay.v1.Payments/Pay", {}, "grpc", None, False),
+    "unknown RPC": Case("/pay.v1.Payments/Pay", {}, "grpc", "pay.v1.Payments/Pay", False),
     "a command": Case("INCR counter", {}, "redis", "INCR", False),
     "GET of Redis": Case("GET user:1", {}, "redis", "GET", True),
     "quotes": Case("set key 'a NX'", {}, "redis", "SET", True),

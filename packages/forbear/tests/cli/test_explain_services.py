@@ -68,7 +68,7 @@ A_UUID = "4f1dd7c4-8f7f-4a0c-9f5e-3a4f5a8f8b1d"
          "google.iam.admin.v1.IAM/CreateServiceAccountKey", "never", False),
         (("grpc", "google.cloud.redis.v1.CloudRedis/GetInstance"), "memorystore",
          "google.cloud.redis.v1.CloudRedis/GetInstance", "always", True),
-        (("grpc", "pay.v1.Payments/Pay", "amount=1"), "grpc", None, "never", False),
+        (("grpc", "pay.v1.Payments/Pay", "amount=1"), "grpc", "pay.v1.Payments/Pay", "never", False),
         (("grpc", "google.longrunning.Operations/GetOperation", "--service", "iam"), "iam",
          "google.longrunning.Operations/GetOperation", "always", True),
         (("redis", "GET", "k"), "redis", "GET", "always", True),
@@ -180,6 +180,18 @@ def test_the_text_for_calls_and_commands(invoke: Invoke) -> None:
     assert "Memorystore for Redis does not offer this command\n" in text
 
 
+def test_the_definition_of_an_rpc(invoke: Invoke) -> None:
+    """The word grpc may be left out; a module with the definition is imported, and the answer names rule and file."""
+    rpc = "/google.longrunning.Operations/GetOperation"
+    text = invoke("explain", rpc, "name=a", "--import", "google.longrunning.operations_pb2").stdout
+    assert "source      its HTTP binding is GET, in google/longrunning/operations.proto (AIP-127)\n" in text
+    document = explained(invoke, rpc, "--import", "google.longrunning.operations_pb2")
+    assert (document["repeatable"], document["mutation"]) == (True, False)
+    assert document["source"].startswith("its HTTP binding is GET, ")
+    never = explained(invoke, "/pay.v1.Payments/Pay")
+    assert (never["repeatable"], never["source"]) == (False, "no module with its definition is loaded")
+
+
 @pytest.mark.parametrize(
     "args",
     [
@@ -222,6 +234,12 @@ def test_no_secret_is_repeated(args: tuple[str, ...], invoke: Invoke) -> None:
             ("grpc", "a.B/C", "--json-fields", '{"aB": 1, "a_b": 2}'),
             "error: `--json-fields` must be a JSON object: a field is set twice\n",
         ),
+        (
+            ("/a.B/C", "--import", "forbear_unheard_of"),
+            "error: `--import` must name a module that can be imported, got ",
+        ),
+        (("/a.B", "x=1"), "error: the method of a call is package.Service/Method\n"),
+        (("--import", "json", "redis", "GET", "k"), "error: `--import` does not go with a Redis command\n"),
         (("grpc", "a.B/C", "--service", "redis"), "error: redis does not judge gRPC calls\n"),
         (("grpc", "a.B/C", "--service", "s4"), "error: no such service: s4\nhint: the services are cloud_storage, "),
         (("grpc", "a.B/C", "-d", "x"), "error: `-d` does not go with a gRPC call\n"),

@@ -34,6 +34,7 @@ class Answer:
       helps.
     - `warnings` name conditions that are there but do not count, and `remarks` say more in sentences.
     - `maybe_done` lists the responses that, on a later attempt, may mean that an earlier attempt worked.
+    - `rule` says which rule judged an operation that no table has, and where its facts are from; None otherwise.
     - `more` has what only some services know.
     """
 
@@ -48,6 +49,7 @@ class Answer:
     maybe_done: tuple[int, ...] | tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    rule: str | None = None
     more: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def __str__(self) -> str:
@@ -61,7 +63,7 @@ class Answer:
 
     @property
     def operation(self) -> str | None:
-        """The operation's id in the tables ("storage.objects.delete"), None if no table has it."""
+        """The id in the tables ("storage.objects.delete"), or the name of an RPC; None if it is not known."""
         return self.judgement.operation
 
     @property
@@ -93,9 +95,9 @@ class Answer:
 
     @property
     def source(self) -> str | None:
-        """The source of the table's row, None if no table has the operation."""
+        """The source of the table's row, or the rule that judged an operation which no table has; None without one."""
         entry = self.entry
-        return None if entry is None else entry.source.replace("JUDGEMENT", "our judgement")
+        return self.rule if entry is None else entry.source.replace("JUDGEMENT", "our judgement")
 
     @property
     def entry(self) -> TableEntry | None:

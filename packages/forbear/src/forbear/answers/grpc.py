@@ -10,12 +10,13 @@ from forbear.answers.answer import Answer, FailureOutcome, outcome_of, reason, u
 from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
 from forbear.core.service import Judgement, cure_for, why_not
-from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict
+from forbear.core.verdict import NOT_EXECUTED, Kind, Verdict
 from forbear.grpc import codes, status
 from forbear.grpc.call import GrpcCall, Metadata, is_rpc_service
 from forbear.policy import Policy
 from forbear.services import registry
 from forbear.services.policies import DEFAULT_PROFILE
+from forbear.services.rpcs import rules
 from forbear.waits import add_wait, find_wait_of_rpc
 
 TYPE_CHECKING = False
@@ -26,11 +27,6 @@ _METHOD = re.compile(r"/?((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)/([A-Za-z_]\w*)", re.A
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _PUSHBACK: Metadata = (("grpc-retry-pushback-ms", "30000"),)
 _EXAMPLE = "such as google.storage.v2.Storage/DeleteObject"
-
-UNKNOWN_SERVICE = "grpc"
-"""The service name in the answer if no service knows the package of a call."""
-
-_UNKNOWN = Judgement(UNKNOWN_SERVICE, None, Safety.NEVER)
 
 
 def is_method(word: str) -> bool:
@@ -70,17 +66,21 @@ def parse_fields(text: str) -> dict[str, object]:
 
 
 def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answer:
-    """Return which failures of a call are retried, and why; no call of an unknown package is repeatable.
+    """Return which failures of a call are retried, and why.
 
     `service` names the service that judges it, None for the one that its package belongs to.
     """
     policy, judge = _policy_for(call, service, profile)
-    judgement = _UNKNOWN if judge is None else judge.classify_call(call)
+    judgement = rules.judge(call, judge)
     option = f'safe="/{call.name}"'
     cure = cure_for(judgement, option)
 
     def verdict(code: int, metadata: Metadata = ()) -> Verdict | None:
-        found = status.verdict(code) if judge is None else judge.call_verdict(judgement, code, metadata)
+        found = (
+            status.verdict(code, read=not judgement.mutation)
+            if judge is None
+            else judge.call_verdict(judgement, code, metadata)
+        )
         return None if found is None else add_wait(found, find_wait_of_rpc(metadata))
 
     return Answer(
@@ -94,6 +94,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
         option if cure else None,
         tuple(codes.NAMES[number] for number in judgement.maybe_done),
         warnings=unreadable.find_in_call(call, judgement),
+        rule=judgement.why if isinstance(judgement, rules.RpcJudgement) else None,
     )
 
 

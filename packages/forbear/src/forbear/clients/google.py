@@ -24,6 +24,7 @@ from forbear.exchange.grpc import Rpc
 from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
+from forbear.services.rpcs import rules
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -196,7 +197,7 @@ def _find_rpc(
     function: str, method: str, policy: Policy | None, safe: "bool | Callable[[GrpcCall], bool]", options: Any
 ) -> Rpc:
     rule = (
-        "`method` must be the full name of an RPC of Cloud Storage, IAM or Memorystore, such as "
+        "`method` must be the full name of an RPC of Google or of one whose definition is loaded, such as "
         f'"google.iam.admin.v1.IAM/CreateRole", or one that you vouch for by `safe`; got {method!r}'
     )
     if not isinstance(method, str):
@@ -213,6 +214,6 @@ def _find_rpc(
     policy, changes = choose(function, policy, options, ("safe",))
     rpc = Rpc(method, policy, vouch=vouch, option="safe=True", changes=changes)
     refuse_unraised(policy, _RAISED)
-    if safe is False and (rpc.service is None or rpc.judge(None).operation is None):
+    if safe is False and not rules.is_known(pattern.text.removeprefix("/"), rpc.service):
         raise ValueError(rule)
     return rpc

@@ -1,8 +1,9 @@
 """One RPC, over gRPC or REST: its safety, the meaning of its failures, and its attempts.
 
-The table of the RPC's service judges the request message. An RPC that no table knows is repeated only if the user
-vouches for it, or if its failure proves that it was not executed. A failure with an HTTP status is judged by the
-service's statuses, a failure of a gRPC call by its code.
+The table of the RPC's service judges the request message. An RPC that no table knows is judged by its definition
+(`forbear.services.rpcs`). What neither allows is repeated only if the user vouches for it, or if its failure proves
+that it was not executed. A failure with an HTTP status is judged by the service's statuses, a failure of a gRPC call by
+its code.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
-from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict, settle
+from forbear.core.verdict import NOT_EXECUTED, Kind, Verdict, settle
 from forbear.exchange.call import (
     RetriedCall,
     Start,
@@ -32,6 +33,7 @@ from forbear.run.budget import HostBudgets
 from forbear.run.judges import Broken
 from forbear.services import errors, registry, rfc9110
 from forbear.services.error_verdicts import verdict_of_one_request
+from forbear.services.rpcs import rules
 from forbear.waits import add_wait
 
 TYPE_CHECKING = False
@@ -185,16 +187,13 @@ class Rpc:
         return None
 
     def judge(self, message: object, *, by_table: bool = False) -> Judgement:
-        """Return the judgement on the safety of a call with `message`, by the table of its service.
+        """Return the judgement on the safety of a call with `message`, by its service's table or by its definition.
 
-        An RPC without a service is never safe. If the user vouches for the call, the judgement is repeatable and
-        `vouched`, unless it is refused or that of a session. With `by_table`, the user's word does not count.
+        If the user vouches for the call, the judgement is repeatable and `vouched`, unless it is refused or that of a
+        session. With `by_table`, the user's word does not count.
         """
         call = GrpcCall(self.method, message)
-        if self.service is None:
-            judgement = Judgement("grpc", call.name, Safety.NEVER)
-        else:
-            judgement = self.service.classify_call(call)
+        judgement = rules.judge(call, self.service)
         return judgement if by_table else vouched(judgement, call, self.vouch)
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:

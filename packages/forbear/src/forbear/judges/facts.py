@@ -187,19 +187,18 @@ def _value_of(met: str | None, request: Request) -> object:
 
 
 def grpc_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
-    """Return the facts about an RPC; one that no service knows is never safe."""
+    """Return the facts about an RPC."""
     from forbear.grpc.call import GrpcCall
     from forbear.services import registry
+    from forbear.services.rpcs import rules
 
     call: GrpcCall = sent.subject
     facts = Facts(sent, call.name, f'if a second execution does no harm, say so: safe="{call.name}"')
     facts.refused = is_refused(error)
-    service = registry.find_rpc(call.name)
-    if service is not None:
-        judgement = service.classify_call(call)
-        _read_condition(facts, judgement, _field(call, judgement.met), arguments)
-        if facts.condition == "absent":
-            facts.drawn = arguments.lack_drawn(str(call.message))
+    judgement = rules.judge(call, registry.find_rpc(call.name))
+    _read_condition(facts, judgement, _field(call, judgement.met), arguments)
+    if facts.condition == "absent":
+        facts.drawn = arguments.lack_drawn(str(call.message))
     return facts
 
 

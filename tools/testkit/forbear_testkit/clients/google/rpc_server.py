@@ -1,7 +1,8 @@
 """A real gRPC server that ends calls as a script says, and remembers the requests."""
 
+import threading
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,14 +22,27 @@ class Server:
     requests: list[bytes] = field(default_factory=list[bytes])
     replies: list[bytes] = field(default_factory=lambda: [b""])
     target: str = ""
+    leaving: bool = False
+    stop: Callable[[], object] = field(default=lambda: None)
 
     def fail(self, code: grpc.StatusCode, *, times: int = 1, after: int = 0, metadata: Metadata = ()) -> None:
         """End the next calls with `code`, after so many responses where they are a stream."""
         self.fates.extend([(code, after, metadata)] * times)
 
+    def leave_at_next_call(self) -> None:
+        """Execute the next call, and stop the server before its response: the client gets GOAWAY and a lost call."""
+        self.leaving = True
+
     def answer(self, method: str, requests: list[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         self.calls.append(method.rpartition("/")[2])
         self.requests += requests
+        if self.leaving:
+            self.stop()
+            while context.is_active():
+                gate = threading.Event()
+                context.add_callback(gate.set)
+                gate.wait(5)
+            return
         fate = self.fates.popleft() if self.fates else None
         for number, reply in enumerate(self.replies):
             if fate is not None and number == fate[1]:
@@ -76,6 +90,7 @@ def running(address: str = "127.0.0.1:0") -> Generator[Server]:
         server = grpc.server(pool, handlers=[_Handlers(state)])
         state.target = f"127.0.0.1:{server.add_insecure_port(address)}"
         server.start()
+        state.stop = lambda: server.stop(None)
         try:
             yield state
         finally:

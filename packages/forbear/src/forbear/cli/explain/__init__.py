@@ -1,7 +1,9 @@
 """`forbear explain`: the options of the command, and the choice of the parser for its input."""
 
 import json
+import sys
 from enum import Enum
+from importlib import import_module
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
@@ -24,14 +26,14 @@ _EPILOG = f"""{EXIT_CODES}
 Examples:
   forbear explain DELETE https://storage.googleapis.com/storage/v1/b/bkt/o/a
   forbear explain curl -X PATCH 'https://api.example.com/x' -H 'If-Match: "1"'
-  forbear explain grpc google.storage.v2.Storage/DeleteObject bucket=b
+  forbear explain /google.storage.v2.Storage/DeleteObject bucket=b
   forbear explain redis SET key value NX
   forbear explain aws sqs SendMessage
   forbear explain recorded.har
   forbear explain --operations cloud_storage.json"""
 
 
-_SPELLED = {"headers": "-H", "body": "-d", "fields": "--json-fields", "as_csv": "--csv"}
+_SPELLED = {"headers": "-H", "body": "-d", "fields": "--json-fields", "modules": "--import", "as_csv": "--csv"}
 _OF_CURL = ("headers", "body", "data_binary")
 
 
@@ -63,6 +65,7 @@ class _ExplainOptions(TypedDict):
     data_binary: tuple[str, ...]
     fields: str | None
     parameters: str | None
+    modules: tuple[str, ...]
     har: str | None
     operations: str | None
     service: str | None
@@ -100,6 +103,13 @@ def _complete_words(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
 @click.option("--data-binary", multiple=True, metavar="BODY", help="The body, or @FILE including its line ends.")
 @click.option("--json-fields", "fields", metavar="OBJECT", help="Fields of a gRPC request, as JSON.")
 @click.option("--parameters", metavar="OBJECT", help="Parameters of a call of AWS, as JSON.")
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="Import this module first: one with the definition of an RPC, such as helloworld_pb2.",
+)
 @click.option("--har", metavar="FILE", help="Judge all requests that a browser or a proxy recorded; - for stdin.")
 @click.option(
     "--operations",
@@ -120,9 +130,10 @@ def _complete_words(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
 def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
     """Say whether a request may be repeated, and why.
 
-    The request is a METHOD and a URL, or a curl command line (as words or quoted as one). It may also be the word grpc,
-    a method and fields as NAME=VALUE; the word redis and a command; or the word aws, a service and an operation.
-    Options of forbear come before the words curl and redis. Nothing is sent, and no secret is printed.
+    The request is a METHOD and a URL, or a curl command line (as words or quoted as one). It may also be the name of an
+    RPC, /package.Service/Method, with fields as NAME=VALUE; the word redis and a command; or the word aws, a service
+    and an operation. Options of forbear come before the words curl and redis. Nothing is sent, and no secret is
+    printed.
 
     A HAR file holds many requests, which are listed worst first. `--operations` lists the known operations of a
     service, such as cloud_storage.json, iam or redis.
@@ -148,7 +159,7 @@ class _InputKind(Enum):
 
     REQUEST = "a METHOD and a URL", "headers", "body", "data_binary", "service", "profile", "retry_not_found"
     CURL = "a curl line", "service", "profile", "retry_not_found"
-    GRPC = "a gRPC call", "fields", "service", "profile", "retry_not_found"
+    GRPC = "a gRPC call", "fields", "modules", "service", "profile", "retry_not_found"
     REDIS = "a Redis command", "profile", "retry_not_found"
     AWS = "a call of AWS", "parameters", "profile"
     HAR = "a HAR file", "har", "service", "profile", "retry_not_found"
@@ -162,6 +173,8 @@ def _kind(words: tuple[str, ...], options: _ExplainOptions) -> _InputKind:
         return _InputKind.HAR
     if curl.is_curl(words):
         return _InputKind.CURL
+    if words and words[0].startswith("/"):
+        return _InputKind.GRPC
     kinds = {"grpc": _InputKind.GRPC, "redis": _InputKind.REDIS, "aws": _InputKind.AWS}
     return kinds.get(words[0] if words else "", _InputKind.REQUEST)
 
@@ -223,15 +236,28 @@ def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
 def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     from forbear.answers import grpc
 
+    if words[0] != "grpc":
+        words = ("grpc", *words)
+    _import(options["modules"])
     if len(words) == 1:
         example = "forbear explain grpc google.storage.v2.Storage/DeleteObject if_generation_match=0"
         raise BadInput("a call is a method and fields, got no method", f"such as: {example}")
     text = options["fields"]
     call = grpc.parse_call(words[1:], None if text is None else grpc.parse_fields(text))
-    answer = grpc.answer(call, options["service"], _choose_profile(options))
-    if not options["as_json"] and answer.judgement.service == grpc.UNKNOWN_SERVICE:
-        tell("the package is not known, so no rule allows a repeat; name its --service if there is one")
-    return answer
+    return grpc.answer(call, options["service"], _choose_profile(options))
+
+
+def _import(modules: tuple[str, ...]) -> None:
+    """Import the modules that the user names, also from the current folder; raise BadInput for one that fails."""
+    if modules and "" not in sys.path:
+        sys.path.insert(0, "")
+    for name in modules:
+        try:
+            import_module(name)
+        except Exception as error:  # whatever the code of a module raises
+            raise BadInput(
+                f"`--import` must name a module that can be imported, got {name}: {error}", "such as helloworld_pb2"
+            ) from None
 
 
 def _answer_redis(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":

@@ -90,7 +90,7 @@ def document_of(answer: Answer) -> dict[str, Any]:
         **answer.more,
         "maybe_done": list(answer.maybe_done),
         "duplicate": entry.effect if entry else None,
-        "source": entry.source if entry else None,
+        "source": entry.source if entry else answer.rule,
         "failures": [asdict(outcome) for outcome in answer.outcomes],
         "schedule": _waits_text(answer),
     }

@@ -1,0 +1,135 @@
+"""Find what the definition of an RPC says of it, if a module that has the definition is loaded.
+
+Generated pb2 modules put their services into protobuf's pool of descriptors. Google's generated clients put only their
+messages there, but the base of their REST transport has the HTTP bindings. Nothing is imported, and no server is asked.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+
+from forbear.core.record import Record
+from forbear.grpc.status import parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NO_SIDE_EFFECTS, IDEMPOTENT = 1, 2
+"""The values of `idempotency_level` that say something (google/protobuf/descriptor.proto)."""
+
+_LEVEL, _HTTP = 34, 72295728  # numbers of options of a method: idempotency_level and google.api.http
+_METHODS = {2: "GET", 3: "PUT", 4: "POST", 5: "DELETE", 6: "PATCH"}  # fields of google.api.HttpRule
+_CUSTOM, _MORE = 8, 11
+_MOST_BINDINGS, _MOST_FIELDS, _DEEPEST = 64, 2000, 3
+_TRANSPORT = ".transports.rest_base"
+
+
+class Definition(Record):
+    """The definition of an RPC: its annotations.
+
+    - `level` is its `idempotency_level`, 0 where it has none.
+    - `bindings` are the HTTP methods in its `google.api.http`, in upper case, each once.
+    - `fields` are the names of the fields of its request, and of the messages in it; None if they are not known.
+    - `source` says where the definition was found.
+    """
+
+    __slots__ = ("level", "bindings", "fields", "source")
+
+    level: int
+    bindings: tuple[str, ...]
+    fields: frozenset[str] | None
+    source: str
+
+    def __init__(self, level: int, bindings: tuple[str, ...], fields: frozenset[str] | None, source: str) -> None:
+        self._set(level=level, bindings=bindings, fields=fields, source=source)
+
+
+_found: dict[str, Definition] = {}  # only of names in loaded modules
+
+
+def find(name: str) -> Definition | None:
+    """Return the definition of the RPC with the full name "package.Service/Method", None if none is loaded."""
+    definition = _found.get(name)
+    if definition is None:
+        definition = _find_in_pool(name) or _find_in_transports(name, len(sys.modules))
+        if definition is not None:
+            _found[name] = definition
+    return definition
+
+
+def _find_in_pool(name: str) -> Definition | None:
+    module: Any = sys.modules.get("google.protobuf.descriptor_pool")
+    if module is None:
+        return None
+    try:
+        method = module.Default().FindMethodByName(name.replace("/", "."))
+    except KeyError:
+        return None
+    level, bindings, source = 0, list[str](), method.containing_service.file.name
+    for number, value in parts(method.GetOptions().SerializeToString()):
+        if number == _LEVEL and isinstance(value, int):
+            level = value
+        elif number == _HTTP and isinstance(value, bytes):
+            bindings += _read_bindings(value)
+    return Definition(level, tuple(dict.fromkeys(bindings)), _fields_of(method.input_type), source)
+
+
+def _read_bindings(rule: bytes) -> Iterator[str]:
+    """Yield the HTTP methods of an encoded google.api.HttpRule; additional bindings have none of their own."""
+    for number, value in islice(parts(rule), _MOST_BINDINGS):
+        if number in _METHODS:
+            yield _METHODS[number]
+        elif number == _CUSTOM and isinstance(value, bytes):
+            yield bytes(dict(parts(value)).get(1, b"")).decode("utf-8", "replace").upper()
+        elif number == _MORE and isinstance(value, bytes):
+            yield from (_METHODS.get(inner, "CUSTOM") for inner, _ in parts(value) if inner in (*_METHODS, _CUSTOM))
+
+
+@lru_cache(maxsize=1024)
+def _find_in_transports(name: str, loaded: int) -> Definition | None:
+    """Return the definition of an RPC of a generated client; `loaded` is the number of loaded modules."""
+    service, _, method = name.partition("/")
+    short = service.rpartition(".")[2]
+    for module in [each for each in tuple(sys.modules) if each.endswith(_TRANSPORT)]:
+        bound = vars(sys.modules[module]).get(f"_Base{short}RestTransport")
+        stubs = vars(sys.modules.get(module.removesuffix("rest_base") + "grpc", sys)).get(f"{short}GrpcTransport")
+        options = getattr(vars(bound or object).get(f"_Base{method}"), "_get_http_options", None)
+        if options is None or not _has_stub(stubs, f"/{name}"):
+            continue
+        rules: list[Mapping[str, str]] = options()
+        bindings = tuple(dict.fromkeys(rule["method"].upper() for rule in rules))
+        return Definition(0, bindings, _fields_of(_request_type(service, method)), module)
+    return None
+
+
+def _has_stub(transport: "Any", path: str) -> bool:
+    """Return whether a transport class has a property that calls the RPC with this path; names of classes repeat."""
+    codes = (getattr(getattr(each, "fget", None), "__code__", None) for each in vars(transport or object).values())
+    return any(code is not None and path in code.co_consts for code in codes)
+
+
+def _request_type(service: str, method: str) -> "Any":
+    """Return the descriptor of the message that by Google's rule is the request of a method, None without one."""
+    pool: Any = sys.modules.get("google.protobuf.descriptor_pool")
+    package = service.rpartition(".")[0]
+    try:
+        return None if pool is None else pool.Default().FindMessageTypeByName(f"{package}.{method}Request")
+    except KeyError:
+        return None
+
+
+def _fields_of(message: "Any", depth: int = _DEEPEST) -> frozenset[str] | None:
+    """Return the names of the fields of a message and of those in it; None if it is not known, or too large."""
+    if message is None:
+        return None
+    names, level = set[str](), [message]
+    for _ in range(depth):
+        fields = [field for each in level for field in each.fields]
+        names.update(field.name for field in fields)
+        if len(names) > _MOST_FIELDS or len(fields) > _MOST_FIELDS:
+            return None
+        inner = {field.message_type.full_name: field.message_type for field in fields if field.message_type is not None}
+        level = list(inner.values())
+    return frozenset(names)

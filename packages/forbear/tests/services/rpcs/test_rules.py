@@ -1,0 +1,147 @@
+"""RPCs that no table has: by annotations, and in Google's packages by rules."""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from forbear.core.verdict import Safety
+from forbear.grpc import codes
+from forbear.grpc.call import GrpcCall
+from forbear.services import registry
+from forbear.services.rpcs import rules
+from forbear_testkit.clients.google import protos
+
+
+@pytest.fixture(autouse=True)
+def loaded() -> None:
+    """Load the services of the testkit."""
+    protos.load()
+
+
+def judge(name: str, message: Any = None) -> rules.RpcJudgement:
+    """Return the judgement on a call of an RPC that no table has."""
+    judgement = rules.judge(GrpcCall(name, message), registry.find_rpc(name))
+    assert isinstance(judgement, rules.RpcJudgement)
+    assert judgement.operation == name
+    return judgement
+
+
+@pytest.mark.parametrize(
+    ("name", "repeatable", "mutation", "why"),
+    [
+        ("Show", True, False, "idempotency_level = NO_SIDE_EFFECTS in shop.v1.proto"),
+        ("Cancel", True, True, "idempotency_level = IDEMPOTENT in shop.v1.proto"),
+        ("Find", True, False, "google.api.http GET in shop.v1.proto"),
+        ("Peek", True, False, "google.api.http HEAD in shop.v1.proto"),
+        ("Replace", True, True, "google.api.http PUT in shop.v1.proto; RFC 9110 9.2.2"),
+        ("Remove", True, True, "google.api.http DELETE and PUT in shop.v1.proto; RFC 9110 9.2.2"),
+        ("Change", False, True, "no annotation in shop.v1.proto says that it may be"),
+        ("Make", False, True, "no annotation in shop.v1.proto says that it may be"),
+        ("Mixed", False, True, "no annotation in shop.v1.proto says that it may be"),
+        ("GetTask", False, True, "no annotation in shop.v1.proto says that it may be"),
+        ("Gone", False, True, "no module with its definition is loaded"),
+    ],
+)
+def test_annotations_alone_count_outside_of_google(name: str, repeatable: bool, mutation: bool, why: str) -> None:
+    """A level, or an HTTP method by RFC 9110; a name such as GetTask proves nothing."""
+    judgement = judge(f"shop.v1.Orders/{name}")
+    assert (judgement.repeatable, judgement.mutation, judgement.why) == (repeatable, mutation, why)
+    assert judgement.safety is (Safety.ALWAYS if repeatable else Safety.NEVER)
+
+
+def test_a_request_id_proves_nothing_outside_of_google() -> None:
+    """It is mostly the id of a trace."""
+    message = protos.message("shop.v1.MakeRequest", request_id="7d9f3a52-6f0b-4b7e-9a37-0e4b1f6f6f11")
+    assert not judge("shop.v1.Orders/Make", message).repeatable
+
+
+def test_a_later_conflict_may_mean_that_the_call_worked() -> None:
+    """A delete does not find what is gone; of an idempotent RPC it is not known how it answers then."""
+    done = {name: judge(f"shop.v1.Orders/{name}").maybe_done for name in ("Show", "Replace", "Remove", "Cancel")}
+    exists = codes.NUMBERS["ALREADY_EXISTS"]
+    assert done == {"Show": (), "Replace": (), "Remove": (codes.NOT_FOUND,), "Cancel": (codes.NOT_FOUND, exists)}
+
+
+@pytest.mark.parametrize("name", ["GetThing", "ListThings", "SearchThings", "BatchGetThings"])
+def test_reads_of_google(name: str) -> None:
+    """A GET is a read, and so is a verb of reading by POST whose request keeps nothing."""
+    judgement = judge(f"google.made.v1.Things/{name}")
+    assert (judgement.repeatable, judgement.mutation) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["GetSecret", "SearchLater", "LookupThings", "Listen", "Query", "ExecuteSql", "RunThing", "Pull", "Fetch", "Check",
+     "UpdateThing", "DeleteThing", "CreateThing", "Gone"],
+)  # fmt: skip
+def test_what_google_calls_otherwise_is_never_repeated(name: str) -> None:
+    """Queries may write, pulls take, sessions and transactions begin; and no rule for writes is measured yet."""
+    assert not judge(f"google.made.v1.Things/{name}").repeatable
+
+
+@pytest.mark.parametrize(
+    ("fields", "repeatable"),
+    [({"validate_only": True}, True), ({"validate_only": False}, False), ({}, False), ({"request_id": "x"}, False)],
+)
+def test_a_dry_run_only_if_it_is_true(fields: dict[str, Any], repeatable: bool) -> None:
+    """A false `validate_only` is no dry run, although the field is there."""
+    name = "google.made.v1.Things/CreateThing"
+    assert judge(name, protos.message("google.made.v1.CreateThingRequest", **fields)).repeatable is repeatable
+    assert judge(name, fields).repeatable is repeatable
+
+
+@pytest.mark.parametrize(("value", "repeatable"), [("all", False), ("none", True), ("", True)])
+def test_a_parameter_that_notifies(value: str, repeatable: bool) -> None:
+    """Guests would get a second mail, whatever the binding is."""
+    message = protos.message("google.made.v1.GetThingRequest", send_updates=value)
+    assert judge("google.made.v1.Things/GetThing", message).repeatable is repeatable
+
+
+@pytest.mark.parametrize(
+    ("name", "repeatable"),
+    [
+        ("google.cloud.bigquery.v2.JobService/Query", False),
+        ("google.pubsub.v1.Subscriber/Pull", False),
+        ("google.cloud.tasks.v2beta2.CloudTasks/LeaseTasks", False),
+        ("google.api.servicecontrol.v1.QuotaController/AllocateQuota", False),
+        ("google.logging.v2.LoggingServiceV2/DeleteLog", False),
+        ("google.bigtable.v2.Bigtable/ReadRows", True),
+        ("google.longrunning.Operations/GetOperation", True),
+        ("google.longrunning.Operations/WaitOperation", False),
+    ],
+)
+def test_rpcs_by_name(name: str, repeatable: bool) -> None:
+    """Rows give the reason and their source, whether a client is loaded or not."""
+    import_module("google.longrunning.operations_pb2")
+    judgement = judge(name)
+    assert judgement.repeatable is repeatable
+    assert "google" in judgement.why.lower()
+
+
+def test_the_order_of_the_rules() -> None:
+    """Dangerous parameters come before reads, and a dry run before both."""
+    assert [rule.__name__ for rule in rules.GOOGLE.values()] == [
+        "_find_row", "_check_dry_run", "_check_notice", "_check_binding", "_check_verb", "_refuse",
+    ]  # fmt: skip
+
+
+def test_a_message_that_raises_makes_nothing_safer() -> None:
+    """Attributes of an object that is no message may raise anything."""
+
+    class Broken:
+        @property
+        def DESCRIPTOR(self) -> Any:  # noqa: N802 # protobuf's name
+            raise RuntimeError
+
+    assert not judge("google.made.v1.Things/CreateThing", Broken()).repeatable
+
+
+def test_what_a_table_has_stays() -> None:
+    """The definition of an RPC with a row does not count."""
+    name = "google.cloud.redis.v1.CloudRedis/DeleteInstance"
+    service = registry.find_rpc(name)
+    assert service is not None
+    assert rules.judge(GrpcCall(name), service) == service.classify_call(GrpcCall(name))
+    unknown = GrpcCall("google.cloud.redis.v1.CloudRedis/Gone")
+    assert rules.judge(unknown, service) == service.classify_call(unknown)
