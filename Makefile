@@ -127,6 +127,10 @@ reference: $(DEV) ## make docs/reference from the tables and policies
 
 SITE := $(VENV)/.docs
 
+.PHONY: tables
+tables: $(DEV) ## what changed in the newest models of AWS, and what our corrections of them miss
+	@$(PY) -m tools.aws_tables
+
 .PHONY: site
 site: $(SITE) ## build the documentation as a site in build/site; a warning or a broken link fails
 	@rm -rf build/site build/doctrees docs/reference/api

@@ -84,7 +84,7 @@ def _complete_words(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     if words[:1] != ("aws",) or len(words) > 2:
         return []
     try:
-        names = aws.services() if len(words) == 1 else aws.operations(words[1])
+        names = aws.services() if len(words) == 1 else aws.operations(words[-1])
     except NoAnswer:
         return []
     return [name for name in names if name.startswith(incomplete)]
