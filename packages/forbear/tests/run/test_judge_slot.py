@@ -117,7 +117,7 @@ def test_the_context_has_the_call(asked: list[tuple[BaseException, RunContext]])
         (POLICY, ("dog",), {"count": 3}),
     ]
     assert [context.handled for context in contexts] == [None, handled]
-    assert [context.keys for context in contexts] == [(), ()]
+    assert all(context.elapsed >= 0 for context in contexts)
 
 
 def test_an_error_of_the_judge_leaves_the_call_in_doubt() -> None:

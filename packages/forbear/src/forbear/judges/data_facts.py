@@ -9,7 +9,7 @@ from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import AwsCall, Sent, Statement, package
 from forbear.judges.arguments import Arguments
 from forbear.judges.databases import database_verdict
-from forbear.judges.facts import VOUCH_FOR_ALL, Facts
+from forbear.judges.facts import UNKNOWN_SPAN, VOUCH_FOR_ALL, Facts
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -100,6 +100,7 @@ def aws_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
         facts.condition = "version"  # the values that it compares are in other parameters
     elif type(value) is str:
         facts.condition, facts.kept = "key", arguments.keep(value)
+        facts.span = UNKNOWN_SPAN if judgement.span is None else 0.9 * judgement.span
     else:
         facts.safe = True
     return facts

@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from forbear.http.request import HttpService
 
 _KEYS = ("idempotency-key", "x-idempotency-key", "x-request-id")
-_HONOURED = frozenset({("api.stripe.com", "idempotency-key")})
-"""Hosts that keep a result for the key of a request. Stripe: https://docs.stripe.com/api/idempotent_requests."""
+_HONOURED = {("api.stripe.com", "idempotency-key"): 24 * 3600 * 0.9}
+"""Hosts that keep a result for the key of a request, with the seconds for which a key counts.
+
+Stripe: https://docs.stripe.com/api/idempotent_requests.
+"""
+UNKNOWN_SPAN = 270.0
+"""The seconds for which a key counts if nobody says how long the server remembers it: 5 minutes less 10 %."""
 
 
 _UNKNOWN = frozenset({408, 409, 423, 425, 429, 499})
@@ -48,13 +53,14 @@ class Facts:
     - `claims`: it answers by a value whether this caller was the first.
     - `condition`: "version", "absent" or "key": what makes it safe to repeat, if anything does.
     - `kept`: the condition's value is an argument of the run, so it is the same in each attempt.
+    - `span`: the seconds since the run began within which a key counts, and `until` when the next attempt may begin.
     - `drawn`: it creates something whose name looks as if it was drawn in the attempt.
     - `safe`: it changes nothing, or leaves the same state.
     """
 
     __slots__ = (
         "claims", "commits", "commits_alone", "condition", "cure", "drawn", "kept", "not_sent",
-        "refused", "rolled_back", "safe", "unread", "vouched", "what",
+        "refused", "rolled_back", "safe", "span", "unread", "until", "vouched", "what",
     )  # fmt: skip
 
     def __init__(self, sent: Sent, what: str, cure: str) -> None:
@@ -70,6 +76,8 @@ class Facts:
         self.claims = False
         self.condition: str | None = None
         self.kept = False
+        self.span = UNKNOWN_SPAN
+        self.until = 0.0
         self.drawn = False
         self.safe = False
 
@@ -118,8 +126,9 @@ def http_facts(
         for name in (*_KEYS, *((token,) if token else ())):
             if name in request.headers and judgement.refused is None:
                 facts.condition = "key"
-                honoured = name == token or (host, name) in _HONOURED
-                facts.kept = honoured and arguments.keep(request.headers[name])
+                span = _HONOURED.get((host, name), UNKNOWN_SPAN if name == token else 0.0)
+                facts.span = span if api is None or api.key is None else api.key.span
+                facts.kept = span > 0 and arguments.keep(request.headers[name])
     return facts
 
 

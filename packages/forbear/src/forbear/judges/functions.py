@@ -90,6 +90,13 @@ ROWS: tuple[Ruling, ...] = (
     ),
     Ruling("absent", lambda f: f.condition == "absent", repeats=True, maybe_done=True),
     Ruling("safe", lambda f: f.safe, repeats=True),
+    Ruling(
+        "expired",
+        lambda f: f.condition == "key" and f.kept and f.until > f.span,
+        repeats=False,
+        why="{what} has a key that the server may have forgotten by the next attempt",
+        cure="pass a shorter timeout, or say for how long the server remembers keys, by forbear.Api",
+    ),
     Ruling("key", lambda f: f.condition == "key" and f.kept, repeats=True),
     Ruling(
         "new_key",
@@ -138,13 +145,16 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
         warn_of_unread(error)
         return None
     arguments = Arguments(context.function, context.args, context.kwargs)
-    return _judge(evidence, error, arguments, context.plan.safe, context.plan.apis)
+    limits = context.plan.limits
+    until = context.elapsed + limits.max_retry_after  # the latest moment at which the next attempt may begin
+    until = until if limits.timeout is None else min(until, limits.timeout)
+    return _judge(evidence, error, arguments, context.plan.safe, context.plan.apis, until)
 
 
 def judge_alone(error: BaseException) -> Judgement | None:
     """Return the judgement on what `error` shows without a run: there are no arguments, so each key counts as new."""
     evidence = read(error)
-    return None if evidence is None else _judge(evidence, error, Arguments(None, (), {}), (), ())
+    return None if evidence is None else _judge(evidence, error, Arguments(None, (), {}))
 
 
 _KNOWN = frozenset({"aiohttp", "botocore", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3", "valkey"})
@@ -186,12 +196,21 @@ def may_repeat(error: BaseException) -> bool:
 
 
 def _judge(
-    evidence: Evidence, error: BaseException, arguments: Arguments, safe: tuple[str, ...], apis: "tuple[Api, ...]"
+    evidence: Evidence,
+    error: BaseException,
+    arguments: Arguments,
+    safe: tuple[str, ...] = (),
+    apis: "tuple[Api, ...]" = (),
+    until: float = 0.0,
 ) -> Judgement:
-    """Return the judgement on the least safe request of the evidence."""
-    pairs = [
-        (row_of(facts), facts) for facts in (facts_of(sent, error, arguments, safe, apis) for sent in evidence.requests)
-    ]
+    """Return the judgement on the least safe request of the evidence.
+
+    `until` is the number of seconds after the start of the run at which the next attempt may begin, at the latest.
+    """
+    known = [facts_of(sent, error, arguments, safe, apis) for sent in evidence.requests]
+    for each in known:
+        each.until = until
+    pairs = [(row_of(facts), facts) for facts in known]
     row, facts = min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))
     if row.repeats:
         statuses = (409, 412) if row.maybe_done else ()

@@ -32,17 +32,17 @@ class RunContext(Record):
     - `function` is the function, None for a block, and `args` and `kwargs` are its arguments.
     - `handled` is the exception that was being handled when the function was called, None if there was none, and for a
       block. Python puts it into the chain of the error, but it shows nothing of this call.
-    - `keys` are the idempotency keys of the run.
+    - `elapsed` is the number of seconds since the run began.
     """
 
-    __slots__ = ("plan", "function", "args", "kwargs", "handled", "keys")
+    __slots__ = ("plan", "function", "args", "kwargs", "handled", "elapsed")
 
     plan: "RetryPlan"
     function: object
     args: "tuple[Any, ...]"
     kwargs: "Mapping[str, Any]"
     handled: BaseException | None
-    keys: tuple[str, ...]
+    elapsed: float
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class RunContext(Record):
         args: "tuple[Any, ...]" = (),
         kwargs: "Mapping[str, Any] | None" = None,
         handled: BaseException | None = None,
-        keys: tuple[str, ...] = (),
+        elapsed: float = 0.0,
     ) -> None:
         kwargs = {} if kwargs is None else kwargs
-        self._set(plan=plan, function=function, args=args, kwargs=kwargs, handled=handled, keys=keys)
+        self._set(plan=plan, function=function, args=args, kwargs=kwargs, handled=handled, elapsed=elapsed)
 
 
 slot: "list[Judge | None]" = [None]
@@ -83,7 +83,12 @@ modes = {option: _mode(option) for option in CHOICES}
 
 
 def judged(
-    error: BaseException, plan: "RetryPlan", function: object, args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]"
+    error: BaseException,
+    plan: "RetryPlan",
+    elapsed: float,
+    function: object,
+    args: "tuple[Any, ...]",
+    kwargs: "Mapping[str, Any]",
 ) -> "Judgement | None":
     """Return the judgement of the request that `error` shows, None if the slot is empty or the error shows none.
 
@@ -93,7 +98,7 @@ def judged(
     if judge is None:
         return None
     handled = None if function is None else handled_at_call(error, sys._getframe(1))
-    return judge(error, RunContext(plan, function, args, kwargs, handled))
+    return judge(error, RunContext(plan, function, args, kwargs, handled, elapsed))
 
 
 def handled_at_call(error: BaseException, frame: "FrameType | None") -> BaseException | None:

@@ -109,7 +109,8 @@ class Run(RunRecord):
 
         With `enforce="warn"` nothing does, but the listeners are notified.
         """
-        plan, judgement = self.plan, judged(error, self.plan, *call)
+        plan, elapsed = self.plan, self.runtime.monotonic() - self.started
+        judgement = judged(error, plan, elapsed, *call)
         if judgement is not None and judgement.repeatable:
             self.maybe_done = self.maybe_done or bool(judgement.maybe_done)
             return None

@@ -101,7 +101,7 @@ def test_apis() -> None:
         requests.post(url, headers={"Idempotency-Key": key}, timeout=5).raise_for_status()
 
     cases: tuple[tuple[dict[str, Any], tuple[Answer, ...], int], ...] = (
-        ({"key": forbear.IdempotencyKey("Idempotency-Key")}, (LOST, OK), 2),
+        ({"key": forbear.IdempotencyKey("Idempotency-Key", hours=24)}, (LOST, OK), 2),
         ({"not_executed": [503]}, (reply(503), OK), 2),
         ({"safe": "POST /"}, (LOST, OK), 2),
         ({}, (LOST, OK), 1),

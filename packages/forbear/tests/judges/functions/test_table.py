@@ -189,3 +189,27 @@ def test_a_client_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.warns(RuntimeWarning, match="found no request in ConnectionError of requests 2") as told:
             POLICY.call(post, wire.url)
         assert len(told) == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "hours", "sent"),
+    [
+        ({"attempts": 3}, 24, 3),
+        ({"attempts": 3}, None, 1),  # a Retry-After of up to 15 minutes may come first
+        ({"attempts": 3, "timeout": 60}, None, 3),
+        ({"attempts": 3, "timeout": 3600}, None, 1),
+    ],
+    ids=str,
+)
+def test_k6_a_key_that_the_server_may_have_forgotten(limits: dict[str, Any], hours: float | None, sent: int) -> None:
+    """K6: a key counts only as long as the server remembers it, 5 minutes if nobody says, less 10 %."""
+
+    def charge(url: str, key: str) -> None:
+        requests.post(url, headers={"Idempotency-Key": key}, timeout=5)
+
+    with Wire(LOST) as wire, virtual_time():
+        api = forbear.Api(wire.url, key=forbear.IdempotencyKey("Idempotency-Key", hours=hours))
+        with pytest.raises(requests.ConnectionError) as caught:
+            forbear.retry(on=OSError, apis=[api], **limits).call(charge, wire.url, KEY)
+        assert len(wire.seen) == sent
+    assert ("may have forgotten" in str(caught.value.__notes__)) is (sent == 1)
