@@ -18,6 +18,7 @@ import valkey
 from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 from google.cloud import storage
+from requests.adapters import HTTPAdapter
 
 import forbear
 from forbear.clients.requests import RetryAdapter
@@ -61,7 +62,7 @@ def test_a_session_of_requests(kind: Any, failing: Wire) -> None:
     credentials: Any = AnonymousCredentials
     session: Any = kind() if kind is requests.Session else kind(credentials())
     session.trust_env = False
-    session.mount("https://big.example", requests.adapters.HTTPAdapter(pool_maxsize=40))
+    session.mount("https://big.example", HTTPAdapter(pool_maxsize=40))
     assert forbear.install(session) is session
     assert session.get(failing.url).status_code == 200
     assert session.get_adapter("https://big.example/")._pool_maxsize == 40
@@ -74,12 +75,12 @@ def test_a_session_of_requests(kind: Any, failing: Wire) -> None:
 def test_a_session_with_other_adapters_is_refused() -> None:
     """Nothing is replaced then."""
 
-    class Own(requests.adapters.HTTPAdapter):
+    class Own(HTTPAdapter):
         """Sends in its own way."""
 
     for adapter, error, text in (
         (Own(), TypeError, "must have plain adapters, which can be replaced"),
-        (requests.adapters.HTTPAdapter(max_retries=3), ValueError, "must not retry by itself"),
+        (HTTPAdapter(max_retries=3), ValueError, "must not retry by itself"),
     ):
         session = requests.Session()
         session.mount("https://own.example", adapter)

@@ -65,7 +65,7 @@ class Record:
         values = init.__defaults__ or ()
         last = init.__code__.co_argcount
         names = init.__code__.co_varnames[last - len(values) : last]
-        defaults = {**dict(zip(names, values, strict=True)), **(init.__kwdefaults__ or {})}
+        defaults: dict[str, Any] = {**dict(zip(names, values, strict=True)), **(init.__kwdefaults__ or {})}
         return [f"{name}={value!r}" for name, value in arguments if name not in defaults or defaults[name] != value]
 
     def __repr__(self) -> str:

@@ -80,8 +80,8 @@ def _complete_words(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     from forbear.answers import aws
     from forbear.answers.errors import NoAnswer
 
-    words: tuple[str, ...] = ctx.params.get("words") or ()
-    if words[:1] != ("aws",) or len(words) > 2:
+    words: list[str] = [*(ctx.params.get("words") or ())]
+    if words[:1] != ["aws"] or len(words) > 2:
         return []
     try:
         names = aws.services() if len(words) == 1 else aws.operations(words[-1])
