@@ -317,13 +317,12 @@ def test_frozen() -> None:
     assert str(caught.value) == "Policy is immutable; derive a changed copy instead of setting `limits`"
 
 
-def test_printed() -> None:
-    """Every field by name."""
-    assert repr(FULL).startswith("Policy(on=<function judge at ")
-    assert repr(FULL).endswith(
-        "repeatable=False, retry_exhausted=True, name='fetch', service=None, stop=None, delay=None, on_give_up=RAISE, "
-        "raise_unsatisfied=False, on_success=None, safe=(), apis=(), unknown=None, enforce=None, others=())"
+def test_a_policy_shows_the_call_that_makes_it() -> None:
+    """The repr has what differs from the defaults, in the words of `forbear.retry`."""
+    assert repr(FULL).startswith(
+        "retry(judge, attempts=7, timeout=30, clamp=True, max_retry_after=10, backoff=Constant("
     )
+    assert repr(FULL).endswith("repeatable=False, retry_exhausted=True, name='fetch')")
 
 
 def test_judging_errors() -> None:
