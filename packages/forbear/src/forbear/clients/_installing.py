@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _INSTALLED_BY = {
     "boto3": "botocore",
     "botocore": "botocore",
+    "google": "google",
+    "google.auth": "requests",
     "google.cloud.storage": "google_storage",
     "httpx": "httpx",
     "httpx2": "httpx2",
@@ -36,7 +38,6 @@ _INSTALLED_BY = {
 
 _WRITTEN_INSTEAD = {
     "aiohttp": "aiohttp.ClientSession(middlewares=(forbear.clients.aiohttp.RetryMiddleware(),))",
-    "google": "retry=forbear.clients.google.retry_for(...) in each call, or forbear.clients.grpc.RetryInterceptor",
     "grpc": "grpc.intercept_channel(channel, forbear.clients.grpc.RetryInterceptor(channel=channel))",
     "redis": "forbear.clients.redis.Redis(...), or AsyncRedis, RedisCluster and AsyncRedisCluster, in its place",
     "urllib3": "urllib3.PoolManager(retries=forbear.clients.urllib3.Retry())",
@@ -48,9 +49,9 @@ _WRITTEN_INSTEAD = {
 def install(client: "C", policy: "Policy | None" = None, **options: "Unpack[InstallOptions]") -> "C":
     """Put retries into a client that exists already, and return it: `client = forbear.install(httpx.Client())`.
 
-    - `client`: one of httpx, httpx2, boto3 or google-cloud-storage, a session of requests or boto3, or the client of an
-      SDK that sends by httpx, such as those of OpenAI and Anthropic. It keeps its proxies, certificates and all its
-      other settings.
+    - `client`: one of httpx, httpx2, boto3 or google-cloud-storage, a generated client of Google's APIs, a session of
+      requests or boto3, or the client of an SDK that sends by httpx, such as those of OpenAI and Anthropic. It keeps
+      its proxies, certificates and all its other settings.
     - `policy` and the keywords of `forbear.retry`, such as `attempts=3, timeout=30`: limits and waits. Without them,
       each service has its recommended ones. The tables of services stay.
     - `safe` and the other options are those of the adapter for the library.
@@ -72,8 +73,8 @@ def _refusal(client: object) -> TypeError:
             library = kind.__module__.partition(".")[0]
             return TypeError(f"`client` of {library} takes retries when it is made: write {line}")
     return TypeError(
-        "`client` must be one of httpx, httpx2, requests, boto3 or google-cloud-storage, or of an SDK which sends by "
-        f"httpx; for any other, decorate the function that calls it: @forbear.retry(forbear.transient); got {client!r}"
+        "`client` must be one of httpx, httpx2, requests, boto3 or Google, or of an SDK which sends by httpx; "
+        f"for any other, decorate the function that calls it: @forbear.retry(forbear.transient); got {client!r}"
     )
 
 

@@ -18,6 +18,7 @@ except ImportError as error:
         'forbear.clients.google needs google-api-core; install it with: pip install "forbear[google]"'
     ) from error
 
+from forbear.clients._gapic import install_in
 from forbear.core.backoff import Exponential
 from forbear.exchange.chosen import choose, refuse_unraised
 from forbear.exchange.grpc import Rpc
@@ -30,8 +31,10 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from forbear.grpc.call import GrpcCall
+    from forbear.grpc.vouch import SafeRpcs
     from forbear.run.derive import ClientOptions
 
+C = TypeVar("C")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -75,6 +78,19 @@ def async_retry_for(
 ) -> "AsyncRetry":
     """Return the object to pass as `retry=` to an async client's call of the RPC `method`; see `retry_for`."""
     return AsyncRetry(_find_rpc("async_retry_for", method, policy, safe, options))
+
+
+def install(client: C, policy: Policy | None = None, *, safe: "SafeRpcs" = (), **options: "Unpack[ClientOptions]") -> C:
+    """Put forbear's retries into a generated client, and return it: `install(redis_v1.CloudRedisClient())`.
+
+    Each method gets the retry object of its RPC as its default, sync or asyncio, over gRPC or REST. Google's own
+    defaults repeat what must not be executed twice, too. A call with its own `retry=` keeps that; `retry=None` turns
+    retries off.
+
+    `safe` has the RPCs that may be executed twice, as in `forbear.clients.grpc.RetryInterceptor`; the other parameters
+    are those of `retry_for`. TypeError for any other object, ValueError for a client with forbear's retries.
+    """
+    return install_in(client, (Retry, AsyncRetry), _RAISED, policy, safe, options)
 
 
 class _ForRpc(api_retry.retry_base._BaseRetry):

@@ -1,9 +1,11 @@
 """Find what the definition of an RPC says of it, if a module that has the definition is loaded.
 
 Generated pb2 modules put their services into protobuf's pool of descriptors. Google's generated clients put only their
-messages there, but the base of their REST transport has the HTTP bindings. Nothing is imported, and no server is asked.
+messages there; their gRPC transports name the RPCs, and the base of a REST transport has the HTTP bindings. Nothing is
+imported, and no server is asked.
 """
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -23,7 +25,8 @@ _LEVEL, _HTTP = 34, 72295728  # numbers of options of a method: idempotency_leve
 _METHODS = {2: "GET", 3: "PUT", 4: "POST", 5: "DELETE", 6: "PATCH"}  # fields of google.api.HttpRule
 _CUSTOM, _MORE = 8, 11
 _MOST_BINDINGS, _MOST_FIELDS, _DEEPEST = 64, 2000, 3
-_TRANSPORT = ".transports.rest_base"
+_TRANSPORT = ".transports.grpc"
+_PATH = re.compile(r"/[\w.]+/\w+")
 
 
 class Definition(Record):
@@ -93,21 +96,26 @@ def _find_in_transports(name: str, loaded: int) -> Definition | None:
     service, _, method = name.partition("/")
     short = service.rpartition(".")[2]
     for module in [each for each in tuple(sys.modules) if each.endswith(_TRANSPORT)]:
-        bound = vars(sys.modules[module]).get(f"_Base{short}RestTransport")
-        stubs = vars(sys.modules.get(module.removesuffix("rest_base") + "grpc", sys)).get(f"{short}GrpcTransport")
-        options = getattr(vars(bound or object).get(f"_Base{method}"), "_get_http_options", None)
-        if options is None or not _has_stub(stubs, f"/{name}"):
-            continue
-        rules: list[Mapping[str, str]] = options()
-        bindings = tuple(dict.fromkeys(rule["method"].upper() for rule in rules))
-        return Definition(0, bindings, _fields_of(_request_type(service, method)), module)
+        stubs = vars(sys.modules[module]).get(f"{short}GrpcTransport")
+        if f"/{name}" in paths_of(stubs).values():  # names of classes repeat
+            rest = sys.modules.get(module.removesuffix("grpc") + "rest_base")
+            bound = vars(rest or sys).get(f"_Base{short}RestTransport")
+            options = getattr(vars(bound or object).get(f"_Base{method}"), "_get_http_options", None)
+            rules: list[Mapping[str, str]] = [] if options is None else options()
+            bindings = tuple(dict.fromkeys(rule["method"].upper() for rule in rules))
+            return Definition(0, bindings, _fields_of(_request_type(service, method)), module)
     return None
 
 
-def _has_stub(transport: "Any", path: str) -> bool:
-    """Return whether a transport class has a property that calls the RPC with this path; names of classes repeat."""
-    codes = (getattr(getattr(each, "fget", None), "__code__", None) for each in vars(transport or object).values())
-    return any(code is not None and path in code.co_consts for code in codes)
+def paths_of(transport: "Any") -> dict[str, str]:
+    """Return the paths of RPCs, "/package.Service/Method", by the properties of a class of Google's gRPC transports."""
+    paths: dict[str, str] = {}
+    for name, each in vars(transport or object).items():
+        code = getattr(getattr(each, "fget", None), "__code__", None)
+        for constant in () if code is None else code.co_consts:
+            if isinstance(constant, str) and _PATH.fullmatch(constant):
+                paths[name] = constant
+    return paths
 
 
 def _request_type(service: str, method: str) -> "Any":
