@@ -18,7 +18,7 @@ def _percent(value: float | None) -> str:
 
 
 def _row(rule: str, tuned: Score, apart: Score) -> str:
-    cells = [rule, f"{agreement(rule):.2f}"]
+    cells = [rule, _percent(agreement(rule))]
     for each in (tuned, apart):
         cells += [str(each.right + each.missed), _percent(each.precision), _percent(each.recall)]
     return "| " + " | ".join(cells) + " |"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from forbear_audit.reading.modules import Function, Module
-from forbear_audit.reading.packages import find_called
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import Function
 
 LONGEST = 80
 """The largest number of lines of a function that an excerpt shows; of a longer one it shows those around the line."""
@@ -147,7 +147,7 @@ def _origins(code: Source, name: ast.Name | ast.Attribute) -> Iterator[tuple[Sou
 
 def _callee(code: Source, call: ast.Call) -> Iterator[tuple[Source, Function]]:
     """Yield the function of the same package that a call calls."""
-    home, function = find_called(code.module, call)
+    home, function = code.module.resolve_call(call)
     if function is None:
         return
     if home is code.module:

@@ -7,7 +7,8 @@ import pytest
 
 from forbear_audit.loops.loop_exits import find_repeated_statuses
 from forbear_audit.loops.paths import goes_on
-from forbear_audit.reading.modules import Loop, Module
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import Loop
 
 SAMPLES = (200, 404, 429, 500, 503, None)
 

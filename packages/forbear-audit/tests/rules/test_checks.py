@@ -1,11 +1,14 @@
-"""The rules on the labelled corpus, on forbear's own code and on the examples; and the corpus itself."""
+"""The rules on labelled snippets, on forbear's own code and on the examples; and the snippets themselves."""
 
 from pathlib import Path
 
+import pytest
+
 from forbear_audit import AuditSettings, audit
-from forbear_audit.rules.catalog import RULES
+from forbear_audit.rules.catalog import DEFAULT_RULES, RULES
 from forbear_testkit import ROOT
 from forbear_testkit.audit.corpus import Snippet, score, snippets
+from forbear_testkit.audit.recall import MEASURED, Sample, measure, samples
 
 
 def test_the_corpus_has_every_rule_and_enough_of_all() -> None:
@@ -66,3 +69,33 @@ def test_forbear_itself_is_clean() -> None:
     assert (result.unread, result.remarks) == ((), ())
     assert result.files > 400
     assert result.findings == ()
+
+
+OPEN = [sample for sample in samples() if sample.is_open]
+
+
+def test_there_are_enough_snippets_of_each_kind() -> None:
+    """Each kind has 25 snippets, and there are 50 sound ones; each measured rule is in both halves."""
+    every = samples()
+    assert len({sample.name for sample in every}) == len(every)
+    for kind in {sample.kind for sample in every}:
+        assert sum(sample.kind == kind for sample in every) >= (50 if kind == "sound" else 25), kind
+    for rule in {*MEASURED} - {"LOST-CAUSE"}:
+        assert {sample.is_open for sample in every if rule in sample.rules} == {True, False}, rule
+
+
+def test_the_rules_find_what_is_labelled(tmp_path: Path) -> None:
+    """Nine of ten labels are found, and nine of ten findings are right."""
+    for rule, each in measure(OPEN, tmp_path).items():
+        assert (each.recall or 0) >= FLOORS.get(rule, 0.9), rule
+        assert (each.precision or 1) >= 0.9, rule
+
+
+FLOORS = {"NESTED": 0.7, "UNBOUNDED": 0.85, "STATE": 0.0}
+"""The rules that find less."""
+
+
+@pytest.mark.parametrize("sample", [s for s in OPEN if s.kind == "sound"], ids=lambda sample: sample.name)
+def test_sound_code_has_no_finding(sample: Sample, tmp_path: Path) -> None:
+    """By default there is nothing to say about code that is sound, but for notes."""
+    assert not {hit for hit in sample.hits(tmp_path) if hit[1] != "note" and hit[0] in DEFAULT_RULES}

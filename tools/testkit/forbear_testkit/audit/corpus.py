@@ -87,8 +87,13 @@ def score(chosen: list[Snippet]) -> Scores:
     return scores
 
 
-def agreement(rule: str) -> float:
-    """The mean agreement (Cohen's kappa) of the corpus with two people who labelled it without seeing its labels."""
+def agreement(rule: str) -> float | None:
+    """The mean agreement (Cohen's kappa) of the corpus with two people who labelled it without seeing its labels.
+
+    None for a rule that is younger than their labels.
+    """
+    if not any(rule in rules for other in _others() for rules in other.values()):
+        return None
     labels = {snippet.name: rule in snippet.rules for snippet in snippets()}
     return sum(_kappa([(labels[name], rule in rules) for name, rules in other.items()]) for other in _others()) / 2
 

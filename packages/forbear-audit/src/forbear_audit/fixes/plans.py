@@ -15,7 +15,8 @@ from forbear_audit.fixes.edits import (
     rename_call,
     sibling,
 )
-from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import from_package, has_unknown, keyword
 
 _WAITS = ("tenacity", "tenacity.wait")
 

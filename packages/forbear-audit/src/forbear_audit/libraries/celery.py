@@ -5,8 +5,9 @@ import math
 from collections.abc import Iterator
 
 from forbear_audit.libraries.errors import error_names
-from forbear_audit.reading.modules import Function, Module, from_package, keyword, walk_inside
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
+from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
 
 Task = tuple[RetryPolicy, ast.Call, RepeatedCode]
 """The policy of a task, its node, and what it repeats."""
@@ -21,10 +22,10 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     of_app = name == "task" and isinstance(app, ast.Call) and from_package(module.name_of(app.func), "celery")
     if not of_app and not from_package(dotted, "celery", "shared_task"):
         return
-    if call is not None:
-        policy = _read_options(module, call)
-        if policy is not None:
-            yield policy, call, RepeatedCode(function.body, function)
+    options = call if call is not None else ast.copy_location(ast.Call(func=made, args=[], keywords=[]), made)
+    policy = _read_options(module, options, late=of_app and _acknowledges_late(module, made))
+    if policy is not None:
+        yield policy, options, RepeatedCode(function.body, function)
     for node in walk_inside(function.body):
         if isinstance(node, ast.ExceptHandler):
             for task in _read_handler(module, function, node, call):
@@ -32,11 +33,35 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
                     yield task
 
 
-def _read_options(module: Module, call: ast.Call) -> RetryPolicy | None:
+def read_class(module: Module, owner: ast.ClassDef) -> Iterator[Task]:
+    """Yield the retry of a task that is a class: its attributes are the options, and `run` is repeated."""
+    run = module.methods.get((owner, "run"))
+    if run is not None and any(from_package(module.name_of(base), "celery", "Task") for base in owner.bases):
+        names = ("autoretry_for", "retry_backoff", "retry_jitter", "max_retries", "acks_late")
+        values = [(name, module.assigned.get((owner, name), [])) for name in names]
+        options = [ast.keyword(arg=name, value=known[0]) for name, known in values if known]
+        call = ast.copy_location(ast.Call(func=owner.bases[0], args=[], keywords=options), owner.bases[0])
+        policy = _read_options(module, call)
+        if policy is not None:
+            yield policy, call, RepeatedCode(run.body, run)
+
+
+def _acknowledges_late(module: Module, made: ast.expr) -> bool:
+    """Return whether a module sets `task_acks_late` of an app: all its tasks are executed again if a worker dies."""
+    app = ast.unparse(made.value) if isinstance(made, ast.Attribute) else ""
+    return any(
+        isinstance(node, ast.Assign)
+        and ast.unparse(node.targets[0]) == f"{app}.conf.task_acks_late"
+        and module.constant(node.value) is True
+        for node in module.tree.body
+    )
+
+
+def _read_options(module: Module, call: ast.Call, *, late: bool = False) -> RetryPolicy | None:
     """Return the retry by the options of a task, None without one."""
-    retried, late = keyword(call, "autoretry_for"), keyword(call, "acks_late")
+    retried, option = keyword(call, "autoretry_for"), keyword(call, "acks_late")
     if retried is None:
-        if late is None or module.constant(late) is not True:
+        if not (late if option is None else module.constant(option) is True):
             return None
         # another worker executes it again
         return RetryPolicy("celery", errors=RetriedErrors(("celery.WorkerLost",), has_predicate=True))
@@ -64,7 +89,7 @@ def _read_handler(
         if not (
             isinstance(call.func, ast.Attribute)
             and call.func.attr == "retry"
-            and ast.unparse(call.func.value) == "self"
+            and ast.unparse(call.func.value) in ("self", function.name)
         ):
             continue
         names = ("BaseException",) if handler.type is None else error_names(module, handler.type)

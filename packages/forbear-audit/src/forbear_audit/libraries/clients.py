@@ -5,8 +5,10 @@ import ast
 from forbear import services
 from forbear.adapters import Request
 from forbear.services import redis as redis_service
+from forbear_audit.libraries import sdks, sql
 from forbear_audit.libraries.http import annotation
-from forbear_audit.reading.modules import Module, from_package, keyword
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import from_package, keyword
 
 STORAGE = {
     "upload_from_string": ("POST", "/upload/storage/v1/b/b/o?uploadType=media&name=x"),
@@ -26,30 +28,23 @@ STORAGE = {
 
 _CONDITIONS = {"if_generation_match": "ifGenerationMatch", "if_metageneration_match": "ifMetagenerationMatch"}
 
-_BOTO = {
-    "sqs": {"send_message": "MessageDeduplicationId", "send_message_batch": ""},
-    "sns": {"publish": "MessageDeduplicationId"},
-    "ec2": {"run_instances": "ClientToken", "create_volume": "ClientToken"},
-    "kinesis": {"put_record": "", "put_records": ""},
-    "lambda": {"invoke": ""},
-    "ses": {"send_email": "", "send_raw_email": ""},
-}
-"""Methods of boto3's clients that act twice when called twice, with the parameter that prevents it, if there is one."""
-
 _MONGO_WRITES = ("update_one", "update_many", "find_one_and_update", "bulk_write")
 _MONGO_ADDS = ("$inc", "$mul", "$push", "$bit")
 """The updates of MongoDB that add to what is there."""
 
-_STEPS = 6  # from a part to the object: client.db["x"].table
 _REDIS = ("Redis", "StrictRedis", "Valkey", "RedisCluster", "from_url")
 
 
-def find_unsafe_call(module: Module, call: ast.Call) -> tuple[str, str] | None:
+def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
     """Return the operation of a call and why it may not be executed twice, None if it may or if it is unknown."""
     if not isinstance(call.func, ast.Attribute):
         return None
     return (
-        _storage(module, call) or redis_command(module, call) or _boto(module, call) or _find_unsafe_other(module, call)
+        _storage(module, call)
+        or redis_command(module, call)
+        or _find_unsafe_update(module, call)
+        or sql.find_unsafe_model(module, call, region)
+        or sdks.find_unsafe_call(module, call, region)
     )
 
 
@@ -115,62 +110,15 @@ def _names_redis(dotted: str) -> bool:
     return any(from_package(dotted, package, *_REDIS) for package in ("redis", "valkey"))
 
 
-def _boto(module: Module, call: ast.Call) -> tuple[str, str] | None:
+def _find_unsafe_update(module: Module, call: ast.Call) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    client = boto_client(module, call.func.value)
-    service = module.constant(client.args[0]) if client is not None and client.args else None
-    known = _BOTO.get(service, {}) if isinstance(service, str) else {}
-    name = call.func.attr
-    if name not in known or (known[name] and keyword(call, known[name]) is not None):
-        return None
-    cure = f" without {known[name]}" if known[name] else ""
-    return f"{service}.{name}{cure}", "called twice, it acts twice"
-
-
-def boto_client(module: Module, owner: ast.expr, kinds: tuple[str, ...] = ("client",)) -> ast.Call | None:
-    """Return the call that made a client of boto3, None if `owner` is none."""
-    value = module.value(owner)
-    made = isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in kinds
-    if not (isinstance(value, ast.Call) and made and any(from_package(n, "boto3") for n in module.imports.values())):
-        return None
-    return value if "boto" in module.name_of(value.func) or "session" in ast.unparse(value.func).lower() else None
-
-
-def _find_unsafe_other(module: Module, call: ast.Call) -> tuple[str, str] | None:
-    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
-    owner = module.value(call.func.value)
-    if call.func.attr in ("send_message", "sendmail") and isinstance(owner, ast.Call):
-        made = module.name_of(owner.func)
-        if from_package(made, "smtplib") or from_package(made, "aiosmtplib"):
-            return "sending mail", "the mail may have been sent before the failure, so it arrives twice"
-    name, package = call.func.attr, _maker(module, call.func.value)
-    if name == "send" and package in ("kafka", "aiokafka"):
-        return "sending to Kafka", "the broker may have the message, and idempotence ends with the call"
-    if name == "create" and package == "twilio" and ast.unparse(call.func.value).endswith(("messages", "calls")):
-        return "sending a message", "it may have been sent before the failure, so it arrives twice"
-    if name == "chat_postMessage":
-        return "posting to Slack", "the message may have been posted before the failure, so it appears twice"
-    if name in _MONGO_WRITES and package in ("pymongo", "motor", "") and _uses(module, "pymongo", "motor"):
+    package = sdks.maker(module, call.func.value).partition(".")[0]
+    if call.func.attr in _MONGO_WRITES and package in ("pymongo", "motor", "") and _uses(module, "pymongo", "motor"):
         update = call.args[1] if len(call.args) > 1 else keyword(call, "update")
         adds = [word for word in _MONGO_ADDS if update is not None and word in _keys(module, update)]
         if adds:
             return f"an update with {adds[0]}", "it may have been done before the failure, and adds again"
-    dotted = module.name_of(call.func)
-    if from_package(dotted, "stripe", "create") and keyword(call, "idempotency_key") is None:
-        return dotted, "without idempotency_key, a lost response leads to a second one"
     return None
-
-
-def _maker(module: Module, owner: ast.expr) -> str:
-    """Return the package whose call made the object that an expression is, or is a part of; "" if that is unknown."""
-    for _ in range(_STEPS):
-        value = module.value(owner)
-        if isinstance(value, ast.Call):
-            return module.name_of(value.func).partition(".")[0]
-        if not isinstance(value, (ast.Attribute, ast.Subscript)):
-            break
-        owner = value.value
-    return ""
 
 
 def _uses(module: Module, *packages: str) -> bool:

@@ -5,8 +5,9 @@ import math
 from collections.abc import Callable
 
 from forbear_audit.libraries.errors import error_names, join_names
-from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, grows_to, seconds
+from forbear_audit.reading.scopes import from_package, has_unknown, keyword
 
 ALL = ("Exception",)
 _EXPONENTIAL = ("wait_exponential", "wait_random_exponential", "wait_full_jitter", "wait_exponential_jitter")
@@ -203,7 +204,7 @@ Parser = Callable[[Module, ast.Call], RetryPolicy]
 _READERS: tuple[tuple[str, tuple[str, ...], Parser], ...] = (
     ("tenacity", ("retry", "Retrying", "AsyncRetrying"), _read_tenacity),
     ("backoff", ("on_exception", "on_predicate"), _read_backoff),
-    ("stamina", ("retry", "retry_context"), _read_stamina),
+    ("stamina", ("retry", "retry_context", "RetryingCaller", "AsyncRetryingCaller"), _read_stamina),
     ("opnieuw", ("retry", "retry_async"), _read_opnieuw),
     ("retrying", ("retry", "Retrying"), _read_retrying),
     ("forbear", ("retry",), _read_forbear),

@@ -5,11 +5,11 @@ The tables of forbear.services decide for Cloud Storage, IAM and Redis, and RFC 
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from forbear_audit.libraries import clients, http, sql
-from forbear_audit.reading.modules import Module, keyword, walk_inside
-from forbear_audit.reading.packages import find_called
+from forbear_audit.libraries import clients, http, keys, sql
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method
 
 
@@ -18,7 +18,7 @@ class UnsafeCall:
     """A call that may not be executed twice: the call, what it does, and why that is harmful.
 
     `kind` is what it works on ("network", "sql" or "file"), for errors that prove nothing was done. `is_seen` is
-    whether the code shows what the call does.
+    whether the code shows what the call does. `key` is what makes its idempotency key anew in each attempt.
     """
 
     node: ast.Call
@@ -26,6 +26,7 @@ class UnsafeCall:
     why: str
     kind: str
     is_seen: bool = True
+    key: ast.AST | None = None
 
 
 def effects(
@@ -46,12 +47,13 @@ def effects(
     for node in calls_in(region):
         effect = _judge(module, node, repeated, handlers)
         if effect is not None:
-            yield effect
+            yield replace(effect, key=keys.find_fresh_key(module, node, repeated))
         elif deep:
-            home, function = find_called(module, node)
+            home, function = module.resolve_call(node)
             if function is not None:
                 for inner in effects(home, function.body, deep=False):
-                    yield UnsafeCall(node, f"{inner.text} in {function.name}()", inner.why, inner.kind, inner.is_seen)
+                    text = f"{inner.text} in {function.name}()"
+                    yield replace(inner, node=node, text=text, key=node if inner.key is not None else None)
                     break
 
 
@@ -63,7 +65,7 @@ def _judge(module: Module, call: ast.Call, region: list[ast.stmt], handlers: Ite
         url = url[1:] if url.startswith("x/") else url  # a base that cannot be read is left out
         seen = http.shows_purpose(module, request)
         return UnsafeCall(call, f"{request.method} {url}".strip(), why, "network", seen) if why else None
-    known = clients.find_unsafe_call(module, call)
+    known = clients.find_unsafe_call(module, call, region)
     if known is not None:
         return UnsafeCall(call, *known, "network")
     statement = sql.find_unsafe_statement(module, call, region, handlers)

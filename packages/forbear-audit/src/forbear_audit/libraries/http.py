@@ -7,19 +7,19 @@ from urllib.parse import urlsplit
 from forbear import services
 from forbear.adapters import Request
 from forbear.verdicts import Safety
-from forbear_audit.reading.modules import Module, keyword, walk_inside
+from forbear_audit.libraries import keys
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import (
     ACTING_FUNCTIONS,
-    FRESH_VALUES,
     HARMLESS_URL_NAMES,
     HTTP_CLIENTS,
-    IDEMPOTENCY_HEADERS,
     PART_PARAMETERS,
     READING_CLASSES,
     READING_FUNCTIONS,
     WORD_STARTS,
     WRITING_FUNCTIONS,
 )
+from forbear_audit.reading.scopes import keyword
 from forbear_audit.reading.text_patterns import HARMLESS_PATHS, WHOLE_URL
 
 LIBRARIES = (
@@ -55,6 +55,7 @@ class CodeRequest:
     call: ast.Call
     method: str
     url: str | None
+    place: ast.expr | None = None
 
 
 def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
@@ -67,11 +68,12 @@ def request_of(module: Module, call: ast.Call) -> CodeRequest | None:
     name = call.func.attr
     first = call.args[0] if call.args else None
     if name in _VERBS and _is_client(module, call):
-        return CodeRequest(call, name.upper(), _url(module, first or keyword(call, "url")))
+        place = first or keyword(call, "url")
+        return CodeRequest(call, name.upper(), _url(module, place), place)
     if name in ("request", "stream") and _is_client(module, call):
         method = module.constant(first or keyword(call, "method"))
         second = call.args[1] if len(call.args) > 1 else keyword(call, "url")
-        return CodeRequest(call, method.upper(), _url(module, second)) if isinstance(method, str) else None
+        return CodeRequest(call, method.upper(), _url(module, second), second) if isinstance(method, str) else None
     return None
 
 
@@ -151,7 +153,7 @@ def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.s
     url = request.url or ""
     split = urlsplit(url) if WHOLE_URL.search(url) else None
     service = services.find(split.netloc, split.path) if split is not None else None
-    headers = _headers(module, request.call)
+    headers = keys.headers_of(module, request.call)
     if service is not None and split is not None:
         target = f"{split.path}?{split.query}" if split.query else split.path
         judged = service.classify(Request(request.method, split.netloc, target, {k.lower(): "x" for k in headers}))
@@ -163,15 +165,15 @@ def find_unsafe_request(module: Module, request: CodeRequest, region: list[ast.s
             return None
         operation = judged.operation or f"this {request.method}"
         return f"the table of {judged.service} says that {operation} may not be executed twice"
+    if request.method == "PUT" and request.place is not None and keys.find_fresh(module, request.place, region):
+        return "its URL is made inside of what is repeated, so every attempt creates another one"
     if request.method not in ("POST", "PATCH") or _is_harmless(module, request) or _is_part(module, request.call):
         return None
-    for name, value in headers.items():
-        if IDEMPOTENCY_HEADERS.search(name):
-            if not _is_fresh(module, value, region):
-                return None
-            return "its idempotency key is made inside of what is repeated, so every attempt has another one"
-        if name.lower() in ("if-match", "if-none-match", "if-unmodified-since"):
-            return None
+    if any(name.lower() in ("if-match", "if-none-match", "if-unmodified-since") for name in headers):
+        return None
+    key = keys.find_key(module, request.call)
+    if key is not None:
+        return keys.WHY if keys.find_fresh(module, key, region) is not None else None
     return f"{request.method} is not idempotent: a lost response does not prove that nothing was done"
 
 
@@ -220,47 +222,3 @@ def are_harmless(module: Module, requests: list[CodeRequest]) -> bool:
     """Return whether there are POST or PATCH requests, and all of them only read, compute or log in."""
     sent = [request for request in requests if request.method in ("POST", "PATCH")]
     return bool(sent) and all(_is_harmless(module, request) for request in sent)
-
-
-def _headers(module: Module, call: ast.Call) -> dict[str, ast.expr]:
-    expr = module.value(keyword(call, "headers"))
-    result: dict[str, ast.expr] = {}
-    if isinstance(expr, ast.Dict):
-        for key, value in zip(expr.keys, expr.values, strict=True):
-            name = module.constant(key) if key is not None else None
-            if isinstance(name, str):
-                result[name] = value
-    elif expr is not None and "idempot" in ast.unparse(expr).lower():
-        result["Idempotency-Key"] = expr
-    result |= _set_later(module, keyword(call, "headers"))
-    for item in call.keywords:
-        if item.arg and "idempoten" in item.arg:
-            result["Idempotency-Key"] = item.value
-    return result
-
-
-def _set_later(module: Module, name: ast.expr | None) -> dict[str, ast.expr]:
-    """Return the items that the function around a name sets in it by `headers["name"] = value`."""
-    function = module.function_of(name) if isinstance(name, ast.Name) else None
-    result: dict[str, ast.expr] = {}
-    for node in walk_inside(function.body if function is not None else []):
-        match node:
-            case ast.Assign(targets=[ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str() as key))]):
-                if isinstance(name, ast.Name) and owner == name.id:
-                    result[key] = node.value
-            case _:
-                pass
-    return result
-
-
-def _is_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: int = 0) -> bool:
-    """Return whether an expression has a new value on every execution of `region`."""
-    nodes = {id(node) for node in walk_inside(region)}
-    for part in ast.walk(expr):
-        if isinstance(part, ast.Call) and id(part) in nodes and FRESH_VALUES.search(module.name_of(part.func)):
-            return True
-        if isinstance(part, ast.Name):
-            for value in module.values(part):
-                if id(value) in nodes and depth < _DEEPEST and _is_fresh(module, value, region, depth + 1):
-                    return True
-    return False

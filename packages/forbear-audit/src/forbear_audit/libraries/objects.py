@@ -8,8 +8,9 @@ from typing import cast
 
 from forbear_audit.libraries.errors import error_names, join_names
 from forbear_audit.libraries.http import CodeRequest, are_harmless, requests_of_session
-from forbear_audit.reading.modules import Module, from_package, has_unknown, keyword
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Flaw, Limits, RetriedErrors, RetryPolicy, Wait, Waits
+from forbear_audit.reading.scopes import from_package, has_unknown, keyword
 
 _REFUSALS = frozenset({408, 425, 429})  # statuses of 4xx that another attempt may cure
 _RANDOM = ("FullJitterBackoff", "EqualJitterBackoff", "DecorrelatedJitterBackoff", "ExponentialWithJitterBackoff")

@@ -3,8 +3,10 @@
 import ast
 from typing import cast
 
-from forbear_audit.libraries.clients import STORAGE, boto_client, uses_storage
-from forbear_audit.reading.modules import Module, from_package, keyword
+from forbear_audit.libraries.clients import STORAGE, uses_storage
+from forbear_audit.libraries.sdks import boto_client
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import from_package, keyword
 
 _MODELS = ("OpenAI", "AsyncOpenAI", "AzureOpenAI", "AsyncAzureOpenAI", "Anthropic", "AsyncAnthropic")
 
@@ -51,7 +53,7 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         count = 2 if limit is None else module.constant(limit)
         many = count + 1 if isinstance(count, int) else "several"
         return None if count == 0 else (package, f"{name} makes up to {many} attempts")
-    client = boto_client(module, owner, ("client", "resource"))
+    client = boto_client(module, owner)
     if client is not None:
         text = _boto_retries(module, client)
         return ("botocore", text) if text is not None else None

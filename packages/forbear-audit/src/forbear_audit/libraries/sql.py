@@ -1,15 +1,20 @@
-"""Statements of SQL in code: whether one may be executed twice, by its text and by the transaction around it."""
+"""Statements of SQL and objects of ORMs in code: whether they may be written twice, by the transaction around."""
 
 import ast
 from collections.abc import Iterable
 
-from forbear_audit.reading.modules import Module, keyword
+from forbear_audit.libraries.keys import is_inside
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import CONNECTIONS
+from forbear_audit.reading.scopes import from_package, keyword
 from forbear_audit.reading.syntax import calls_method
 from forbear_audit.reading.text_patterns import ADDING_UPDATES, HARMLESS_INSERTS, INSERTS
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
 _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")
+_ADDS = ("create", "acreate", "bulk_create", "abulk_create")
+_SAVES = ("save", "asave")
+_WHY = "the row may have been committed before the failure, and a second one is added"
 _AUTOCOMMIT = ("autocommit", "isolation_level")
 
 
@@ -74,3 +79,45 @@ def _is_autocommit(module: Module, call: ast.Call) -> bool:
     value = module.constant(option) if option is not None else False
     named = keyword(owner, "autocommit") is not None
     return (named and value is True) or (not named and option is not None and value in (None, "AUTOCOMMIT"))
+
+
+def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) -> tuple[str, str] | None:
+    """Return what a call writes by an ORM and why it may not be executed twice, None if it may or is no such call.
+
+    What stands in a transaction of its own is undone after a failure.
+    """
+    assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
+    owner, method = call.func.value, call.func.attr
+    packages = {name.partition(".")[0] for name in module.imports.values()}
+    if "django" in packages and not _is_atomic(module, call):
+        made = module.value(owner)
+        manager = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "objects" else None
+        if method in _ADDS and manager is not None and _is_model(module, manager):
+            return f"{ast.unparse(owner)}.{method}()", _WHY
+        is_new = isinstance(made, ast.Call) and is_inside(module, made, region) and _is_model(module, made.func)
+        if method in _SAVES and isinstance(made, ast.Call) and is_new:
+            return f"{ast.unparse(made.func)}.{method}()", _WHY
+        if method in ("update", "aupdate") and "objects" in ast.unparse(owner) and any(map(_adds, call.keywords)):
+            return "an update of a column by itself", "it may have been done before the failure, and adds again"
+    is_session = packages & {"sqlalchemy", "sqlmodel", "flask_sqlalchemy"} and "session" in ast.unparse(owner).lower()
+    if is_session and method in ("add", "add_all") and calls_method(region, "commit"):
+        return f"{ast.unparse(owner)}.{method}()", "the commit may have worked, and a second row is added"
+    return None
+
+
+def _adds(option: ast.keyword) -> bool:
+    return isinstance(option.value, ast.BinOp) and any(
+        isinstance(node, ast.Call) and ast.unparse(node.func).endswith("F") for node in ast.walk(option.value)
+    )
+
+
+def _is_model(module: Module, expr: ast.expr) -> bool:
+    home, node = module.definition(expr)
+    if not isinstance(node, ast.ClassDef):
+        return isinstance(expr, ast.Name) and ".models." in module.name_of(expr)
+    return any(from_package(home.name_of(base), "django.db.models", "Model") for base in node.bases)
+
+
+def _is_atomic(module: Module, call: ast.Call) -> bool:
+    withs = [parent for parent in module.ancestors(call) if isinstance(parent, (ast.With, ast.AsyncWith))]
+    return any("atomic" in ast.unparse(item.context_expr) for parent in withs for item in parent.items)

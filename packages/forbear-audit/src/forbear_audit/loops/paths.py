@@ -10,7 +10,6 @@ from forbear_audit.libraries.errors import error_names, is_status_error
 from forbear_audit.loops.statuses import Status, truth
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import RAISERS
-from forbear_audit.reading.packages import find_called
 
 ON, AGAIN, BREAK, RETURN = "on", "again", "break", "return"
 _RAISE = "raise "  # with the dotted name of the error behind it
@@ -133,7 +132,7 @@ class Walk:
             if self._status == "any":
                 return {ON, _STATUS_ERROR}
             return {ON} if self._status is None or self._status < 400 else {_STATUS_ERROR}
-        home, function = find_called(self._module, call)
+        home, function = self._module.resolve_call(call)
         if function is None or self._depth >= _DEEPEST:
             return {ON} if not _ends_by_name(call) else {_RAISE if "raise_" in ast.unparse(call.func) else RETURN}
         if not any(isinstance(node, ast.Raise) for node in ast.walk(function)):

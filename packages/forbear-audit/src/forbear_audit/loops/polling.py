@@ -3,7 +3,7 @@
 import ast
 
 from forbear_audit.loops.loop_exits import failures, statements_after, statements_below
-from forbear_audit.reading.modules import Loop, Module, walk_inside
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import (
     LEAVES_PROCESS,
     LOCAL,
@@ -17,6 +17,7 @@ from forbear_audit.reading.name_patterns import (
     SERVICES,
     WAITS_FOR_STATE,
 )
+from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import (
     calls_in,
     functions_in,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from forbear_audit.loops.loop_exits import failures
-from forbear_audit.reading.modules import Loop, Module, walk_inside
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
-from forbear_audit.reading.packages import find_called
 from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
+from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, functions_in, names_in, walk_assigned
 
 _SLEEPS = ("time.sleep", "asyncio.sleep", "trio.sleep", "anyio.sleep", "gevent.sleep", "eventlet.sleep")
@@ -99,7 +99,7 @@ def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) 
     ]
     if any(not TELLS.search(ast.unparse(call.func)) for call in awaited):
         return True
-    homes = [find_called(module, call) for call in calls_in(after_failure)]
+    homes = [module.resolve_call(call) for call in calls_in(after_failure)]
     return any(function is not None and bool(sleeps(home, function.body)) for home, function in homes)
 
 

@@ -1,168 +1,203 @@
-"""A parsed file and its names: which import, function, class or constant an expression stands for."""
+"""A file among the others of its package: what an expression stands for, here or in the module that it comes from."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-Loop = ast.For | ast.AsyncFor | ast.While
+from forbear_audit.reading.packages import Files
+from forbear_audit.reading.scopes import Function, Scopes, walk_inside
 
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _WIDEST = 1000  # parts of a constant
 _DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
+_KEPT = ("cache", "lru_cache", "fixture", "property", "cached_property", "staticmethod", "classmethod")
+"""The decorators of functions whose calls still stand for what the functions return."""
+
+Place = tuple["Module", ast.AST | None, str]
+"""The end of a dotted name: a module, its definition or None, and the rest of the name."""
 
 
-class Module:
-    """One file: its tree, its imports, its definitions, and the parent of every node.
+class Module(Scopes):
+    """One file, with what it takes from others of its package. Of files that are not `follows` nothing is followed.
 
-    `path` is the file, for imports from the same package; None for text that has no place. `follows` is whether calls
-    into other files are followed.
+    An expression of another module that a method returns may be passed to all methods, as one of this module.
     """
 
     def __init__(self, tree: ast.Module, path: Path | None = None, *, follows: bool = True) -> None:
-        self.tree = tree
-        self.path = path
-        self.follows = follows
-        self.followed: dict[Path, int] = {}
-        """The files that were followed, with their sizes in bytes."""
-        self.followed_bytes = 0
-        self.parents: dict[ast.AST, ast.AST] = {}
-        self.imports: dict[str, str] = {}
-        self.functions: list[Function] = []
-        self.calls: list[ast.Call] = []
-        self.loops: list[Loop] = []
-        self.configs: list[ast.Constant] = []
-        """The texts that may be, or be a key of, a service config of gRPC."""
-        self.top: dict[str, Function | ast.ClassDef] = {}
-        self.methods: dict[tuple[ast.ClassDef, str], Function] = {}
-        """The functions in the body of each class, by its class and name."""
-        self.items_set: dict[tuple[ast.AST, str], list[ast.keyword]] = {}
-        """The values of `options["key"] = value` in each function, by the function and the name of the dictionary."""
-        self._values: dict[tuple[ast.AST, str], list[ast.expr]] = {}
-        self._attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
-        level: list[ast.AST] = [tree]
-        for parent in level:  # it grows while it is read
-            children = list(ast.iter_child_nodes(parent))
-            for child in children:
-                self.parents[child] = parent
-            level += children
-            self._enter(parent)
-        for node in tree.body:
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                self.top[node.name] = node
+        self._files = Files(lambda tree, path: Module(tree, path, follows=False)) if follows and path else None
+        self._homes: dict[ast.AST, Module] = {}
+        self._traced: dict[tuple[int, str], Place] = {}
+        self._returned: dict[ast.AST, ast.expr | None] = {}
+        self._defined: dict[ast.AST, tuple[Module, ast.AST | None]] = {}
+        super().__init__(tree, path)
 
-    def _enter(self, node: ast.AST) -> None:
-        match node:
-            case ast.Import():
-                for alias in node.names:
-                    self.imports[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
-            case ast.ImportFrom():
-                base = "." * node.level + (node.module or "")
-                for alias in node.names:
-                    self.imports[alias.asname or alias.name] = (
-                        f"{base}.{alias.name}" if node.module else base + alias.name
-                    )
-            case ast.Constant(value=str() as text) if "retryPolicy" in text:
-                self.configs.append(node)
-            case ast.FunctionDef() | ast.AsyncFunctionDef():
-                self.functions.append(node)
-                around = self.parents[node]
-                if isinstance(around, ast.ClassDef):
-                    self.methods.setdefault((around, node.name), node)
-            case ast.Call():
-                self.calls.append(node)
-            case ast.For() | ast.AsyncFor() | ast.While():
-                self.loops.append(node)
-            case ast.Assign():
-                for target in node.targets:
-                    self._assign(node, target, node.value)
-                match node.targets:
-                    case [ast.Subscript(value=ast.Name(id=owner), slice=ast.Constant(value=str() as key))]:
-                        item = ast.keyword(arg=key, value=node.value)
-                        self.items_set.setdefault((self.scope(node), owner), []).append(item)
-                    case _:
-                        pass
-            case ast.AnnAssign(value=ast.expr() as value):
-                self._assign(node, node.target, value)
-            case ast.withitem(optional_vars=ast.expr() as target):
-                self._assign(node, target, node.context_expr)
-            case ast.NamedExpr():
-                self._assign(node, node.target, node.value)
-            case _:
-                pass
-
-    def _assign(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Name):
-            self._values.setdefault((self.scope(node), target.id), []).append(value)
-        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
-            owner = self.class_of(node)
-            if owner is not None:
-                self._attributes.setdefault((owner, target.attr), []).append(value)
+    def home_of(self, node: ast.AST) -> "Module":
+        """Return the module in which a node stands."""
+        return self._homes.get(node, self)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield the nodes around `node`, the nearest first."""
-        while (parent := self.parents.get(node)) is not None:
-            yield parent
-            node = parent
-
-    def scope(self, node: ast.AST) -> ast.AST:
-        """Return the function, class or module whose names `node` sees."""
-        return next((parent for parent in self.ancestors(node) if isinstance(parent, _SCOPES)), self.tree)
-
-    def function_of(self, node: ast.AST) -> Function | None:
-        """Return the function around `node`, None at the top of the module."""
-        return next(
-            (parent for parent in self.ancestors(node) if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef))),
-            None,
-        )
-
-    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
-        """Return the class around `node`, None if there is none."""
-        return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
+        home = self.home_of(node)
+        return super().ancestors(node) if home is self else home.ancestors(node)
 
     def values(self, name: ast.expr) -> list[ast.expr]:
         """Return the expressions that are assigned to a name, or to an attribute of `self`, where `name` stands."""
-        if isinstance(name, ast.Name):
-            for scope in (*(p for p in self.ancestors(name) if isinstance(p, _SCOPES)), self.tree):
-                if (scope, name.id) in self._values:
-                    return self._values[scope, name.id]
-        elif isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"):
-            owner = self.class_of(name)
-            if owner is not None:
-                return self._attributes.get((owner, name.attr)) or self._values.get((owner, name.attr), [])
-        return []
+        home = self.home_of(name)
+        return super().values(name) if home is self else [self._adopt(home, value) for value in home.values(name)]
+
+    def _adopt(self, home: "Module", expr: ast.expr) -> ast.expr:
+        if home is not self and expr not in self._homes:
+            self._homes.update(dict.fromkeys(ast.walk(expr), home))
+        return expr
 
     def value(self, expr: ast.expr | None) -> ast.expr | None:
-        """Return the expression behind `expr`: the value of a name with one assignment, else `expr`."""
+        """Return the expression behind `expr`: the value of a name with one assignment, else `expr`.
+
+        A call of a function of this package that only returns something stands for that, too.
+        """
+        returned = False
         for _ in range(_DEEPEST):
-            if not isinstance(expr, (ast.Name, ast.Attribute)):
+            inner = None
+            if isinstance(expr, (ast.Name, ast.Attribute)):
+                inner = self._find_assigned(expr)
+            elif isinstance(expr, ast.Call) and not returned:
+                inner, returned = self._find_result(expr), True
+            if inner is None or inner is expr:
                 break
-            values = self.values(expr)
-            if len(values) != 1:
-                break
-            expr = values[0]
+            expr = inner
         return expr.value if isinstance(expr, ast.Await) else expr
 
-    def name_of(self, expr: ast.expr | None, depth: int = 0) -> str:
-        """Return the full dotted name of an expression, such as "tenacity.retry"; "" if it has none.
+    def _find_assigned(self, name: ast.Name | ast.Attribute) -> ast.expr | None:
+        """Return the only expression that is assigned to a name, here or in its module; None if there is none."""
+        home = self.home_of(name)
+        values = home.values(name)
+        if len(values) > 1:  # `client = None` only announces it
+            values = [v for v in values if not (isinstance(v, ast.Constant) and v.value is None)]
+            values = values if values and isinstance(values[0], ast.Call) else []
+        if values:
+            return self._adopt(home, values[0]) if len(values) == 1 else None
+        if isinstance(name, ast.Name) and name.id not in home.imports:
+            fixture = home.top.get(name.id)
+            function = home.function_of(name) if isinstance(fixture, ast.FunctionDef) else None
+            names = {argument.arg for argument in function.args.args} if function is not None else set[str]()
+            return self._result(home, fixture) if isinstance(fixture, ast.FunctionDef) and name.id in names else None
+        place, node = self.definition(name)
+        if isinstance(node, ast.expr):
+            return self._adopt(place, node)
+        return self._result(place, node) if isinstance(node, ast.FunctionDef) and _is_property(node) else None
 
-        A name that the module defines itself begins with ".", a builtin or an unknown name has no dot.
-        """
+    def _find_result(self, call: ast.Call) -> ast.expr | None:
+        """Return what a function of this package returns to a call, None if it is none or does more than that."""
+        if call not in self._returned:
+            self._returned[call] = None  # a circle ends here
+            home, function = self.resolve_call(call)
+            self._returned[call] = self._result(home, function) if function is not None else None
+        return self._returned[call]
+
+    def _result(self, home: "Module", function: Function) -> ast.expr | None:
+        results = [node.value for node in walk_inside(function.body) if isinstance(node, (ast.Return, ast.Yield))]
+        names = [home.local_name(d.func if isinstance(d, ast.Call) else d) for d in function.decorator_list]
+        if len(results) != 1 or results[0] is None or any(n.rpartition(".")[2] not in _KEPT for n in names):
+            return None
+        return self._adopt(home, results[0])
+
+    def local_name(self, expr: ast.expr | None, depth: int = 0) -> str:
+        """Return the dotted name of an expression as this module says it, "" if it has none."""
         if isinstance(expr, ast.Name):
             if expr.id in self.imports:
                 return self.imports[expr.id]
             values = self.values(expr)
             if len(values) == 1 and isinstance(values[0], (ast.Name, ast.Attribute)) and depth < _DEEPEST:
                 inner = values[0]
-                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.name_of(inner, depth + 1)
+                return "" if isinstance(inner, ast.Name) and inner.id == expr.id else self.local_name(inner, depth + 1)
             return f".{expr.id}" if expr.id in self.top or values else expr.id
         if isinstance(expr, ast.Attribute):
-            base = self.name_of(expr.value, depth)
+            base = self.local_name(expr.value, depth)
             return f"{base}.{expr.attr}" if base else ""
         return ""
+
+    def name_of(self, expr: ast.expr | None) -> str:
+        """Return the full dotted name of an expression, such as "tenacity.retry"; "" if it has none.
+
+        A name that the module defines itself begins with ".", a builtin or an unknown name has no dot. Names that
+        another module of the package only passes on have the name that they have there.
+        """
+        home = self.home_of(expr) if expr is not None else self
+        dotted = home.local_name(expr)
+        if self._files is None or "." not in dotted or expr is None:
+            return dotted
+        place, node, rest = self._trace(home, dotted)
+        if node is None:
+            return rest
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            return place.local_name(node) + rest
+        return dotted
+
+    def _trace(self, home: "Module", dotted: str) -> Place:
+        """Return where a dotted name of a module leads, through the modules that only pass it on."""
+        key = (id(home), dotted)
+        if key not in self._traced:
+            self._traced[key] = self._follow(home, dotted)
+        return self._traced[key]
+
+    def _follow(self, home: "Module", dotted: str) -> Place:
+        for _ in range(_DEEPEST):
+            found = self._files.find(home.path, dotted) if self._files is not None and home.path is not None else None
+            if found is None or found[0] is home:
+                break
+            place, name, rest = cast("tuple[Module, str, str]", found)
+            values = place.assigned.get((place.tree, name), [])
+            if name in place.top:
+                return place, place.top[name], rest
+            if len(values) == 1 or (values and name not in place.imports):
+                real = [v for v in values if not (isinstance(v, ast.Constant) and v.value is None)] or values
+                return place, real[0] if len(real) == 1 else place.tree, rest
+            if name not in place.imports:
+                return place, place.tree, rest
+            home, dotted = place, place.imports[name] + rest
+        return home, None, dotted
+
+    def definition(self, expr: ast.expr) -> tuple["Module", ast.AST | None]:
+        """Return the module and the definition of an expression: a function, a class, or a value elsewhere."""
+        if expr not in self._defined:
+            self._defined[expr] = self, None  # a circle ends here
+            self._defined[expr] = self._define(self.home_of(expr), expr)
+        return self._defined[expr]
+
+    def _define(self, home: "Module", expr: ast.expr) -> tuple["Module", ast.AST | None]:
+        dotted = home.local_name(expr)
+        own, _, rest = dotted[1:].partition(".")
+        place: Module = home
+        node: ast.AST | None = home.top.get(own) if dotted.startswith(".") else None
+        if node is None and "." in dotted:
+            place, node, rest = self._trace(home, dotted)
+            rest = rest.removeprefix(".")
+        if not rest and node is not None:
+            return place, node
+        if isinstance(node, ast.ClassDef) and "." not in rest:
+            return place, self._find_in_class(place, node, rest)
+        return self._member(self.value(expr.value), expr.attr) if isinstance(expr, ast.Attribute) else (place, None)
+
+    def _member(self, made: ast.expr | None, name: str) -> tuple["Module", ast.AST | None]:
+        """Return what defines an attribute of the object that a call of a class of this package makes."""
+        if not isinstance(made, ast.Call) or not isinstance(made.func, (ast.Name, ast.Attribute)):
+            return self, None
+        place, node = self.definition(made.func)
+        return place, self._find_in_class(place, node, name) if isinstance(node, ast.ClassDef) else None
+
+    @staticmethod
+    def _find_in_class(place: "Module", owner: ast.ClassDef, name: str) -> ast.AST | None:
+        values = place.attributes.get((owner, name)) or place.assigned.get((owner, name), [])
+        return place.methods.get((owner, name)) or (values[0] if len(values) == 1 else None)
+
+    def resolve_call(self, call: ast.Call) -> tuple["Module", Function | None]:
+        """Return the function that a call calls, in this module or another of its package, with its module."""
+        home = self.home_of(call)
+        function = home.method(call)
+        if function is None and isinstance(call.func, (ast.Name, ast.Attribute)):
+            home, node = self.definition(call.func)
+            function = node if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
+        return home, function
 
     def constant(self, expr: ast.expr | None, depth: int = 0, width: int = 1) -> object:
         """Return the value of a constant expression: a number, text, or a collection of them. Ellipsis if unknown.
@@ -237,39 +272,5 @@ def _number(operator: ast.operator, left: object, right: object) -> object:
             return ...
 
 
-def keyword(call: ast.Call, *names: str) -> ast.expr | None:
-    """Return the value of the first of these keyword arguments that a call has, None if it has none."""
-    return next((item.value for name in names for item in call.keywords if item.arg == name), None)
-
-
-def has_unknown(call: ast.Call) -> bool:
-    """Return whether a call passes keywords that cannot be read: `**options`."""
-    return any(item.arg is None for item in call.keywords)
-
-
-def walk_inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Yield the nodes and all below them, in the order of the text, without the bodies of functions within."""
-    stack = [*nodes][::-1]
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, _SCOPES):
-            stack.extend([*ast.iter_child_nodes(node)][::-1])
-
-
-def following(module: Module, statement: ast.AST) -> list[ast.stmt]:
-    """Return the statements that follow one in its block, none if a node is no statement."""
-    parent = module.parents[statement]
-    for name in ("body", "orelse", "finalbody"):
-        value: object = getattr(parent, name, None)
-        items = cast("list[ast.stmt]", value) if isinstance(value, list) else []  # a lambda's body is no list
-        if statement in items:
-            return items[next(i for i, item in enumerate(items) if item is statement) + 1 :]
-    return []
-
-
-def from_package(dotted: str, package: str, *names: str) -> bool:
-    """Return whether a dotted name is one of `names` of a package or of its modules; without names, any of them."""
-    if dotted != package and not dotted.startswith(f"{package}."):
-        return False
-    return not names or dotted.rpartition(".")[2] in names
+def _is_property(function: ast.FunctionDef) -> bool:
+    return any(ast.unparse(decorator).endswith("property") for decorator in function.decorator_list)

@@ -244,6 +244,28 @@ READING_CLASSES = pattern(
 IDEMPOTENCY_HEADERS = pattern(r"(?i)idempoten|payload[-_]?id|dedup|client[-_]?token", "Idempotency-Key", "X-Key")
 """The names of headers by which a server knows a request that it has seen."""
 
+KEYS_IN_BODIES = pattern(
+    r"(?i)idempoten|dedup|^(?:client_?)?(?:request|operation|mutation|transaction)_?id$|client_?(?:request_?)?token",
+    "request_id",
+    "id",
+)
+"""The names of fields and parameters by which a server knows a call that it has seen."""
+
+ACTING_METHODS = pattern(
+    r"^(?:a_|async_|bulk_|batch_)?(?i:create|insert|add|send|publish|post|submit|run|start|invoke|launch|trigger|produce|"
+    r"emit|charge|refund|capture|transfer|pay|purchase|chat_?post|xadd|schedule)(?![a-z])",
+    "create_job",
+    "created",
+)
+"""The methods of clients that act twice when they are called twice."""
+
+NAMED_THINGS = pattern(
+    r"_(?:table|dataset|bucket|topic|subscription|index|indexes|collection|database|queue|session|server|client|url)$",
+    "create_table",
+    "create_job",
+)
+"""The ends of the names of methods that create something under the name that the caller chooses, or only here."""
+
 PART_PARAMETERS = pattern(
     r"^(?:chunk_?(?:index|number|id)|part_?(?:index|number|id)|upload_?id|uploadId|partNumber|offset)$",
     "partNumber",
@@ -251,7 +273,9 @@ PART_PARAMETERS = pattern(
 )
 """The names of parameters that say which part of an upload a request has."""
 
-FRESH_VALUES = pattern(r"\b(?:uuid\w*|token_\w+|random\w*|time|now|urandom|ulid|nanoid)$", "uuid.uuid4", "timeout")
+FRESH_VALUES = pattern(
+    r"\b(?:uuid[14]?|token_\w+|random\w*|time(?:_ns)?|now|urandom|ulid|nanoid)$", "uuid.uuid4", "timeout"
+)
 """The ends of functions with another value on every call."""
 
 WORD_STARTS = pattern(r"(?<=[a-z0-9])(?=[A-Z])", "getUsers", "get_users")

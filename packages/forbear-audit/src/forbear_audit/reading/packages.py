@@ -1,42 +1,72 @@
-"""`find_called`: the function that a call calls, in its module or in another of its package. Nothing is imported."""
+"""`Files`: the files of a package that are followed from one of them, up to a size. Nothing is imported."""
 
 import ast
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
 from forbear_audit.reading import sources
-from forbear_audit.reading.modules import Function, Module
 
 _MOST = 8_000_000
 """The bytes of code that are followed from one file, and those whose trees are kept: these take 500 times as much."""
 _MOST_KEPT = 1024  # files
 
 
-def find_imported(module: Module, dotted: str) -> tuple[Module, Function | None]:
-    """Return the module-level function with this dotted name, with its module; None if it is of no file nearby."""
-    owner, _, name = dotted.rpartition(".")
-    if not module.follows or module.path is None or not name or not owner.strip("."):
-        return module, None
-    if owner.startswith("."):
-        up = len(owner) - len(owner.lstrip("."))
-        folder = module.path.parents[up - 1] if up <= len(module.path.parents) else module.path.parent
-        parts = owner.lstrip(".").split(".")
-    else:
-        folder, parts = _root(module.path.parent), owner.split(".")
-        if not (folder / parts[0]).exists() and not (folder / f"{parts[0]}.py").exists():
-            return module, None
-    home = _follow(module, folder.joinpath(*parts).with_suffix(".py"))
-    target = home.top.get(name) if home is not None else None
-    if home is None or not isinstance(target, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        return module, None
-    return home, target
+class Files:
+    """The files that are followed from one file; `make` makes a module of a tree and its path."""
+
+    def __init__(self, make: Callable[[ast.Module, Path], object]) -> None:
+        self._make = make
+        self._followed: dict[Path, int] = {}
+        self._bytes = 0
+
+    def find(self, path: Path, dotted: str) -> tuple[object, str, str] | None:
+        """Return the module that defines a dotted name which stands in the file `path`, its name there, and the rest.
+
+        None if the name is of no file nearby, or of one that cannot be read or is too much to read.
+        """
+        up = len(dotted) - len(dotted.lstrip("."))
+        parts = dotted.lstrip(".").split(".")
+        if up:
+            folder = path.parents[up - 1] if up <= len(path.parents) else path.parent
+        else:
+            folder = _root(path.parent)
+            if not _is_near(folder, parts[0]):
+                return None
+        for length in range(len(parts) - 1, -1 if up else 0, -1):
+            place = _file(folder, tuple(parts[:length]))
+            module = self._follow(place) if place is not None else None
+            if module is not None:
+                return module, parts[length], "".join(f".{part}" for part in parts[length + 1 :])
+        return None
+
+    def _follow(self, path: Path) -> object:
+        """Return the module in a file, None if it cannot be read or is too much to read."""
+        if path not in self._followed:
+            try:
+                size = path.stat().st_size
+            except (OSError, ValueError):
+                size = 0
+            size = size if size <= sources.LARGEST else 0  # else it is not read
+            if self._bytes + size > _MOST:
+                return None
+            self._followed[path] = size
+            self._bytes += size
+        kept = _kept.pop(path, None)
+        if kept is None:
+            tree = _parse(path)
+            kept = None if tree is None else self._make(tree, path), self._followed[path]
+            for oldest in [*_kept]:
+                if len(_kept) < _MOST_KEPT and sum(size for _, size in [*_kept.values()]) + kept[1] <= _MOST:
+                    break
+                _kept.pop(oldest, None)
+        _kept[path] = kept  # the last one from now on
+        return kept[0]
 
 
-def find_called(module: Module, call: ast.Call) -> tuple[Module, Function | None]:
-    """Return the function that a call calls, in this module or another of its package, with its module."""
-    function = module.method(call)
-    return (module, function) if function is not None else find_imported(module, module.name_of(call.func))
+_kept: dict[Path, tuple[object, int]] = {}
+"""The modules that were followed last, with their sizes, the oldest first."""
 
 
 @lru_cache(1024)
@@ -47,40 +77,26 @@ def _root(folder: Path) -> Path:
     return folder
 
 
-def _follow(module: Module, path: Path) -> Module | None:
-    """Return the module in a file that another one calls, None if it cannot be read or is too much to read."""
-    if path not in module.followed:
-        try:
-            size = path.stat().st_size
-        except (OSError, ValueError):
-            size = 0
-        size = size if size <= sources.LARGEST else 0  # else it is not read
-        if module.followed_bytes + size > _MOST:
-            return None
-        module.followed[path] = size
-        module.followed_bytes += size
-    kept = _kept.pop(path, None)
-    if kept is None:
-        kept = _module(path), module.followed[path]
-        for oldest in [*_kept]:
-            if len(_kept) < _MOST_KEPT and sum(size for _, size in [*_kept.values()]) + kept[1] <= _MOST:
-                break
-            _kept.pop(oldest, None)
-    _kept[path] = kept  # the last one from now on
-    return kept[0]
+@lru_cache(4096)
+def _is_near(folder: Path, name: str) -> bool:
+    return (folder / name).is_dir() or (folder / f"{name}.py").exists()
 
 
-_kept: dict[Path, tuple[Module | None, int]] = {}
-"""The modules that were followed last, with their sizes, the oldest first."""
+@lru_cache(4096)
+def _file(folder: Path, parts: tuple[str, ...]) -> Path | None:
+    """Return the file of a module below a folder, None if there is none."""
+    place = folder.joinpath(*parts)
+    choices = [place.with_suffix(".py"), place / "__init__.py"] if parts else [place / "__init__.py"]
+    return next((choice for choice in choices if choice.exists()), None)
 
 
-def _module(path: Path) -> Module | None:
+def _parse(path: Path) -> ast.Module | None:
     texts = sources.read(path)  # its limits are those of audited files
     if not isinstance(texts, list):
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of the code that is read
-            return Module(ast.parse(texts[0][1]), path, follows=False)
+            return ast.parse(texts[0][1])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

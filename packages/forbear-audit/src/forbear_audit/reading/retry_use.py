@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from forbear_audit.reading.modules import Function, Loop
+from forbear_audit.reading.scopes import Function, Loop
 
 Wait = Literal["none", "fixed", "growing", "unknown"]
 
@@ -69,7 +69,8 @@ class RetriedErrors:
 class RepeatedCode:
     """The code that a retry repeats: `region` is empty for a policy alone.
 
-    `tries` are the attempts of a loop that repeats after errors; one that reads `statuses` repeats after these.
+    `tries` are the attempts of a loop that repeats after errors; one that reads `statuses` repeats after these. Of code
+    that is repeated `by_call` other calls are not repeated.
     """
 
     region: list[ast.stmt] = field(default_factory=list[ast.stmt])
@@ -77,6 +78,7 @@ class RepeatedCode:
     loop: Loop | None = None
     tries: tuple[ast.Try, ...] = ()
     statuses: tuple[int, ...] = ()
+    by_call: bool = False
 
     @property
     def attempt(self) -> list[ast.stmt]:
@@ -122,7 +124,9 @@ class RetryUses(list[RetryUse]):
 
     def __init__(self, uses: list[RetryUse]) -> None:
         super().__init__(uses)
-        self.by_function = {id(use.code.function): use for use in uses if use.code.function and use.code.region}
+        self.by_function = {
+            id(use.code.function): use for use in uses if use.code.function and use.code.region and not use.code.by_call
+        }
         self.by_loop = {id(use.code.loop): use for use in uses if use.code.loop is not None}
 
 

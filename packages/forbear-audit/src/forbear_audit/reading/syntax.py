@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from forbear_audit.reading.modules import walk_inside
+from forbear_audit.reading.scopes import walk_inside
 
 
 def calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:

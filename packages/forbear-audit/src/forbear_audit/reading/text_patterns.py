@@ -19,11 +19,21 @@ OTHER_CELL_MAGIC = pattern(r"\A\s*%%(?!(?:time|timeit|capture|prun|debug|python3
 """The first line of a cell in another language."""
 
 MAY_HAVE_RETRIES = pattern(
-    r"(?i)except|retr|backoff|stamina|opnieuw|sleep|acks_late|forbear:",
+    r"(?i)except|retr|backoff|stamina|opnieuw|sleep|acks_late|attempt|dramatiq|huey|temporalio|forbear:",
     "import tenacity\n@tenacity.retry",
     "def f(): pass",
 )
 """The words without which the audit has nothing to say about a file."""
+
+DECORATORS = pattern(r"(?m)^[ \t]*@(\w+)", "    @robust", "a @ b")
+"""The first names of decorators."""
+
+IMPORTED_NAMES = pattern(
+    r"(?m)^[ \t]*+from[ \t]++(\.*+\w*+)[\w.]*+[ \t]++import[ \t]++(\([^)]*+\)|[^\n(]++)",
+    "from .policy import robust",
+    "import policy",
+)
+"""The first name of a package, and the names that are imported from it."""
 
 LINE_ENDS = pattern(r"\r\n|\r|\n", "\r\n", "\x0b")
 """The ends of lines, as Python counts them; str.splitlines() knows more."""

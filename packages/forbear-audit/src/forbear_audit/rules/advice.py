@@ -22,6 +22,11 @@ ADVICE: dict[str, Advice] = {
         "@stamina.retry(on=httpx.ConnectError)\ndef call(url, body):\n    return httpx.post(url, json=body)",
         "All addresses that the function is called with only read or compute.",
     ),
+    "OUTER-KEY": Advice(
+        "def pay(body):\n    return send(body, key=str(uuid.uuid4()))\n\n@stamina.retry(on=httpx.HTTPError)\n"
+        "def send(body, key):\n    return httpx.post(URL, json=body, headers={'Idempotency-Key': key})",
+        "The key only names the attempt, and the server finds duplicates by another field.",
+    ),
     "NESTED": Advice(
         "client = openai.OpenAI(max_retries=0)\n\n@stamina.retry(on=openai.APIConnectionError)\n"
         "def ask(text):\n    return client.responses.create(model='m', input=text)",

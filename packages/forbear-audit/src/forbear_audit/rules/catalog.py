@@ -69,6 +69,15 @@ _ALL = (
         is_on=False,
     ),
     AuditRule(
+        "OUTER-KEY",
+        "error",
+        "An idempotency key is made inside of what is repeated, so that every attempt has another one.",
+        "The server takes each key for a call of its own, and executes all of them.",
+        "@stamina.retry(on=httpx.HTTPError)\ndef pay(body):\n"
+        "    return httpx.post(URL, json=body, headers={'Idempotency-Key': str(uuid.uuid4())})",
+        "make the key before the call that is repeated, and pass it in",
+    ),
+    AuditRule(
         "NESTED",
         "warning",
         "A retry runs within another retry, so their attempts multiply.",
@@ -77,7 +86,6 @@ _ALL = (
         "def ask(text):\n    return client.responses.create(model='m', input=text)",
         "retry in one place: switch the inner retries off (`max_retries=0`, `retry=None`, `total_max_attempts=1`), or "
         "remove the outer ones",
-        is_on=False,
     ),
     AuditRule(
         "UNBOUNDED",
@@ -97,7 +105,7 @@ _ALL = (
             "redis": "pass a number from 0 as `retries`",
             "urllib3": "pass a number as `total`",
         },
-        is_on=False,
+        frozenset({"loop"}),
     ),
     AuditRule(
         "NO-DEADLINE",

@@ -1,6 +1,7 @@
 """`read_file`: the findings in one file, those that its comments suppress, and why it could not be read."""
 
 import ast
+import re
 import sys
 import warnings
 from bisect import bisect_left
@@ -12,7 +13,7 @@ from typing import Any
 from forbear_audit.findings import Finding, Remark, Unread
 from forbear_audit.reading import sources
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.text_patterns import LINE_ENDS, MAY_HAVE_RETRIES
+from forbear_audit.reading.text_patterns import DECORATORS, IMPORTED_NAMES, LINE_ENDS, MAY_HAVE_RETRIES
 from forbear_audit.rules.catalog import RULES
 from forbear_audit.rules.checks import check
 from forbear_audit.rules.comments import Comments, read_comments
@@ -85,7 +86,7 @@ def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Read
         result.files = 0
     result.lines += len(lines)
     whole = "\n".join(lines)
-    if not MAY_HAVE_RETRIES.search(whole):
+    if not MAY_HAVE_RETRIES.search(whole) and not _decorates_by_imported(whole):
         return
     if len(texts) > 1:
         joined = parse(whole)
@@ -104,6 +105,15 @@ def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Read
             is_suppressed = comments.suppress(rule, node.lineno, _last_line(node))
             (result.suppressed if is_suppressed else result.findings).append(finding)
     _remark(path, starts, comments, counts, result)
+
+
+def _decorates_by_imported(text: str) -> bool:
+    """Return whether a file decorates a function by a name that it imports: that may be a retry of its package."""
+    decorators = {*DECORATORS.findall(text)}
+    return bool(decorators) and any(
+        package not in sys.stdlib_module_names and decorators & {*re.findall(r"\w+", names)}
+        for package, names in IMPORTED_NAMES.findall(text)
+    )
 
 
 def parse(text: str) -> ast.Module | str:

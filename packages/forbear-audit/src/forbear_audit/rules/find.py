@@ -4,11 +4,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from forbear_audit.libraries import celery, decorators, objects
-from forbear_audit.loops.handwritten import read_loop
+from forbear_audit.libraries import celery, decorators, objects, queues
 from forbear_audit.loops.limits import has_scope
-from forbear_audit.reading.modules import Function, Module, from_package
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
+from forbear_audit.reading.scopes import from_package
+from forbear_audit.rules.repeaters import find_repeater, loops_of, read_repeated_code
 
 _PACKAGES = frozenset({
     "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "urllib3", "requests", "httpx_retries",
@@ -16,8 +17,9 @@ _PACKAGES = frozenset({
 })  # fmt: skip
 _BARE = ("tenacity", "retrying")  # `retry(function)` is a retry with the defaults
 _MOST_OPTIONS = 50  # no retry has as many, and each call would get a list of them all
+_CALLERS = ("RetryingCaller", "AsyncRetryingCaller")
 _NO_CODE = RepeatedCode()
-_CALLS = ("call", "acall", "__call__", "retry_call")
+_CALLS = ("call", "acall", "__call__", "retry_call", "wraps")
 
 
 def find_retries(module: Module) -> list[RetryUse]:
@@ -30,10 +32,9 @@ def find_retries(module: Module) -> list[RetryUse]:
             if policy is not None:
                 uses.append(_put_together(policy, call))
     uses += [_put_together(policy, node) for policy, node in objects.read_service_configs(module)]
-    for loop in module.loops:
-        known = read_loop(module, loop)
-        if known is not None:
-            uses.append(_put_together(known[0], loop, known[1]))
+    uses += [_put_together(policy, loop, code) for policy, code, loop in loops_of(module)]
+    uses += _find_wrapped(module)
+    uses += [_put_together(*task) for task in queues.read_others(module)]
     return sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
 
 
@@ -69,6 +70,9 @@ def _whole(module: Module, expr: ast.expr) -> ast.expr:
         return expr
     function, args, keywords = expr.func, list(expr.args), list(expr.keywords)
     made = module.value(function)
+    caller = module.value(function.value) if isinstance(function, ast.Attribute) and function.attr == "on" else None
+    if isinstance(caller, ast.Call) and from_package(module.name_of(caller.func), "stamina", *_CALLERS):
+        return ast.copy_location(ast.Call(func=caller.func, args=args, keywords=caller.keywords), expr)
     if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "functools", "partial") and made.args:
         function, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
     result: list[ast.keyword] = []
@@ -81,6 +85,8 @@ def _whole(module: Module, expr: ast.expr) -> ast.expr:
 def _options(module: Module, expr: ast.expr) -> list[ast.keyword] | None:
     """Return the keywords that a dictionary stands for, with the items that are set later; None if unknown."""
     value = module.value(expr)
+    if any(isinstance(made, ast.Call) and made is not value for made in module.values(expr)):
+        return None  # a function makes it, and may change it
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict" and not value.args:
         options = value.keywords
     elif (
@@ -110,16 +116,21 @@ def _resolve(module: Module, expr: ast.expr, seen: set[int]) -> tuple[RetryPolic
 
 
 def _find_decorated(module: Module, seen: set[int]) -> Iterator[RetryUse]:
+    for owner in module.top.values():
+        if isinstance(owner, ast.ClassDef):
+            yield from (_put_together(*task) for task in celery.read_class(module, owner))
     for function in module.functions:
         for decorator in function.decorator_list:
-            known = _resolve(module, decorator, seen)
+            made = decorator.value if isinstance(decorator, ast.Attribute) and decorator.attr == "wraps" else decorator
+            known = _resolve(module, made, seen)
             if known is not None:
                 code = RepeatedCode(function.body, function)
                 yield _put_together(known[0], decorator, code, defined_elsewhere=known[1])
                 continue
             dotted = module.name_of(decorator.func if isinstance(decorator, ast.Call) else decorator)
-            for policy, node, code in celery.read_task(module, function, decorator, dotted):
-                yield _put_together(policy, node, code)
+            for read in (celery.read_task, queues.read_task):
+                for policy, node, code in read(module, function, decorator, dotted):
+                    yield _put_together(policy, node, code)
 
 
 _DECORATORS = ("tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "google-api-core")
@@ -139,25 +150,54 @@ def _find_looped(module: Module, seen: set[int]) -> Iterator[RetryUse]:
 
 
 def _find_called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
-    """Yield the retries of the form `Retrying(...)(function)` and `policy.call(function)`."""
+    """Yield the retries of the form `Retrying(...)(function)`, `policy.call(function)` and `f.retry_with(...)`."""
     for call in module.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "retry_with":
+            yield from _find_changed(module, call, call.func.value)
         if not call.args:
             continue
         made = call.func.value if isinstance(call.func, ast.Attribute) and call.func.attr in _CALLS else call.func
         if not isinstance(made, (ast.Call, ast.Name, ast.Attribute)):
             continue
-        target = _function(module, call.args[0])
-        known = _resolve(module, made, seen) if target is not None else None
-        if target is None or known is None or id(call) in seen:
+        known = _resolve(module, made, set()) if id(call) not in seen else None
+        code = read_repeated_code(module, call, 0) if known is not None else None
+        if known is None or code is None:
             continue
         policy, is_elsewhere = known
+        seen.add(id(made))
         if is_elsewhere or isinstance(made, ast.Call) or policy.library in _BARE:
             # `backoff.on_exception(wait, ...)` makes a policy of its first argument, and repeats nothing
-            code = RepeatedCode(target.body, target)
             yield _put_together(policy, made, code, defined_elsewhere=is_elsewhere)
 
 
-def _function(module: Module, expr: ast.expr) -> Function | None:
-    probe = ast.Call(func=expr, args=[], keywords=[])
-    module.parents[probe] = module.parents.get(expr, module.tree)
-    return module.method(probe)
+def _find_changed(module: Module, call: ast.Call, owner: ast.expr) -> Iterator[RetryUse]:
+    """Yield the retry that tenacity's `function.retry_with(...)` makes: the one of the function with other options."""
+    home, function = module.resolve_call(ast.copy_location(ast.Call(func=owner, args=[], keywords=[]), call))
+    for decorator in function.decorator_list if function is not None else ():
+        if isinstance(decorator, ast.Call) and function is not None:
+            names = {option.arg for option in call.keywords}
+            kept = [option for option in decorator.keywords if option.arg not in names]
+            merged = ast.copy_location(ast.Call(decorator.func, decorator.args, [*call.keywords, *kept]), call)
+            policy = read_policy(home, merged)
+            if policy is not None and policy.library == "tenacity":
+                yield _put_together(policy, call, RepeatedCode(function.body, function, by_call=True))
+
+
+def _find_wrapped(module: Module) -> Iterator[RetryUse]:
+    """Yield the uses of functions of the package that repeat the function which they decorate, or which they get."""
+    for function in module.functions:
+        for decorator in function.decorator_list:
+            made = decorator.func if isinstance(decorator, ast.Call) else decorator
+            known = find_repeater(module, made) if isinstance(made, (ast.Name, ast.Attribute)) else None
+            if known is not None:
+                yield _put_together(
+                    known.policy, decorator, RepeatedCode(function.body, function), defined_elsewhere=True
+                )
+    for call in module.calls:
+        known = (
+            find_repeater(module, call.func) if call.args and isinstance(call.func, (ast.Name, ast.Attribute)) else None
+        )
+        if known is not None and known.position is not None and len(call.args) > known.position:
+            code = read_repeated_code(module, call, known.position)
+            if code is not None:
+                yield _put_together(known.policy, call, code, defined_elsewhere=True)

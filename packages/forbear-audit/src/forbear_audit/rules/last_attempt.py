@@ -9,9 +9,10 @@ from forbear_audit.loops.loop_exits import continues, failures, may_leave, names
 from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, is_exit
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import is_momentary, sleeps
-from forbear_audit.reading.modules import Loop, Module, walk_inside
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, has, names_in
 
 Remark = tuple[str, ast.AST, str]

@@ -7,10 +7,10 @@ from weakref import WeakKeyDictionary
 
 from forbear_audit.libraries.errors import error_names, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself
-from forbear_audit.reading.modules import Module, following, keyword, walk_inside
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import ATTEMPT_LIMITS, OVERLOAD_CODES
-from forbear_audit.reading.packages import find_called
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
+from forbear_audit.reading.scopes import following, keyword, walk_inside
 from forbear_audit.rules.find import find_retries
 
 _BASES = {
@@ -76,7 +76,7 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
 
 
 def _find_function_retry(module: Module, use: RetryUse, call: ast.Call, uses: RetryUses) -> str | None:
-    home, function = find_called(module, call)
+    home, function = module.resolve_call(call)
     if function is None or function is use.code.function or _turns_off(module, call):
         return None
     others = uses if home is module else _retried(home)

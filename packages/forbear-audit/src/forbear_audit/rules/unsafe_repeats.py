@@ -10,9 +10,10 @@ from forbear_audit.loops.loop_exits import find_repeated_statuses, survives
 from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers
 from forbear_audit.loops.waits import mentions_header
-from forbear_audit.reading.modules import Function, Module, keyword, walk_inside
+from forbear_audit.reading.modules import Module
 from forbear_audit.reading.name_patterns import RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse
+from forbear_audit.reading.scopes import Function, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, plain_names_in, statements_of_handlers
 
 _BUSY = 429
@@ -31,6 +32,8 @@ def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.
         if (by_status and effect.kind == "network") or any(is_doubtful(name, effect.kind) for name in errors):
             rule = "UNSAFE" if effect.is_seen else "MAYBE-UNSAFE"
             yield rule, effect.node, f"{effect.text} is repeated; {effect.why}"
+            if effect.key is not None:
+                yield "OUTER-KEY", effect.key, f"the key of {effect.text} is another one in every attempt"
 
 
 def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:

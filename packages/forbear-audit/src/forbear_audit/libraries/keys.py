@@ -1,0 +1,102 @@
+"""Keys by which a server knows a call that it has seen: where they are, and whether each attempt makes a new one."""
+
+import ast
+from collections.abc import Iterator
+
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.name_patterns import FRESH_VALUES, IDEMPOTENCY_HEADERS, KEYS_IN_BODIES
+from forbear_audit.reading.scopes import keyword, walk_inside
+
+WHY = "its idempotency key is made inside of what is repeated, so every attempt has another one"
+_DEEPEST = 4  # steps from a name to its value, and from a call to the function that it calls
+
+
+def headers_of(module: Module, call: ast.Call) -> dict[str, ast.expr]:
+    """Return the headers that a call passes, with those that the code around sets later."""
+    given = keyword(call, "headers")
+    headers = dict(_items(module, given))
+    value = module.value(given)
+    if given is not None and not headers and value is not None and "idempot" in ast.unparse(value).lower():
+        headers["Idempotency-Key"] = value
+    return headers
+
+
+def find_key(module: Module, call: ast.Call) -> ast.expr | None:
+    """Return the idempotency key that a call passes in a header or an option, None without one."""
+    headers = headers_of(module, call)
+    if isinstance(call.func, ast.Attribute):
+        headers |= dict(_set_later(module, ast.unparse(call.func.value) + ".headers", call))
+    options = {option.arg: option.value for option in call.keywords if option.arg}
+    return next((value for name, value in {**headers, **options}.items() if IDEMPOTENCY_HEADERS.search(name)), None)
+
+
+def find_fresh_key(module: Module, call: ast.Call, region: list[ast.stmt]) -> ast.AST | None:
+    """Return the call within `region` that makes the key, id or token of a call anew, None if there is none."""
+    values = [value for name, value in _fields(module, call, 2) if KEYS_IN_BODIES.search(name)]
+    key = find_key(module, call)
+    for value in (*values, *(() if key is None else (key,))):
+        fresh = find_fresh(module, value, region)
+        if fresh is not None:
+            return fresh
+    return None
+
+
+def _fields(module: Module, call: ast.Call, depth: int) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the options of a call, and the items of the dictionaries that it passes."""
+    for option in call.keywords:
+        if option.arg:
+            yield option.arg, option.value
+    for value in (*call.args, *(option.value for option in call.keywords)):
+        yield from _items(module, value, depth)
+
+
+def _items(module: Module, expr: ast.expr | None, depth: int = 1) -> Iterator[tuple[str, ast.expr]]:
+    value = module.value(expr)
+    assigned = module.values(expr) if expr is not None else []
+    made = assigned[0] if len(assigned) == 1 else expr  # a call, if a function of this package makes the dictionary
+    if isinstance(value, ast.Dict):
+        for key, item in zip(value.keys, value.values, strict=True):
+            name = module.constant(key) if key is not None else None
+            if isinstance(name, str):
+                yield name, item if expr is None or isinstance(made, ast.Dict) else expr
+            if depth > 1:
+                yield from _items(module, item, depth - 1)
+    if isinstance(expr, ast.Name):
+        yield from _set_later(module, expr.id, expr)
+
+
+def _set_later(module: Module, owner: str, place: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the items that the function around a place sets by `owner["name"] = value`."""
+    function = module.function_of(place)
+    for item in module.items_set.get((function, owner), []) if function is not None else ():
+        yield str(item.arg), item.value
+
+
+def is_inside(module: Module, node: ast.AST, region: list[ast.stmt]) -> bool:
+    """Return whether a node stands in a piece of code."""
+    tops = {id(part) for s in region for part in (s, s.value if isinstance(s, ast.Expr) else s)}
+    return id(node) in tops or any(id(parent) in tops for parent in module.ancestors(node))
+
+
+def find_fresh(module: Module, expr: ast.expr, region: list[ast.stmt], depth: int = 0) -> ast.AST | None:
+    """Return what gives an expression a new value on every execution of `region`, None if nothing does."""
+    for part in ast.walk(expr):
+        if isinstance(part, ast.Call):
+            fresh = FRESH_VALUES.search(module.name_of(part.func)) or _makes_fresh(module, part, depth)
+            if fresh and is_inside(module, part, region):
+                return part
+        elif isinstance(part, ast.Name) and depth < _DEEPEST:
+            for value in module.values(part):
+                found = find_fresh(module, value, region, depth + 1)
+                if found is not None:
+                    return found
+    return None
+
+
+def _makes_fresh(module: Module, call: ast.Call, depth: int) -> bool:
+    """Return whether a function of this package returns another value on every call."""
+    home, function = module.resolve_call(call)
+    if function is None or depth >= _DEEPEST:
+        return False
+    results = [node.value for node in walk_inside(function.body) if isinstance(node, ast.Return) and node.value]
+    return any(find_fresh(home, result, function.body, depth + 1) for result in results)

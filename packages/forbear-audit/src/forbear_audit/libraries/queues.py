@@ -1,0 +1,95 @@
+"""The retries of task queues besides Celery: Dramatiq, Huey, RQ, arq, Temporal, Prefect and Airflow."""
+
+import ast
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
+from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
+
+Task = tuple[RetryPolicy, ast.AST, RepeatedCode]
+"""The policy of a task, its node, and what it repeats."""
+
+_ERRORS = RetriedErrors(("celery.WorkerLost",), has_predicate=True)
+"""A queue repeats a task after every error, and when its worker dies: that is what it is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    """A decorator that makes a task: its option for retries with the default, and the option that lets waits grow."""
+
+    package: str
+    names: tuple[str, ...]
+    option: str
+    default: int | None
+    grows: str | None = None
+
+
+_QUEUES = (
+    _Queue("dramatiq", ("actor",), "max_retries", 20, ""),
+    _Queue("huey", ("task", "periodic_task"), "retries", 0),
+    _Queue("prefect", ("task", "flow"), "retries", 0),
+    _Queue("airflow", ("task",), "retries", 0, "retry_exponential_backoff"),
+    _Queue("temporalio.activity", ("defn",), "", None, ""),
+)
+
+
+def read_task(module: Module, function: Function, decorator: ast.expr, dotted: str) -> Iterator[Task]:
+    """Yield the retry of a task of a queue; none if `decorator` makes no task."""
+    call = decorator if isinstance(decorator, ast.Call) else None
+    made = call.func if call is not None else decorator
+    owner = module.value(made.value) if isinstance(made, ast.Attribute) else None
+    maker = module.name_of(owner.func) if isinstance(owner, ast.Call) else ""
+    name = dotted.rpartition(".")[2]
+    for queue in _QUEUES:
+        if name in queue.names and (from_package(dotted, queue.package) or from_package(maker, queue.package)):
+            policy = _read_queue(module, queue, call)
+            if policy is not None:
+                yield policy, decorator, RepeatedCode(function.body, function)
+    if from_package(dotted, "rq", "job") and call is not None:
+        policy = _read_rq(module, call)
+        if policy is not None:
+            yield policy, decorator, RepeatedCode(function.body, function)
+
+
+def _read_queue(module: Module, queue: _Queue, call: ast.Call | None) -> RetryPolicy | None:
+    option = keyword(call, queue.option) if call is not None and queue.option else None
+    count = queue.default if option is None else module.constant(option)
+    if count == 0 or (call is not None and keyword(call, "max_age") is not None):
+        return None
+    endless = option is not None and count is None
+    limits = Limits(math.inf if endless else count + 1 if isinstance(count, int) else None, False if endless else None)
+    grows = queue.grows == "" or (call is not None and queue.grows and keyword(call, queue.grows) is not None)
+    delays = keyword(call, "retry_delay_seconds") if call is not None else None
+    kind = delays is not None and not isinstance(module.constant(delays), (int, float))
+    return RetryPolicy(queue.package, limits, Waits("growing" if grows else "unknown" if kind else "fixed"), _ERRORS)
+
+
+def read_others(module: Module) -> Iterator[Task]:
+    """Yield the retries of jobs of RQ, where they are enqueued, and of jobs of arq, where they raise `Retry`."""
+    packages = {name.partition(".")[0] for name in module.imports.values()}
+    for call in module.calls if "rq" in packages else ():
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("enqueue", "enqueue_at", "enqueue_in"):
+            policy = _read_rq(module, call)
+            functions = [module.resolve_call(ast.Call(func=item, args=[], keywords=[])) for item in call.args]
+            for home, function in functions if policy is not None else ():
+                if policy is not None and function is not None and home is module:
+                    yield policy, call, RepeatedCode(function.body, function, by_call=True)
+    for function in module.functions if "arq" in packages else ():
+        for attempt in (node for node in walk_inside(function.body) if isinstance(node, ast.Try)):
+            for node in walk_inside([statement for handler in attempt.handlers for statement in handler.body]):
+                made = node.exc.func if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) else None
+                if from_package(module.name_of(made), "arq", "Retry"):
+                    yield RetryPolicy("arq", errors=_ERRORS), node, RepeatedCode(attempt.body, function)
+
+
+def _read_rq(module: Module, call: ast.Call) -> RetryPolicy | None:
+    retry = module.value(keyword(call, "retry"))
+    if not (isinstance(retry, ast.Call) and from_package(module.name_of(retry.func), "rq", "Retry")):
+        return None
+    most = module.constant(keyword(retry, "max") or (retry.args[0] if retry.args else None))
+    interval = keyword(retry, "interval")
+    waits = Waits("fixed" if interval is None or isinstance(module.constant(interval), int) else "unknown")
+    return RetryPolicy("rq", Limits(most + 1 if isinstance(most, int) else None), waits, _ERRORS)

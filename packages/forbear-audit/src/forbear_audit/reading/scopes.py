@@ -1,0 +1,169 @@
+"""One file by itself: its tree, imports, definitions and loops, and the parent of every node."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import cast
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Loop = ast.For | ast.AsyncFor | ast.While
+
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
+class Scopes:
+    """One file: its tree, its imports, its definitions, and the parent of every node.
+
+    `path` is the file, for imports from the same package; None for text that has no place.
+    """
+
+    def __init__(self, tree: ast.Module, path: Path | None = None) -> None:
+        self.tree = tree
+        self.path = path
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.imports: dict[str, str] = {}
+        self.functions: list[Function] = []
+        self.calls: list[ast.Call] = []
+        self.loops: list[Loop] = []
+        self.configs: list[ast.Constant] = []
+        """The texts that may be, or be a key of, a service config of gRPC."""
+        self.top: dict[str, Function | ast.ClassDef] = {}
+        self.methods: dict[tuple[ast.ClassDef, str], Function] = {}
+        """The functions in the body of each class, by its class and name."""
+        self.items_set: dict[tuple[ast.AST, str], list[ast.keyword]] = {}
+        """The values of `options["key"] = value` in each function, by the function and the text of the dictionary."""
+        self.assigned: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+        """The values of the names in each function, class or module."""
+        self.attributes: dict[tuple[ast.AST, str], list[ast.expr]] = {}
+        """The values of `self.name` in each class."""
+        level: list[ast.AST] = [tree]
+        for parent in level:  # it grows while it is read
+            children = list(ast.iter_child_nodes(parent))
+            for child in children:
+                self.parents[child] = parent
+            level += children
+            self._enter(parent)
+        for node in tree.body:
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                self.top[node.name] = node
+
+    def _enter(self, node: ast.AST) -> None:
+        match node:
+            case ast.Import():
+                for alias in node.names:
+                    self.imports[alias.asname or alias.name.partition(".")[0]] = (
+                        alias.name if alias.asname else alias.name.partition(".")[0]
+                    )
+            case ast.ImportFrom():
+                base = "." * node.level + (node.module or "")
+                for alias in node.names:
+                    self.imports[alias.asname or alias.name] = (
+                        f"{base}.{alias.name}" if node.module else base + alias.name
+                    )
+            case ast.Constant(value=str() as text) if "retryPolicy" in text:
+                self.configs.append(node)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                self.functions.append(node)
+                around = self.parents[node]
+                if isinstance(around, ast.ClassDef):
+                    self.methods.setdefault((around, node.name), node)
+            case ast.Call():
+                self.calls.append(node)
+            case ast.For() | ast.AsyncFor() | ast.While():
+                self.loops.append(node)
+            case ast.Assign():
+                for target in node.targets:
+                    self._assign(node, target, node.value)
+                match node.targets:
+                    case [ast.Subscript(value=owner, slice=ast.Constant(value=str() as key))]:
+                        item = ast.keyword(arg=key, value=node.value)
+                        self.items_set.setdefault((self.scope(node), ast.unparse(owner)), []).append(item)
+                    case _:
+                        pass
+            case ast.AnnAssign(value=ast.expr() as value):
+                self._assign(node, node.target, value)
+            case ast.withitem(optional_vars=ast.expr() as target):
+                self._assign(node, target, node.context_expr)
+            case ast.NamedExpr():
+                self._assign(node, node.target, node.value)
+            case _:
+                pass
+
+    def _assign(self, node: ast.AST, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Name):
+            self.assigned.setdefault((self.scope(node), target.id), []).append(value)
+        elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
+            owner = self.class_of(node)
+            if owner is not None:
+                self.attributes.setdefault((owner, target.attr), []).append(value)
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield the nodes around `node`, the nearest first."""
+        while (parent := self.parents.get(node)) is not None:
+            yield parent
+            node = parent
+
+    def scope(self, node: ast.AST) -> ast.AST:
+        """Return the function, class or module whose names `node` sees."""
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, _SCOPES)), self.tree)
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """Return the function around `node`, None at the top of the module."""
+        return next(
+            (parent for parent in self.ancestors(node) if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef))),
+            None,
+        )
+
+    def class_of(self, node: ast.AST) -> ast.ClassDef | None:
+        """Return the class around `node`, None if there is none."""
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
+
+    def values(self, name: ast.expr) -> list[ast.expr]:
+        """Return the expressions that are assigned to a name, or to an attribute of `self`, where `name` stands."""
+        if isinstance(name, ast.Name):
+            for scope in (*(p for p in self.ancestors(name) if isinstance(p, _SCOPES)), self.tree):
+                if (scope, name.id) in self.assigned:
+                    return self.assigned[scope, name.id]
+        elif isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"):
+            owner = self.class_of(name)
+            if owner is not None:
+                return self.attributes.get((owner, name.attr)) or self.assigned.get((owner, name.attr), [])
+        return []
+
+
+def keyword(call: ast.Call, *names: str) -> ast.expr | None:
+    """Return the value of the first of these keyword arguments that a call has, None if it has none."""
+    return next((item.value for name in names for item in call.keywords if item.arg == name), None)
+
+
+def has_unknown(call: ast.Call) -> bool:
+    """Return whether a call passes keywords that cannot be read: `**options`."""
+    return any(item.arg is None for item in call.keywords)
+
+
+def walk_inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Yield the nodes and all below them, in the order of the text, without the bodies of functions within."""
+    stack = [*nodes][::-1]
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, _SCOPES):
+            stack.extend([*ast.iter_child_nodes(node)][::-1])
+
+
+def following(module: Scopes, statement: ast.AST) -> list[ast.stmt]:
+    """Return the statements that follow one in its block, none if a node is no statement."""
+    parent = module.parents[statement]
+    for name in ("body", "orelse", "finalbody"):
+        value: object = getattr(parent, name, None)
+        items = cast("list[ast.stmt]", value) if isinstance(value, list) else []  # a lambda's body is no list
+        if statement in items:
+            return items[next(i for i, item in enumerate(items) if item is statement) + 1 :]
+    return []
+
+
+def from_package(dotted: str, package: str, *names: str) -> bool:
+    """Return whether a dotted name is one of `names` of a package or of its modules; without names, any of them."""
+    if dotted != package and not dotted.startswith(f"{package}."):
+        return False
+    return not names or dotted.rpartition(".")[2] in names

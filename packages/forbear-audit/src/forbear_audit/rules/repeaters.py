@@ -1,0 +1,95 @@
+"""Functions that repeat another function: the loops of a package that call a parameter, and what is passed to them."""
+
+import ast
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from forbear_audit.loops.handwritten import read_loop
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy
+from forbear_audit.reading.scopes import Function, Loop, from_package
+from forbear_audit.reading.syntax import calls_in
+
+
+@dataclass(frozen=True, slots=True)
+class Repeater:
+    """A function or class that repeats what it gets: as an argument at a `position`, or as a decorator."""
+
+    policy: RetryPolicy
+    position: int | None
+
+
+KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]
+_known: WeakKeyDictionary[Module, list[KnownLoop]] = WeakKeyDictionary()
+_repeaters: WeakKeyDictionary[Module, dict[ast.AST, Repeater]] = WeakKeyDictionary()
+
+
+def loops_of(module: Module) -> list[KnownLoop]:
+    """Return the loops of a module that are retries; they are kept as long as the module is."""
+    if module not in _known:
+        read = ((loop, read_loop(module, loop)) for loop in module.loops)
+        _known[module] = [(known[0], known[1], loop) for loop, known in read if known is not None]
+    return _known[module]
+
+
+def find_repeater(module: Module, expr: ast.expr) -> Repeater | None:
+    """Return what an expression does to the function that it gets or decorates, None if it repeats nothing."""
+    place, node = module.definition(expr)
+    if node is None and isinstance(expr, ast.Attribute):
+        owner = module.class_of(expr)
+        node = module.methods.get((owner, expr.attr)) if owner is not None and _is_self(expr.value) else None
+    is_definition = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    return _find_repeaters(place).get(node) if node is not None and is_definition else None
+
+
+def _is_self(expr: ast.expr) -> bool:
+    return isinstance(expr, ast.Name) and expr.id in ("self", "cls")
+
+
+def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
+    if module not in _repeaters:
+        found = _repeaters[module] = dict[ast.AST, Repeater]()
+        for policy, code, loop in loops_of(module):
+            called = {call.func.id for call in calls_in(code.attempt) if isinstance(call.func, ast.Name)}
+            around = [n for n in module.ancestors(loop) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+            taking = next((function for function in around if called & _parameters(function)), None)
+            if taking is None:
+                continue
+            owner = module.class_of(taking)
+            if taking.name == "__call__" and owner is not None:
+                found[owner] = Repeater(policy, None)
+            elif taking is around[-1]:
+                names = [name for name in _positional(taking) if name not in ("self", "cls")]
+                found[taking] = Repeater(policy, next((names.index(name) for name in names if name in called), None))
+            else:
+                found[around[-1]] = Repeater(policy, None)
+    return _repeaters[module]
+
+
+def _positional(function: Function) -> list[str]:
+    return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+
+
+def _parameters(function: Function) -> set[str]:
+    return {*_positional(function), *(argument.arg for argument in function.args.kwonlyargs)}
+
+
+def read_repeated_code(module: Module, call: ast.Call, position: int) -> RepeatedCode | None:
+    """Return the code that a call repeats, the function that it gets at a position; None if that is unknown."""
+    given = call.args[position]
+    args, keywords = [*call.args[position + 1 :]], call.keywords
+    made = module.value(given)
+    if isinstance(made, ast.Call) and from_package(module.name_of(made.func), "functools", "partial") and made.args:
+        given, args, keywords = made.args[0], [*made.args[1:], *args], [*made.keywords, *keywords]
+        made = module.value(given)
+    if isinstance(made, ast.Lambda):
+        return RepeatedCode([ast.copy_location(ast.Expr(made.body), made)], by_call=True)
+    sent = ast.copy_location(ast.Call(func=given, args=args, keywords=keywords), call)
+    module.parents[sent] = module.parents.get(call, module.tree)
+    home, function = module.resolve_call(sent)
+    if function is not None and home is module:
+        return RepeatedCode(function.body, function, by_call=True)
+    is_known = function is not None or (
+        isinstance(given, (ast.Name, ast.Attribute)) and "." in module.name_of(given)[1:]
+    )
+    return RepeatedCode([ast.copy_location(ast.Expr(sent), call)], by_call=True) if is_known else None

@@ -1,0 +1,72 @@
+"""The snippets that measure what `forbear audit` misses: a file for each kind, labelled before any rule was changed.
+
+A label has the rules that a snippet breaks, of MEASURED; `~RULE` is one that may be reported or not. A line
+`# -- path` begins a file of a package. One half is open, and the rules are corrected by it; the other only measures.
+"""
+
+import random
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from forbear_audit import AuditSettings
+from forbear_audit.rules.catalog import RULES
+from forbear_audit.rules.file_findings import read_texts
+from forbear_testkit.audit.corpus import FOLDER, Score
+
+EVERY = AuditSettings(select=tuple(RULES))
+RECALL = FOLDER.with_name("recall")
+SEED = "forbear recall 1"
+MEASURED = ("UNSAFE", "NESTED", "UNBOUNDED", "FIXED", "STATE", "LOST-CAUSE", "OUTER-KEY")
+_SNIPPET = re.compile(r"^# %% ([\w-]+): (.*)\n((?:(?!# %% ).*\n?)*)", re.MULTILINE)
+_FILE = re.compile(r"^# -- (\S+)\n((?:(?!# -- ).*\n?)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A snippet with the rules that it breaks, and those that are `unclear`; `kind` is the file it comes from."""
+
+    kind: str
+    name: str
+    rules: frozenset[str]
+    unclear: frozenset[str]
+    files: dict[str, str]
+    is_open: bool
+
+    def hits(self, folder: Path) -> set[tuple[str, str]]:
+        """Return the rules that the audit says the code breaks, with the severity of each finding."""
+        places = {folder / self.name / path: code for path, code in self.files.items()}
+        for path, code in places.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(code, encoding="utf-8")
+        readings = [read_texts(path, [(0, code)], EVERY.counts) for path, code in places.items()]
+        return {(finding.rule, finding.severity) for reading in readings for finding in reading.findings}
+
+
+def samples() -> list[Sample]:
+    """Return all snippets; those of each kind are halved by a seed."""
+    result: list[Sample] = []
+    for file in sorted(RECALL.glob("*.txt")):
+        found = _SNIPPET.findall(file.read_text(encoding="utf-8"))
+        order = [*range(len(found))]
+        random.Random(f"{SEED} {file.stem}").shuffle(order)
+        opened = {*order[: len(order) // 2]}
+        for index, (name, labels, code) in enumerate(found):
+            words = {*labels.split()} - {"ok"}
+            unclear = frozenset(word[1:] for word in words if word.startswith("~"))
+            rules = frozenset(word for word in words if not word.startswith("~"))
+            files = dict(_FILE.findall(code)) or {"main.py": code}
+            result.append(Sample(file.stem, name, rules, unclear, files, index in opened))
+    return result
+
+
+def measure(chosen: list[Sample], folder: Path) -> dict[str, Score]:
+    """Return the scores of the measured rules on these snippets; the files are written below `folder`."""
+    scores = {rule: Score() for rule in MEASURED}
+    for sample in chosen:
+        broken = {rule for rule, _ in sample.hits(folder)} - sample.unclear
+        for rule, item in scores.items():
+            item.right += rule in broken & sample.rules
+            item.wrong += rule in broken - sample.rules
+            item.missed += rule in sample.rules - broken
+    return scores
