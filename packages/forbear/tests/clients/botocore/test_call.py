@@ -301,6 +301,26 @@ def test_events_and_budget() -> None:
     assert events[0].verdict.kind is Kind.TRANSIENT
 
 
+def test_first_attempts_that_a_budget_refuses() -> None:
+    """A budget that throttles its client refuses calls before they are sent."""
+    budget = forbear.budgets.Budget(forbear.budgets.ClientThrottle())
+    with Wire(BUSY) as server:
+        client = dynamodb(server, budget=budget, attempts=1)
+        refused = 0
+        for _ in range(40):
+            try:
+                client.get_item(**KEY)
+            except forbear.Throttled as error:
+                refused += 1
+                report = forbear.report(error)
+                assert report is not None
+                assert (report.reason, report.method) == (Reason.BUDGET, "dynamodb.GetItem")
+            except exceptions.ClientError:
+                pass
+    assert len(server.seen) == 40 - refused
+    assert refused > 10
+
+
 def test_stop_on() -> None:
     """An event of the caller ends a wait, and the call returns its error."""
     event = threading.Event()
