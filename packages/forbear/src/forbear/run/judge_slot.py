@@ -6,7 +6,6 @@ failure.
 
 import os
 import sys
-import warnings
 
 from forbear.core.chain import context_of, traceback_of
 from forbear.core.record import Record
@@ -74,6 +73,8 @@ def _mode(option: str) -> str:
     name, choices = f"FORBEAR_{option.upper()}", CHOICES[option]
     value = os.environ.get(name, "").lower() or choices[0]
     if value not in choices:
+        import warnings  # few processes get here
+
         warnings.warn(f"`{name}` must be one of {', '.join(choices)}, got {value!r}", RuntimeWarning, stacklevel=2)
         return "stop"
     return value
