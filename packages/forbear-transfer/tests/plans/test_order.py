@@ -110,6 +110,16 @@ def test_a_source_that_is_gone_holds_up_nothing(cloud: Cloud) -> None:
     assert contents(cloud) == {"y/z/1": b"x/y/z/1", "z/1": b"z/1"}
 
 
+@pytest.mark.parametrize("moves", [True, False], ids=["mv", "cp"])
+def test_the_same_command_again_replaces_no_only_copy(cloud: Cloud, moves: bool) -> None:
+    """After the first run, z/1 is all that is left of what was y/z/1; what lies there now does not replace it."""
+    put(cloud, ("x/y/z/1", "y/z/1"))
+    assert run(cloud, "x/y", "y/z", target="", moves=moves).ok
+    before = contents(cloud)
+    assert run(cloud, "x/y", "y/z", target="", moves=moves).failed
+    assert contents(cloud) == before
+
+
 def test_a_dry_run_lists_them_in_order(cloud: Cloud) -> None:
     """It says what would be done, in the order in which it would be."""
     put(cloud, ("x/y/z/1", "y/z/1"))

@@ -46,7 +46,7 @@ async def select(
     for address in addresses:
         try:
             source = await settle(storage, parse_source(address, literal), folders=recursive, cautious=cautious)
-            async for match in _select(storage, source, recursive, cautious, cure):
+            async for match in _select(storage, source, recursive, cautious and literal is None, cure):
                 yield match
         except LISTING_FAILURES as error:
             yield Match(address, address, problem=describe(error), hint=hint_of(error))

@@ -8,6 +8,7 @@ import pickle
 import tempfile
 from array import array
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -31,6 +32,7 @@ class OrderedItems:
         self._starts = array("Q")
         self._rounds: dict[int, int] = {}
         self._is_whole = True
+        self._awaited: set[int] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -67,6 +69,7 @@ class OrderedItems:
                 others = [one for one in (first_reader, *more.get(first_reader, ())) if one != number]
                 if others:
                     waits[number] = others
+                    self._awaited.update(others)
         self._rounds = _find_rounds(waits, self._refuse_cycle)
 
     @property
@@ -77,12 +80,15 @@ class OrderedItems:
     async def items_of(self, number: int, *, allowed: bool = True) -> AsyncGenerator[Item]:
         """Yield the items of a round, counted from 0.
 
-        They are refused if the round is not `allowed`, and if the plan refuses a source that exists.
+        They are refused if the round is not `allowed`, and if the plan refuses a source that exists. A move replaces
+        nothing, and neither does a copy for which others wait: it may be the only copy of what an earlier run replaced.
         """
         allowed = allowed and self._is_whole
         for index in self._rounds if number else range(len(self._starts)):
             if self._rounds.get(index, 0) == number:
                 item = self._load(index)
+                if item.action is Action.MOVE or index in self._awaited:
+                    item = replace(item, generation=0)
                 waits = not allowed and item.action in (Action.COPY, Action.MOVE)
                 yield item.refuse(TransferError(_WAITS, "cure these first, then run it again")) if waits else item
 

@@ -52,6 +52,7 @@ class RsyncPlan:
         self._extras: list[tuple[str, int | FileIdentity | None]] = []
         self._blocked: list[Item] = []
         self._extra_files = Nesting()
+        self._empty_folder: tuple[str, FileOrObject | None] | None = None
         self._links: dict[str, Entry] = {}
         self._unseen: dict[str, Entry] = {}
         self._kept: Counter[str] = Counter()
@@ -70,9 +71,12 @@ class RsyncPlan:
                 if self._names.leaves_out(name):
                     continue
                 if self._clashes is not None and name.endswith("/"):  # a folder here, or an object that stands for one
-                    if source is None:
-                        self._note_extra(name, target)
+                    self._note_empty_folder()
+                    self._empty_folder = (name, target) if source is None else None
                     continue
+                if source is not None and self._empty_folder is not None and name.startswith(self._empty_folder[0]):
+                    self._empty_folder = None  # this copy goes into it
+                self._note_empty_folder()
                 empty = empty and source is None
                 if source is None:
                     self._note_extra(name, target)
@@ -98,6 +102,7 @@ class RsyncPlan:
             for task in ahead:
                 if isinstance(task, asyncio.Task):
                     task.cancel()
+        self._note_empty_folder()
         for name, count in self._kept.items():
             yield self._refuse_deletions(self._unseen[name], count)
         if empty and self._extras:
@@ -186,6 +191,12 @@ class RsyncPlan:
             if entry.note and entry.note != EMPTY_FOLDER:
                 (self._unseen if follow else self._links)[entry.name] = entry
             yield entry.name, entry
+
+    def _note_empty_folder(self) -> None:
+        """Record the empty folder that came last as an extra, since no copy goes into it."""
+        if self._empty_folder is not None:
+            self._note_extra(*self._empty_folder)
+            self._empty_folder = None
 
     def _note_extra(self, name: str, target: FileOrObject | None) -> None:
         """Record that `name`, which the source lacks, must be deleted, if the option `delete` is set.

@@ -174,7 +174,17 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
         return await send(sys.stdin.buffer if source == STREAM else source)
     version, keys = _pick_version(source, item.object), encryption.decryption_keys
     if isinstance(target, Url):
-        return await copy(storage, version, target, generation=generation, state=state, decryption_keys=keys, **options)
+        equal = generation == 0 and not (item.no_clobber or item.is_required)
+        return await copy(
+            storage,
+            version,
+            target,
+            generation=generation,
+            state=state,
+            accept_equal=equal,
+            decryption_keys=keys,
+            **options,
+        )
     if target == STREAM:
         made = await download(storage, version, sys.stdout.buffer, decode=item.decode, decryption_keys=keys)
         sys.stdout.buffer.flush()  # an error here is a failure of this item

@@ -78,7 +78,7 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
             storage,
             version.url,
             target,
-            generation=0 if item.no_clobber else None,
+            generation=0 if item.no_clobber else item.generation,
             state=state,
             accept_equal=not item.no_clobber,
             decryption_keys=keys.decryption_keys,
