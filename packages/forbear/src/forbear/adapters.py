@@ -16,9 +16,9 @@ loaded when it is first used. docs/http.md has the steps for an adapter, and exa
   those of `Budget.per_host`. `retries_are_off` says whether to retry at all. `current_runtime` returns the `Runtime`,
   which has clock, sleep and randomness; `runtime_context` replaces it.
 - **What the wire says.** The service of a `Request` (`forbear.services.find`) returns its `Judgement`, and `vouched`
-  adds the user's `Vouch`. `suggested_patterns` says how to vouch for a request. RPCs are judged as a `GrpcCall`,
-  commands of Redis by `describe_command`. `TRANSIENT_STATUSES`, `status_phrase`, `parse_content_range`, `parse_size`
-  and `request_ids` (as `RequestIds`) read responses. `add_wait` adds the wait of `find_wait` to a verdict.
+  adds the user's `Vouch`. `suggested_patterns` says how to vouch for a request. `judge_rpc` judges a `GrpcCall`,
+  `describe_command` a command of Redis. `TRANSIENT_STATUSES`, `status_phrase`, `parse_content_range`, `parse_size` and
+  `request_ids` (as `RequestIds`) read responses. `add_wait` adds the wait of `find_wait` to a verdict.
 - **Answers.** A `CurlLine` reads a curl line, which begins as `is_curl` says; `takes_next` tells options with a value.
   `explain_request` answers about a `Request` as `forbear.explain` does, for a `ProfileChoice` and with the `Overrides`
   of a user; `policy_for_request` finds its policy and service. `hide_in_path` is its path without secrets.
@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from forbear.run.switch import is_off as retries_are_off
     from forbear.services.policies import AmbiguousName as AmbiguousPolicyName
     from forbear.services.policies import find_policy, policy_names
+    from forbear.services.rpcs.rules import judge as judge_rpc
     from forbear.shared_budget.process import PAYMENT as PAYMENT_SECONDS
     from forbear.shared_budget.process import PendingGrant, ProcessShare
     from forbear.shared_budget.script import LocalBucket
@@ -173,6 +174,7 @@ __all__ = [
     "is_curl",
     "is_list",
     "is_mapping",
+    "judge_rpc",
     "lazy_exports",
     "micro_tokens",
     "parse_content_range",
@@ -260,6 +262,7 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "field_names": "core.record",
             "find_policy": "services.policies",
             "is_curl": "answers.curl",
+            "judge_rpc": "services.rpcs.rules:judge",
             "is_list": "core.check",
             "is_mapping": "core.check",
             "micro_tokens": "core.budget:micro",

@@ -11,6 +11,7 @@ import pytest
 
 from forbear_audit.storm import storm
 from forbear_audit.storm.observe import StormLimits, observing
+from forbear_testkit.clients.google import protos
 from forbear_testkit.testing.rpc_orders import RpcOrders, rpc_orders
 
 ORDER, WATCH, COLLECT, CHAT = (f"/shop.Orders/{name}" for name in ("Order", "Watch", "Collect", "Chat"))
@@ -128,6 +129,16 @@ def test_service_config(server: RpcOrders) -> None:
     kinds = {(each.fault.partition("#")[2], each.kind) for each in report.findings}
     assert kinds == {("1:lost", "duplicated"), ("1+:lost", "duplicated"), ("1+:lost", "many"), ("1+:503", "many")}
     assert report.findings[0].site.rpartition(":")[0].endswith("tests/storm/wire/test_over_grpc.py")
+
+
+@pytest.mark.parametrize(("method", "kinds"), [(ORDER, {"suspected"}), ("/shop.v1.Orders/Cancel", set())])
+def test_what_its_definition_calls_idempotent(server: RpcOrders, method: str, kinds: set[str]) -> None:
+    """A second execution of it is no finding: its annotation allows it."""
+    protos.load()
+    with grpc.insecure_channel(server.target, OPTIONS) as channel:
+        call: Any = channel.unary_unary(method, None, None)
+        report = storm(lambda: call(b"", timeout=5), only=f"{method}#1:lost")
+    assert {each.kind for each in report.findings} == kinds
 
 
 def test_the_frames_of_the_user(server: RpcOrders) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import grpc.aio
 import pytest
-from google.api_core import exceptions, gapic_v1
+from google.api_core import exceptions, gapic_v1, grpc_helpers
 from google.api_core import retry as api_retry
 from google.api_core.client_options import ClientOptions
 from google.cloud import _storage_v2 as storage_v2
@@ -23,7 +23,7 @@ from forbear.clients.google_storage import DEFAULT_RETRY
 from forbear.grpc.call import GrpcCall
 from forbear.services import cloud_storage, iam
 from forbear.testing import virtual_time
-from forbear_testkit.clients.google import ANONYMOUS
+from forbear_testkit.clients.google import ANONYMOUS, protos
 from forbear_testkit.clients.google.rpc_server import Server, running
 
 DELETE = "google.storage.v2.Storage/DeleteObject"
@@ -218,6 +218,25 @@ def test_an_rpc_of_any_api(server: Server) -> None:
         wrap: Any = google.retry_for("t.T/Say", safe=True)
         assert wrap(raw.unary_unary("/t.T/Say"))(b"a") == b""
     assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize(("name", "executions"), [("shop.v1.Orders/Show", 2), ("google.made.v1.Things/Pull", 1)])
+def test_an_rpc_without_a_table(server: Server, name: str, executions: int) -> None:
+    """One whose definition is loaded, or of Google, needs no vouch; it is judged by its definition."""
+    protos.load()
+    wrap_errors: Any = grpc_helpers.wrap_errors
+    with grpc.insecure_channel(server.target) as channel, virtual_time():
+        raw: Any = channel
+        send: Any = google.retry_for(name)(wrap_errors(raw.unary_unary(f"/{name}")))
+        server.fail(UNAVAILABLE)
+        if executions == 2:
+            assert send(b"a") == b""
+        else:
+            with pytest.raises(exceptions.ServiceUnavailable):
+                send(b"a")
+    assert len(server.calls) == executions
+    with pytest.raises(ValueError, match="of Google or of one whose definition is loaded"):
+        google.retry_for("shop.v1.Orders/Gone")
 
 
 @pytest.mark.parametrize("safe", [True, bool])

@@ -26,6 +26,7 @@ from forbear.judges.functions import row_of
 from forbear.testing import virtual_time
 from forbear.testing.proxy import Proxy
 from forbear.testing.valkey import valkey_server
+from forbear_testkit.clients.google import protos
 from forbear_testkit.clients.google.rpc_server import running
 from forbear_testkit.clients.wire import Answer, Wire
 from forbear_testkit.evidence.forms import FORMS, run_async
@@ -207,8 +208,10 @@ def test_calls_of_aws(name: str) -> None:
 
 
 def test_rpcs() -> None:
-    """An RPC that no table knows is executed once, unless the user vouches for it; known ones are repeated."""
+    """An RPC that nobody knows is executed once, unless the user vouches for it; known ones are repeated."""
     import grpc
+
+    protos.load()
 
     def say(channel: Any, name: str) -> object:
         return channel.unary_unary(name)(b"", timeout=5)
@@ -218,6 +221,7 @@ def test_rpcs() -> None:
             ("/t.T/Say", (), 1),
             ("/t.T/Say", "t.T/Say", 2),
             ("/google.iam.admin.v1.IAM/GetServiceAccount", (), 2),
+            ("/shop.v1.Orders/Cancel", (), 2),  # by its annotation
         ):
             server.calls.clear()
             server.fates.clear()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from forbear import services
-from forbear.adapters import GrpcCall
+from forbear.adapters import GrpcCall, judge_rpc
 from forbear_audit.storm.faults import FAULTS
 from forbear_audit.storm.patching import replace
 from forbear_audit.storm.run_record import RunRecord, current_record
@@ -134,10 +134,7 @@ _OPTIONS = ("timeout", "metadata", "credentials", "wait_for_ready", "compression
 
 def _origin(record: RunRecord, method: str | bytes, kind: str, message: object, options: dict[str, Any]) -> "RpcOrigin":
     name = method.decode() if isinstance(method, bytes) else method
-    service = services.find_rpc(name)
-    is_safe = name.startswith(_READS) or (
-        service is not None and service.classify_call(GrpcCall(name, message)).repeatable
-    )
+    is_safe = name.startswith(_READS) or judge_rpc(GrpcCall(name, message), services.find_rpc(name)).repeatable
     streams = kind.endswith("stream")
     from forbear_audit.storm.wire.grpc_proxy import RpcOrigin
 

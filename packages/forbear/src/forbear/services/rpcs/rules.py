@@ -67,7 +67,9 @@ def judge(call: GrpcCall, service: "RpcService | None") -> Judgement:
     definition = definitions.find(name)
     if listed is not None and definition is None:
         return listed
-    return _judge_google(call, definition) if _is_google(name) else _judge_annotations(name, definition)
+    if not _is_google(name):
+        return _judge_annotations(name, definition)
+    return _judge_by_definition(name, definition) or _judge_google(call, definition)
 
 
 def is_known(name: str, service: "RpcService | None") -> bool:
@@ -168,6 +170,15 @@ GOOGLE: Mapping[str, _Rule] = {
     "else never": _refuse,
 }
 """The rules for Google's packages. The first one that returns a judgement decides."""
+
+
+@lru_cache(maxsize=1024)
+def _judge_by_definition(name: str, definition: Definition | None) -> Judgement | None:
+    """Return the judgement on any call of an RPC of Google, None if a field of its request may change it."""
+    fields = None if definition is None else definition.fields
+    if fields is None or not fields.isdisjoint((*_DRY, *_NOTIFIES)):
+        return None
+    return _judge_google(GrpcCall(name), definition)
 
 
 def _judge_google(call: GrpcCall, definition: Definition | None) -> Judgement:
