@@ -6,8 +6,9 @@ import pytest
 
 from forbear.services.aws import table
 from forbear.services.aws.conditions import parse
+from forbear.services.aws.model import traits_of
 from forbear.services.aws.service import RECOMMENDED
-from forbear_testkit.services.aws import service_model
+from forbear_testkit.services.aws import operation, service_model
 
 ROWS = [row for exact, patterns in table.rows().values() for row in (*exact.values(), *patterns)]
 
@@ -49,7 +50,7 @@ def test_terms_that_are_none(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("service", "operation", "code", "refused"),
+    ("service", "name", "code", "refused"),
     [
         ("dynamodb", "UpdateItem", "ProvisionedThroughputExceededException", True),
         ("dynamodb", "UpdateItem", "InternalServerError", False),
@@ -65,9 +66,9 @@ def test_terms_that_are_none(text: str) -> None:
         ("ssm", "GetParameters", "ThrottlingException", True),
     ],
 )
-def test_refusals(service: str, operation: str, code: str, *, refused: bool) -> None:
+def test_refusals(service: str, name: str, code: str, *, refused: bool) -> None:
     """A code proves that nothing was executed only for the operations of its row."""
-    assert table.refuses(service, operation, code) is refused
+    assert table.refuses(service, name, code) is refused
 
 
 def test_the_table_of_the_service() -> None:
@@ -76,3 +77,11 @@ def test_the_table_of_the_service() -> None:
     assert len(entries) == len(ROWS)
     assert all(entry.source and entry.note for entry in entries)
     assert next(entry for entry in entries if entry.id == "sqs.SendMessage").columns["span"] == "300"
+
+
+def test_no_pattern_covers_reads() -> None:
+    """A row for writes covers no operation whose name begins with a verb of reading."""
+    for row in ROWS:
+        if not row.is_exact and row.pattern != "*" and not row.is_read:
+            names = [name for name in service_model(row.service).operation_names if fnmatchcase(name, row.pattern)]
+            assert not any(traits_of(operation(row.service, name)).looks for name in names), row
