@@ -28,6 +28,14 @@ def imports(package: str) -> None:
         sys.exit(f"error: {package} is imported from {root}, which is not where it was installed")
     if not (root / "py.typed").is_file():
         sys.exit(f"error: py.typed, the marker for type checkers, is missing in {package}")
+    loaded, needing, bad = walk(package, root)
+    if bad:
+        sys.exit("error: without extras these modules fail and name no extra:\n" + "\n".join(bad))
+    print(f"{package}: {loaded} modules imported without extras, {needing} name the extra that they need")
+
+
+def walk(package: str, root: Path) -> tuple[int, int, list[str]]:
+    """Import every module below `root`; return how many load, how many name an extra, and the errors of the rest."""
     distribution = package.replace("_", "-")
     extras = set(importlib.metadata.metadata(distribution).get_all("Provides-Extra") or ())
     loaded, needing, bad = 0, 0, list[str]()
@@ -42,9 +50,7 @@ def imports(package: str) -> None:
             needing += 1
             if not named or not named <= extras:
                 bad.append(f"{module.name}: {error}")
-    if bad:
-        sys.exit("error: without extras these modules fail and name no extra:\n" + "\n".join(bad))
-    print(f"{package}: {loaded} modules imported without extras, {needing} name the extra that they need")
+    return loaded, needing, bad
 
 
 def use_forbear() -> None:
@@ -71,7 +77,7 @@ def use_transfer() -> None:
 
 
 def use_cloud() -> None:
-    """PendingGrant a cloud for a bucket, without forbear."""
+    """Ask a cloud for a bucket, without forbear."""
     import urllib.request
 
     from forbear_cloud import Cloud
@@ -104,7 +110,7 @@ def use_simulate() -> None:
 
 
 def commands() -> None:
-    """PendingGrant each way to start the command line for the version, and each command for its help."""
+    """Ask each way to start the command line for the version, and each command for its help."""
     version = importlib.metadata.version("forbear")
     program = Path(sysconfig.get_path("scripts")) / "forbear"
     for way in ([str(program)], [sys.executable, "-I", "-m", "forbear"]):

@@ -6,13 +6,7 @@ operation that may have been executed is repeated only if that does no harm. doc
 
 from typing import TypeVar
 
-try:
-    from botocore.client import BaseClient
-except ImportError as error:
-    raise ImportError(
-        'forbear.clients.botocore needs botocore; install it with: pip install "forbear[boto3]"'
-    ) from error
-
+from forbear.clients._botocore import BaseClient
 from forbear.clients._botocore.events import Retries
 from forbear.clients._botocore.install import choose_policy, install_in, uninstall_from
 from forbear.clients._botocore.outcomes import verdict_of_lost
