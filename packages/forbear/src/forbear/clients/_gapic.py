@@ -8,7 +8,12 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from google.api_core import gapic_v1
+try:
+    from google.api_core import gapic_v1
+except ImportError as error:
+    raise ImportError(
+        'forbear.clients.google needs google-api-core; install it with: pip install "forbear[google]"'
+    ) from error
 
 from forbear.exchange.chosen import choose
 from forbear.exchange.grpc import Rpcs
