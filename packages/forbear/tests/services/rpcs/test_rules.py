@@ -119,6 +119,15 @@ def test_rpcs_by_name(name: str, repeatable: bool) -> None:
     assert "google" in judgement.why.lower()
 
 
+def test_every_row_names_the_file_of_its_package() -> None:
+    """The source of a row is a file in the folder of the RPC's package, and no RPC with a row has a table."""
+    for name, judgement in rules._rows().items():
+        assert isinstance(judgement, rules.RpcJudgement)
+        package = name.partition("/")[0].rpartition(".")[0]
+        assert judgement.why.rpartition("; ")[2].startswith(f"{package.replace('.', '/')}/")
+        assert registry.find_rpc(name) is None
+
+
 def test_the_order_of_the_rules() -> None:
     """Dangerous parameters come before reads, and a dry run before both."""
     assert [rule.__name__ for rule in rules.GOOGLE.values()] == [
