@@ -5,9 +5,11 @@ Run it with `python -m benchmarks.audit`. The findings are those of `benchmarks.
 
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from forbear_audit.rules.catalog import RULES
 from forbear_testkit.audit.corpus import Score, agreement, score, snippets
+from forbear_testkit.audit.recall import MEASURED, measure, samples
 
 LABELS = Path(__file__).with_name("audit_labels.txt")
 """A line for each finding that was judged: sample, rule, place, and one or two judgements."""
@@ -17,11 +19,12 @@ def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
+def _cells(of: Score) -> list[str]:
+    return [str(of.right + of.missed), _percent(of.precision), _percent(of.recall)]
+
+
 def _row(rule: str, tuned: Score, apart: Score) -> str:
-    cells = [rule, _percent(agreement(rule))]
-    for each in (tuned, apart):
-        cells += [str(each.right + each.missed), _percent(each.precision), _percent(each.recall)]
-    return "| " + " | ".join(cells) + " |"
+    return "| " + " | ".join([rule, _percent(agreement(rule)), *_cells(tuned), *_cells(apart)]) + " |"
 
 
 def table() -> list[str]:
@@ -33,6 +36,20 @@ def table() -> list[str]:
         "| rule | agreement | labels | precision | recall | set aside: labels | precision | recall |",
         "|---|---|---|---|---|---|---|---|",
         *(_row(rule, tuned[rule], apart[rule]) for rule in RULES),
+    ]
+
+
+def recall_table() -> list[str]:
+    """The table of the snippets that were labelled before the rules were changed, a line for each measured rule."""
+    with TemporaryDirectory() as folder:
+        halves = [measure([s for s in samples() if s.is_open is is_open], Path(folder)) for is_open in (True, False)]
+    return [
+        "| rule | open half: labels | precision | recall | set aside: labels | precision | recall |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            "| " + " | ".join([rule, *(cell for half in halves for cell in _cells(half[rule]))]) + " |"
+            for rule in MEASURED
+        ),
     ]
 
 
@@ -60,4 +77,4 @@ def real_table() -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join([*table(), "", *real_table()]))
+    print("\n".join([*table(), "", *recall_table(), "", *real_table()]))

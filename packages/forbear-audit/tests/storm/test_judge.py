@@ -148,8 +148,20 @@ def test_an_unsafe_repeat_without_a_count_is_suspected(server: OrdersServer) -> 
     def unkeyed() -> None:
         retried_post(server.url)
 
+    def rekeyed() -> None:
+        numbers = iter("12")
+        for attempt in range(2):
+            try:
+                headers = {"Idempotency-Key": next(numbers)}
+                requests.post(f"{server.url}/orders", headers=headers, timeout=5).raise_for_status()
+                break
+            except requests.RequestException:
+                if attempt:
+                    raise
+
     only = "POST /orders#1:lost"
     assert [finding.kind for finding in storm(unkeyed, only=only).findings] == ["suspected"]
+    assert [finding.kind for finding in storm(rekeyed, only=only).findings] == ["rekeyed"]
     assert not storm(lambda: keyed(lambda: f"key {next(_number)}"), only=only).findings
     with effects(server.count):
         assert [finding.kind for finding in storm(unkeyed, only=only).findings] == ["duplicated"]

@@ -171,7 +171,7 @@ def _read_forbear(module: Module, call: ast.Call) -> RetryPolicy:
     if isinstance(backoff, ast.Call):
         kind: Wait = "fixed" if module.name_of(backoff.func).endswith("Constant") else "growing"
         waits = Waits(kind, module.constant(keyword(backoff, "jitter")) != "none", node=backoff)
-    is_safe = module.constant(keyword(call, "repeatable")) is False
+    is_safe = module.constant(keyword(call, "repeatable")) is not True  # it looks at what the error shows was sent
     return RetryPolicy("forbear", _read_limits(module, call, 5), waits, errors, is_safe)
 
 

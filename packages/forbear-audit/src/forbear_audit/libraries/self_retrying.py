@@ -4,8 +4,9 @@ import ast
 from typing import cast
 
 from forbear_audit.libraries.clients import STORAGE, uses_storage
-from forbear_audit.libraries.sdks import boto_client
+from forbear_audit.libraries.sdks import aws_service, boto_client, maker
 from forbear_audit.reading.modules import Module
+from forbear_audit.reading.name_patterns import READING_FUNCTIONS
 from forbear_audit.reading.scopes import from_package, keyword
 
 _MODELS = ("OpenAI", "AsyncOpenAI", "AzureOpenAI", "AsyncAzureOpenAI", "Anthropic", "AsyncAnthropic")
@@ -23,6 +24,14 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     dotted = module.name_of(call.func)
     if from_package(dotted, "stripe") and dotted.count(".") > 1 and not _sets(module, "stripe.max_network_retries", 0):
         return "stripe", "stripe makes up to 3 attempts"
+    if dotted.split(".")[0] in ("openai", "anthropic") and dotted.count(".") > 1:  # the client of the module
+        return dotted.partition(".")[0], "its default client makes up to 3 attempts"
+    made = maker(module, call.func.value)
+    off = keyword(call, "retry")
+    if from_package(made, "google.cloud") and _has_google_retry(call.func.attr):
+        return None if off is not None and module.constant(off) is None else ("google", "the client retries this call")
+    if from_package(made, "azure") and made.endswith("Client.from_connection_string"):
+        return "azure", "the client makes up to 4 attempts"
     owner: ast.expr = call.func
     while isinstance(owner, (ast.Attribute, ast.Call)):
         owner = owner.value if isinstance(owner, ast.Attribute) else owner.func
@@ -30,6 +39,11 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
         if own is not None:
             return own
     return None
+
+
+def _has_google_retry(method: str) -> bool:
+    """Return whether a method of Google's clients has a retry by default: one that reads, or publishes."""
+    return bool(READING_FUNCTIONS.search(method)) or method.startswith(("access_", "publish"))
 
 
 def _sets(module: Module, name: str, value: object) -> bool:
@@ -44,6 +58,10 @@ def _sets(module: Module, name: str, value: object) -> bool:
 
 def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
     value = module.value(owner)
+    if isinstance(value, ast.Name):
+        if aws_service(module, value) is not None:
+            return "botocore", "botocore makes up to 5 attempts"
+        return None
     if not isinstance(value, ast.Call):
         return None
     dotted = module.name_of(value.func)
@@ -58,8 +76,12 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         text = _boto_retries(module, client)
         return ("botocore", text) if text is not None else None
     if name in ("Session", "session", "Client", "AsyncClient"):
-        text = _find_mounted(module, owner, value)
+        text = _find_mounted(module, value)
         return (package, text) if text is not None else None
+    if package in ("redis", "valkey"):
+        retry = module.value(keyword(value, "retry"))
+        count = retry.args[1] if isinstance(retry, ast.Call) and len(retry.args) > 1 else None
+        return (package, "the client repeats commands") if count is not None and module.constant(count) != 0 else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
     if (
@@ -84,7 +106,7 @@ def _boto_retries(module: Module, client: ast.Call) -> str | None:
     return None
 
 
-def _find_mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None:
+def _find_mounted(module: Module, made: ast.Call) -> str | None:
     """Return the retries of an adapter that is mounted on a session, or of a client's transport."""
     transport = module.value(keyword(made, "transport"))
     if isinstance(transport, ast.Call) and module.name_of(transport.func).rpartition(".")[2] in (
@@ -92,16 +114,18 @@ def _find_mounted(module: Module, owner: ast.expr, made: ast.Call) -> str | None
         "AsyncRetryTransport",
     ):
         return "its transport retries"
-    name = ast.unparse(owner)
-    for call in module.calls:
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "mount" and ast.unparse(call.func.value) == name:
-            adapter = module.value(call.args[1]) if len(call.args) > 1 else None
+    if isinstance(transport, ast.Call) and module.constant(keyword(transport, "retries")) not in (0, ...):
+        return "its transport repeats failed connects"
+    home = module.home_of(made)
+    for call in home.calls:
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "mount" and home.value(call.func.value) is made:
+            adapter = home.value(call.args[1]) if len(call.args) > 1 else None
             if isinstance(adapter, ast.Call):
-                if module.name_of(adapter.func).endswith("RetryAdapter"):
+                if home.name_of(adapter.func).endswith("RetryAdapter"):
                     return "its adapter retries"
-                retries = module.value(keyword(adapter, "max_retries"))
-                if isinstance(retries, ast.Call) and module.name_of(retries.func).endswith("Retry"):
-                    total = module.constant(keyword(retries, "total") or (retries.args[0] if retries.args else None))
+                retries = home.value(keyword(adapter, "max_retries"))
+                if isinstance(retries, ast.Call) and home.name_of(retries.func).endswith("Retry"):
+                    total = home.constant(keyword(retries, "total") or (retries.args[0] if retries.args else None))
                     count = f" up to {total + 1}" if isinstance(total, int) else " several"
                     return None if total == 0 else f"its adapter makes{count} attempts"
     return None

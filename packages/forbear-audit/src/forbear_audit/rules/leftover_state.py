@@ -30,8 +30,8 @@ def leaves_behind(module: Module, use: RetryUse) -> Iterator[tuple[ast.AST, str]
     yield from _mutations(body, own, use)
     yield from _find_popped_keys(module, body, own, use)
     yield from _streams(use, own)
-    if use.code.loop is not None:
-        yield from _find_spent(module, use, own)
+    yield from _find_spent(module, use, body, own)
+    yield from _find_outer_changes(module, use, body, own)
 
 
 def _mutations(body: list[ast.stmt], own: set[str], use: RetryUse) -> Iterator[tuple[ast.AST, str]]:
@@ -122,33 +122,88 @@ def _may_fail(statement: ast.stmt) -> bool:
     return not all(map(PURE_FUNCTIONS.search, functions_in([statement])))
 
 
-def _find_spent(module: Module, use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
-    """Yield the files and iterators that are made before the loop and read by an attempt."""
-    rewound = {
-        ast.unparse(call.func.value)
-        for call in calls_in(use.code.region)
-        if isinstance(call.func, ast.Attribute) and REWINDS.search(call.func.attr)
-    }
+def _find_spent(module: Module, use: RetryUse, body: list[ast.stmt], own: set[str]) -> Iterator[tuple[ast.AST, str]]:
+    """Yield the files and iterators that are made before the first attempt and read by each."""
     seen: set[str] = set()
-    for call in calls_in([statement for attempt in use.code.tries for statement in attempt.body]):
-        for item in (*call.args, *(k.value for k in call.keywords)):
-            if not isinstance(item, ast.Name) or item.id in own | rewound | seen:
-                continue
-            value = module.value(item)
-            seen.add(item.id)
-            if isinstance(value, ast.GeneratorExp):
-                yield item, f"the generator `{item.id}` is spent after the first attempt"
-            elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in _SPENT:
-                yield item, f"the iterator `{item.id}` is spent after the first attempt"
-            elif (
-                isinstance(value, ast.Call)
-                and (
-                    module.name_of(value.func) == "open"
-                    or (isinstance(value.func, ast.Attribute) and value.func.attr == "open")
+    for item in _find_read(body):
+        text = ast.unparse(item)
+        if text.partition(".")[0] in own or text in seen or _changes(use, text, REWINDS.search):
+            continue
+        seen.add(text)
+        values = [module.value(item)]
+        values += values[0].values if isinstance(values[0], ast.Dict) else []
+        for value in values:
+            what = _name_spent(module, value)
+            if what is not None:
+                yield item, f"the {what} `{text}` is at its end after the first attempt"
+
+
+def _find_read(body: list[ast.stmt]) -> Iterator[ast.expr]:
+    """Yield the names and attributes that an attempt passes to a call, iterates, or reads from."""
+    for node in walk_inside(body):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Call):
+            parts = [*node.args, *(option.value for option in node.keywords)]
+            parts += [node.func.value] if isinstance(node.func, ast.Attribute) and node.func.attr == "read" else []
+        elif isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+            parts = [node.iter]
+        yield from (part for part in parts if isinstance(part, (ast.Name, ast.Attribute)))
+
+
+def _name_spent(module: Module, value: ast.expr | None) -> str | None:
+    """Return what can be read only once, None for other values."""
+    if isinstance(value, ast.GeneratorExp):
+        return "generator"
+    if isinstance(value, ast.Attribute):
+        return "file" if module.name_of(value).startswith("sys.stdin") else None
+    if not isinstance(value, ast.Call):
+        return None
+    name = module.name_of(value.func)
+    if name in (*_SPENT, "csv.reader", "csv.DictReader"):
+        return "iterator"
+    function = module.resolve_call(value)[1]
+    if function is not None and any(isinstance(node, ast.Yield) for node in walk_inside(function.body)):
+        return None if function.decorator_list else "generator"
+    opened = name == "open" or (isinstance(value.func, ast.Attribute) and value.func.attr == "open")
+    return "file" if opened and _reads(module, value) else None
+
+
+def _find_outer_changes(
+    module: Module, use: RetryUse, body: list[ast.stmt], own: set[str]
+) -> Iterator[tuple[ast.AST, str]]:
+    """Yield where an attempt, before it may fail, adds to or takes from what was made before the first one."""
+    shared = {name for node in walk_inside(body) if isinstance(node, (ast.Global, ast.Nonlocal)) for name in node.names}
+    loops = [node for node in walk_inside(body) if isinstance(node, (ast.For, ast.AsyncFor, ast.While))]
+    repeated = {id(inner) for loop in loops if _may_fail(loop) for inner in walk_inside([*loop.body])}
+    for node in walk_inside(body):
+        target = None
+        match node:
+            case ast.AugAssign(target=ast.Name(id=name)) if name in shared:
+                target = name
+            case ast.AugAssign(target=ast.Attribute() as owner) if id(node) in repeated:
+                target = ast.unparse(owner)
+            case ast.Call(func=ast.Attribute(value=owner, attr=method)):
+                made = module.value(owner)
+                name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
+                filled = method in _GROWS or (method == "pop" and not node.args)
+                written = (method == "write" and name == "open") or (method == "update" and name.startswith("hashlib."))
+                taken = method in ("get", "get_nowait") and name in (
+                    "queue.Queue",
+                    "asyncio.Queue",
+                    "queue.SimpleQueue",
                 )
-                and _reads(module, value)
-            ):
-                yield item, f"the file `{item.id}` is at its end after the first attempt"
+                target = ast.unparse(owner) if taken or (id(node) in repeated and (filled or written)) else None
+            case ast.Call(func=ast.Name(id="next"), args=[ast.Name() | ast.Attribute() as owner, *_]):
+                target = ast.unparse(owner) if _name_spent(module, module.value(owner)) else None
+            case _:
+                pass
+        if target is None or (target.partition(".")[0] in own and target not in shared):
+            continue
+        resets = REWINDS.search if target not in shared else _TAKES.__contains__
+        is_reset = _changes(use, target, resets) or _changes(use, target, ("clear", "truncate").__contains__)
+        if not COUNTERS.search(target.lower()) and not is_reset:
+            yield node, f"`{target}` keeps what a failed attempt did to it"
+            return
 
 
 def _reads(module: Module, call: ast.Call) -> bool:

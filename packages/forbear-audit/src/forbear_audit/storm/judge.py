@@ -1,5 +1,6 @@
 """The judges: compare a run under a fault with the clean runs, and return what is wrong with its retries."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -12,6 +13,9 @@ from forbear_audit.storm.kinds import KINDS
 from forbear_audit.storm.observe import Observation, StormLimits
 from forbear_audit.storm.run_record import STUCK, SentCall, StormEnded
 from forbear_audit.storm.stack import is_of_client, is_part_of
+
+_READING_RPC = re.compile(r"/[\w.]+/(?:Get|List|Describe|Search|Lookup|Count|Check|BatchGet|Query|Read)(?![a-z])")
+"""The RPCs that read, by their names: those of services without a table are no more than doubted."""
 
 NESTED_ATTEMPTS = 5
 """The most attempts that one retry makes, for a call that the audit suspects to be within two."""
@@ -143,11 +147,12 @@ def _duplicates(clean: Observation, run: Observation, target: SentCall) -> Itera
         yield "duplicated", f"executed again after its response was {_HOW[target.fault]}: {rose}"
     elif again and not _is_counted(clean, target):
         keys = {call.key for call in sent[sent.index(target) :] if call.site == target.site}
-        if len(keys) > 1 or None in keys:
-            yield (
-                "suspected",
-                f"sent again after its response was {_HOW[target.fault]}: the server may execute it twice",
-            )
+        how = f"sent again after its response was {_HOW[target.fault]}"
+        if None in keys:
+            kind = "doubted" if _READING_RPC.match(target.label) else "suspected"
+            yield kind, f"{how}: the server may execute it twice"
+        elif len(keys) > 1:
+            yield "rekeyed", f"{how}, with another idempotency key: the server takes it for a call of its own"
 
 
 def _is_again(call: SentCall, target: SentCall) -> bool:

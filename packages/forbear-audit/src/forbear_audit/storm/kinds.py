@@ -39,6 +39,8 @@ KINDS = {
     for kind in (
         FindingKind("duplicated", "UNSAFE", proves=("UNSAFE",)),
         FindingKind("suspected", "UNSAFE", level="warning"),
+        FindingKind("rekeyed", "OUTER-KEY", level="warning"),
+        FindingKind("doubted", "UNSAFE", is_note=True, level="note"),
         FindingKind("storm", "UNBOUNDED", proves=("UNBOUNDED", "NESTED")),
         FindingKind("nested", "NESTED", proves=("NESTED",)),
         FindingKind("many"),

@@ -160,6 +160,7 @@ def test_an_unknown_rpc_is_unsafe(server: RpcOrders) -> None:
         return [each.kind for each in report.findings]
 
     assert kinds(ORDER) == ["suspected"]
+    assert kinds("/shop.Orders/GetOrder") == ["doubted"]
     assert kinds("/google.storage.v2.Storage/GetBucket") == []
     assert kinds("/grpc.health.v1.Health/Check") == []
 
