@@ -57,6 +57,8 @@ def test_the_api_of_an_sdk_is_known_at_any_base_url() -> None:
     assert joined == mine.join(apis.openai)
     assert unchanged is other
     assert apis.add_api_of_sdk(mine, object()) == (mine,)
+    (api,) = apis.add_api_of_sdk((), _Client("http://user:secret@localhost:8000/v1"))
+    assert api.origin == "http://localhost:8000"
 
 
 def test_the_module_is_an_attribute_of_forbear() -> None:

@@ -115,7 +115,7 @@ def add_api_of_sdk(apis: "Api | Iterable[Api]", client: object) -> tuple[Api, ..
     scheme, mark, rest = str(getattr(client, "base_url", "")).partition("://")
     if known is None or not mark:
         return listed
-    host = rest.partition("/")[0]
+    host = rest.partition("/")[0].rpartition("@")[2]
     origin = Request("", host, "", scheme=scheme).origin
     if any(api.is_for(origin) for api in listed):
         return tuple(api.join(known) if api.is_for(origin) else api for api in listed)

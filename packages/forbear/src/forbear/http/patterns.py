@@ -175,7 +175,7 @@ def origin_of(url: object, rule: str) -> "Origin":
     try:
         origin, path, query = parts(url, url if url.count("/") > 2 else f"{url}/", "")
     except ValueError:
-        raise ValueError(f"{rule}; got the origin {url!r}") from None
+        raise ValueError(f"{rule}; got the origin {without_user(url)!r}") from None
     if path != "/" or query is not None:
         raise ValueError(f"{rule}, without a path; got {url!r}")
     return origin
