@@ -32,6 +32,7 @@ from forbear.services.error_verdicts import ErrorVerdicts
 from forbear.services.rfc9110 import RFC9110
 from forbear.services.rfc9110 import policy as rfc9110_policy
 from forbear.testing import virtual_time
+from forbear_testkit.clients.wire import Wire, reply
 from forbear_testkit.services import errors
 from forbear_testkit.services.errors import api_core
 
@@ -78,6 +79,18 @@ def test_waits_in_headers_of_a_known_host(host: str, waits: bool) -> None:
     response = httpx.Response(429, headers=headers, request=request)
     error = httpx.HTTPStatusError("x", request=request, response=response)
     assert shapes.wait_of(error) == ((40.0, "x-ratelimit-reset") if waits else None)
+
+
+def test_a_stream_that_nobody_read_stays_unread() -> None:
+    """A response that the caller streams is not read for a wait: its body may never end."""
+    body = b'{"error": {"details": [{"@type": "x/google.rpc.RetryInfo", "retryDelay": "53s"}]}}'
+    for stream, wait in ((True, None), (False, 53.0)):
+        with Wire(reply(503, body, "Content-Type: application/json")) as wire:
+            response = requests.get(wire.url, stream=stream, timeout=9)
+            with pytest.raises(requests.HTTPError) as caught:
+                response.raise_for_status()
+            assert forbear.transient(caught.value).retry_after == wait
+            assert response.content == body
 
 
 def test_a_conflict_is_told_by_the_body() -> None:

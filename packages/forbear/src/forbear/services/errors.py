@@ -47,7 +47,9 @@ def lower_names(headers: Any) -> dict[str, str]:
 def body_of(error: object) -> bytes:
     """Return the bytes of the response's body that an exception carries, b"" if there are none or they are unread."""
     for place in (read(error, "response"), error):
-        content = read(place, "content")  # raises if it is a stream that was not read
+        content = read(place, "_content")  # of requests, whose `content` would read a stream to its end
+        if content is None:
+            content = read(place, "content")
         if isinstance(content, bytes):
             return content
     return b""
