@@ -126,6 +126,8 @@ def test_the_span_of_a_key() -> None:
         (lambda: check_apis([7]), "`apis` must be one forbear.Api or several.*got 7"),
         (lambda: check_apis(ORIGIN), "`apis` must be one forbear.Api or several"),
         (lambda: check_apis([Api(ORIGIN), Api(ORIGIN)]), "`apis` must name each host once"),
+        (lambda: check_apis([Api("https://*.example.com"), Api(ORIGIN)]), "`apis` must name each host once"),
+        (lambda: Api("https://user:secret@example.com"), r"`origin` must .*got the origin '\[redacted\]@example.com'$"),
         (lambda: check_apis([Api(ORIGIN), Api("http://api.example.com")]), "`apis` must name each host once, by one"),
     ],
     ids=itertools.count(),

@@ -189,7 +189,7 @@ def _parse_origin(origin: object) -> "Origin":
 def check_apis(apis: object) -> tuple[Api, ...]:
     """Return the APIs of an adapter's `apis` as a tuple; TypeError or ValueError for wrong ones.
 
-    Two for one host are refused, unless they have ports of their own.
+    Two for one host are refused, unless they have ports of their own; so is a host beside a `*` that covers it.
     """
     rule = f"`apis` must be one forbear.Api or several, such as [forbear.Api({_EXAMPLE})]"
     listed: tuple[object, ...] = (apis,) if isinstance(apis, Api) else _tuple(apis, rule)
@@ -197,14 +197,21 @@ def check_apis(apis: object) -> tuple[Api, ...]:
         if not isinstance(api, Api):
             raise TypeError(f"{rule}; got {check.shown(api)}")
     checked = tuple(api for api in listed if isinstance(api, Api))
-    seen: dict[tuple[str, int | None], str] = {}
-    for api in checked:
-        _, host, port = api._parsed
-        place = host, None if port in (80, 443) else port
-        if place in seen:
-            raise ValueError(f"`apis` must name each host once, by one scheme; got {seen[place]!r} and {api.origin!r}")
-        seen[place] = api.origin
+    for at, api in enumerate(checked):
+        for other in checked[:at]:
+            if _overlap(api, other):
+                raise ValueError(
+                    f"`apis` must name each host once, by one scheme; got {other.origin!r} and {api.origin!r}"
+                )
     return checked
+
+
+def _overlap(api: Api, other: Api) -> bool:
+    """Return whether two APIs have hosts in common, at one port or at the default ports."""
+    (_, host, port), (_, another, its) = api._parsed, other._parsed
+    if "*" in api.origin or "*" in other.origin:
+        host, another = host.partition(".")[2], another.partition(".")[2]
+    return host == another and (port == its or {port, its} == {80, 443})
 
 
 def _check_kind(parameter: str, value: object, kind: type, what: str) -> None:
