@@ -156,7 +156,8 @@ class Api(UserRecord):
         `verdict` is the one by the tables. `has_wait` says whether the response asks for a wait. With `may_refuse`
         False, no status means that the request was not executed.
         """
-        words = {headers.get(name, "").strip().lower() for name in self.retry_headers}
+        said = (word for name in self.retry_headers for word in headers.get(name, "").split(","))
+        words = {word.strip().lower() for word in said}
         if "false" in words:
             return PERMANENT
         if may_refuse and status in self.not_executed:

@@ -100,6 +100,17 @@ def test_no_request_is_repeated_by_a_key_that_is_forgotten(flavour: Flavour) -> 
             assert len(wire.seen) == requests
 
 
+@EVERY
+def test_a_key_in_use_that_must_not_be_sent_again(flavour: Flavour) -> None:
+    """The word of the server against a retry counts for a 409, too, also in two lines."""
+    api = {"key": forbear.IdempotencyKey("X-Key"), "retry_headers": "x-should-retry"}
+    for lines, requests in (((), 2), (("X-Should-Retry: false",), 1), (("X-Should-Retry: false",) * 2, 1)):
+        with Wire(reply(409, b"", *lines), FINE) as wire:
+            transport = flavour.transport(apis=forbear.Api(wire.url, **api))
+            flavour.call(transport, "POST", wire.url, content=b"x", headers={"X-Key": "17"})
+            assert len(wire.seen) == requests
+
+
 def test_urllib3_refuses_what_it_cannot_see() -> None:
     """Its Retry object sees neither headers nor bodies: only statuses and waits of an API count."""
     from forbear.clients.urllib3 import Retry

@@ -256,11 +256,11 @@ class Exchange(RequestState):
         if verdict is None:
             return None, False
         may_refuse = judgement.refused is None and not judgement.session and is_for_its_host(request)
-        verdict = api.refine(verdict, status, headers, has_wait=wait is not None, may_refuse=may_refuse)
         if self._key is not None and status == IN_USE and judgement.refused is None:
             in_doubt = self._run is not None and self._run.in_doubt
             if in_doubt or not self._is_new_key:
                 verdict = TRANSIENT
+        verdict = api.refine(verdict, status, headers, has_wait=wait is not None, may_refuse=may_refuse)
         by_word = verdict.kind is Kind.NOT_EXECUTED and own is not None and status in own.not_executed
         return add_wait(verdict, wait), by_word
 
