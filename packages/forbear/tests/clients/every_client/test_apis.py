@@ -101,6 +101,19 @@ def test_no_request_is_repeated_by_a_key_that_is_forgotten(flavour: Flavour) -> 
 
 
 @EVERY
+@pytest.mark.parametrize(("method", "wait"), [("POST", 1000), ("PUT", 280)])
+def test_the_span_of_a_key_is_no_timeout(flavour: Flavour, method: str, wait: int) -> None:
+    """A key that counts for long permits no wait above `max_retry_after`; one that is not needed stops nothing."""
+    key = forbear.IdempotencyKey("X-Key", add=True, hours=24 if method == "POST" else None)
+    with Wire(reply(503, b"", f"Retry-After: {wait}"), FINE) as wire:
+        transport = flavour.transport(attempts=3, apis=forbear.Api(wire.url, key=key))
+        result = flavour.call(transport, method, wire.url, content=b"x")
+        assert len(wire.seen) == (1 if method == "POST" else 2)
+    if method == "POST":
+        assert "more than max_retry_after=900 s" in result.report.text
+
+
+@EVERY
 def test_a_key_in_use_that_must_not_be_sent_again(flavour: Flavour) -> None:
     """The word of the server against a retry counts for a 409, too, also in two lines."""
     api = {"key": forbear.IdempotencyKey("X-Key"), "retry_headers": "x-should-retry"}

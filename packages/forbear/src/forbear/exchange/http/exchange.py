@@ -297,6 +297,8 @@ class Exchange(RequestState):
                 failure.unsafe = self._describe_break(done)  # its condition cannot hold a second time
         if session is not None and self._may_repeat:
             failure.unsafe = None
+        if run.in_doubt or failure.verdict.kind is not Kind.NOT_EXECUTED:
+            failure.until = self._until
         grant = run.after(failure)
         if grant is not None and session is not None:
             self.send = session.ask(self.service, self.request)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
-from forbear.exchange.call import Start, limit_timeout
+from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
 from forbear.exchange.http.responses import CONTINUED, is_read_at_once, is_shown, needs_reader
@@ -183,8 +183,6 @@ class HttpCall(Start, ABC):
         describe = partial(_describe, method, host, target, headers, content, *self._scheme_and_port())
         if key is not None and not is_for_its_host(describe()):
             key = None
-        if key is not None:
-            policy = limit_timeout(policy, key.span)
         new = self._token is not None
         return Exchange(policy, service, describe, body, self, key=key, is_new_key=new, vouch=options.vouch)
 

@@ -83,6 +83,16 @@ class RequestState:
         return judgement.repeatable or (self._key is not None and judgement.refused is None)
 
     @property
+    def _until(self) -> float | None:
+        """The seconds after which the API may have forgotten the key by which alone the request may be repeated.
+
+        None if it needs no key.
+        """
+        if self._key is None or self.judgement.repeatable or is_vouched(self.request):
+            return None
+        return self._key.span
+
+    @property
     def _may_repeat(self) -> bool:
         """True unless the policy forbids to repeat what may have been executed, by `repeatable=False`."""
         return self.policy.repeatable is not False
