@@ -116,7 +116,7 @@ def test_the_span_of_a_key_is_no_timeout(flavour: Flavour, method: str, wait: in
 @EVERY
 def test_a_key_in_use_that_must_not_be_sent_again(flavour: Flavour) -> None:
     """The word of the server against a retry counts for a 409, too, also in two lines."""
-    api = {"key": forbear.IdempotencyKey("X-Key"), "retry_headers": "x-should-retry"}
+    api: dict[str, Any] = {"key": forbear.IdempotencyKey("X-Key"), "retry_headers": "x-should-retry"}
     for lines, requests in (((), 2), (("X-Should-Retry: false",), 1), (("X-Should-Retry: false",) * 2, 1)):
         with Wire(reply(409, b"", *lines), FINE) as wire:
             transport = flavour.transport(apis=forbear.Api(wire.url, **api))
@@ -212,3 +212,13 @@ def test_a_torn_body_of_an_error(flavour: Flavour) -> None:
         with Wire(torn, FINE) as wire:
             flavour.call(flavour.transport(), method, wire.url, content=b"x" if method == "POST" else None)
             assert len(wire.seen) == requests
+
+
+@EVERY
+def test_a_body_that_cannot_be_decoded(flavour: Flavour) -> None:
+    """It asks for nothing, and the status and the headers count as if nobody had looked at it."""
+    busy = reply(429, b"plain", "Content-Type: application/json", "Content-Encoding: gzip")
+    for method, content in (("GET", None), ("POST", b"x")):
+        with Wire(busy, FINE) as wire:
+            transport = flavour.transport(apis=forbear.Api(wire.url, not_executed=[429]))
+            assert flavour.call(transport, method, wire.url, content=content).status == 200

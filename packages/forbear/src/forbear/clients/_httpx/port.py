@@ -1,6 +1,7 @@
 """The base of the ports of httpx and httpx2, sync and async, by which forbear's retry loop sends one request."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -56,7 +57,10 @@ class HttpxPortBase(HttpCall):
         return error
 
     def _copy(self, response: Any, content: bytes) -> Any:
-        """Return a copy of a response whose body is `content`, read and decoded; the response if that is too long."""
+        """Return a copy of a response whose body is `content`, read and decoded.
+
+        Return the response itself if that is too long, or cannot be decoded.
+        """
         pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
         copy = self._library.module.Response(
             response.status_code,
@@ -66,13 +70,15 @@ class HttpxPortBase(HttpCall):
             extensions=response.extensions,
         )
         decoded, size = list[bytes](), 0
-        for chunk in copy.iter_bytes():
-            decoded.append(chunk)
-            size += len(chunk)
-            if size > SHOWN:  # a small body may unpack to a large one
-                return response
-        copy._content = b"".join(decoded)  # as its `read` does, which has no limit
-        return copy
+        with suppress(self._library.module.DecodingError):
+            for chunk in copy.iter_bytes():
+                decoded.append(chunk)
+                size += len(chunk)
+                if size > SHOWN:  # a small body may unpack to a large one
+                    return response
+            copy._content = b"".join(decoded)  # as its `read` does, which has no limit
+            return copy
+        return response
 
     def _next(self, variation: Variation, limit: float | None) -> Any:
         """Return the request to send: the caller's own if nothing is changed, otherwise a changed copy.

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from aiohttp import ClientPayloadError, ClientResponse, StreamReader
 from aiohttp.base_protocol import BaseProtocol
+from aiohttp.http_exceptions import ContentEncodingError
 
 from forbear.clients._given_up import GivenUp, make_given_up
 from forbear.core.report import Report
@@ -58,7 +59,7 @@ async def read_copy(response: ClientResponse) -> ClientResponse:
     """Return a copy of a response whose body was read; the `content` of both yields it, decoded, from memory.
 
     `copy.content.read_nowait()` returns all of it. If the body is longer than SHOWN, return the response itself, which
-    yields all of it.
+    yields all of it; so if it cannot be decoded, which whoever reads it learns.
     """
     first, body = response.content, bytearray()
     try:
@@ -67,8 +68,10 @@ async def read_copy(response: ClientResponse) -> ClientResponse:
             if len(body) > SHOWN:
                 response.content = _BegunBody(bytes(body), first)
                 return response
-    except BaseException:
+    except BaseException as error:
         response.close()
+        if isinstance(error.__cause__, ContentEncodingError):
+            return response
         raise
     seen = copy(response)
     for each in (response, seen):

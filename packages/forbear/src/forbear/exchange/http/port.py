@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, Mutable
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
+from forbear.core.chain import read
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.exchange.call import Start
@@ -117,9 +118,9 @@ class HttpCall(Start, ABC):
         return self._method != "HEAD" and may_ask_in_body(self.status(response), self.headers(response))
 
     def read_content(self, shown: Any) -> bytes:
-        """Return the body, decoded, of a copy that `read_copy` made; by default its attribute `content`."""
-        content: bytes = shown.content
-        return content
+        """Return the body of a copy that `read_copy` made, b"" if it cannot be decoded; by default its `content`."""
+        content: bytes | None = read(shown, "content")
+        return content or b""
 
     def needs_reader(self, response: Any) -> bool:
         """Return whether the caller must read a response's body through a Reader, which notices where it breaks."""
