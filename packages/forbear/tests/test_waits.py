@@ -108,6 +108,7 @@ def test_a_header_of_aws_counts_on_its_hosts(host: str) -> None:
             0.012,
         ),
         ({"a-requests-reset": "rfc3339"}, {"a-requests-reset": "1994-11-06T08:50:00Z", "date": DATE}, 23.0),
+        ({"a-requests-reset": "rfc3339"}, {"a-requests-reset": "1994-11-06t08:50:00z", "date": DATE}, 23.0),
         ({"a-requests-reset": "rfc3339"}, {"a-requests-reset": "1994-11-06T08:50:00", "date": DATE}, None),
         ({"x-ratelimit-reset-after": "seconds"}, {"x-ratelimit-reset-after": "1.25"}, 1.25),
         ({"x-wait": "milliseconds"}, {"x-wait": "40, 900"}, 0.9),
@@ -117,6 +118,24 @@ def test_headers_whose_unit_is_known(units: dict[str, str], headers: dict[str, s
     """A quota counts only if it is used up, and a moment is read against the response's own date."""
     wait = find_wait(headers, 429, units=units, now=lambda: EPOCH - 1.0)
     assert (None if wait is None else wait[0]) == pytest.approx(expected) if expected else not (wait or (0,))[0]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"retry-after": "9" * 400},
+        {"retry-after-ms": "9" * 400},
+        {"x-ratelimit-reset": "9" * 400, "date": DATE},
+        {"ratelimit": f"day;r=0;t={'9' * 400}"},
+        {"ratelimit-remaining": "0", "ratelimit-reset": "9" * 400},
+    ],
+    ids=range(5),
+)
+def test_no_wait_is_too_long_to_count(headers: dict[str, str]) -> None:
+    """However large a number is, it asks for a wait, and is not ignored (W2)."""
+    wait = find_wait(headers, 429, units=QUOTA)
+    assert wait is not None
+    assert wait[0] == math.inf
 
 
 def test_a_quota_without_a_count_needs_the_status() -> None:
@@ -131,7 +150,7 @@ def test_a_quota_without_a_count_needs_the_status() -> None:
     [
         ("6m0s", 360.0), ("250ms", 0.25), ("1h2m3.5s", 3723.5), ("2m59.56s", 179.56), ("1s", 1.0), ("0s", 0.0),
         ("1m30ms", 60.03), ("", None), ("6", None), ("s", None), ("-1s", None), ("1s1h", None), ("1d", None),
-        ("1 s", None), ("9" * 40 + "s", None),
+        ("1 s", None), ("9" * 40 + "s", 1e40), ("9" * 400 + "h", math.inf),
     ],
 )  # fmt: skip
 def test_durations(text: str, seconds: float | None) -> None:
@@ -151,7 +170,8 @@ def test_durations(text: str, seconds: float | None) -> None:
         (json_error("-1s"), None),
         (json_error("nans"), None),
         (json_error(".s"), None),
-        (json_error("1" * 400 + "s"), None),
+        (json_error("1" * 400 + "s"), math.inf),
+        ([json_error("1s"), json_error("53s")], 53.0),
         (json_error(53), None),
         (json_error({"seconds": -1}), None),
         ({"error": {"details": json_error("53s")}}, None),

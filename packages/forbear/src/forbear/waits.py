@@ -37,11 +37,11 @@ _JSON_OR_PROTO = re.compile(r"application/(?:[\w.-]+\+)?(?:json|x-protobuf|proto
 _LONGEST = 1024
 """The number of characters of a header that are read."""
 _MOST = 16
-_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _DURATION = re.compile(
-    r"(?=[0-9])(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m(?!s))?(?:([0-9]{1,9}(?:\.[0-9]{1,9})?)s)?(?:([0-9]{1,9}(?:\.[0-9]{1,9})?)ms)?"
+    r"(?=[0-9])(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+(?:\.[0-9]+)?)s)?(?:([0-9]+(?:\.[0-9]+)?)ms)?"
 )
-_QUOTA = re.compile(r";\s*(r|t)\s*=\s*([0-9]{1,15})(?![0-9.])")
+_QUOTA = re.compile(r";\s*(r|t)\s*=\s*([0-9]+)(?![0-9.])")
 _RESET = re.compile(r"reset(?:-after)?(?=-|$)")
 
 
@@ -124,7 +124,7 @@ def _parse_rfc3339(text: str) -> float | None:
     from datetime import datetime  # on a rare path, and expensive to import
 
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text.upper())
     except ValueError:
         return None
     return moment.timestamp() if moment.tzinfo else None
@@ -194,16 +194,16 @@ def _is_used_up(headers: Mapping[str, str], name: str, status: int | None) -> bo
 def _read_ratelimit(headers: Mapping[str, str]) -> Iterator[Wait]:
     """Yield the waits of the RateLimit fields, in seconds, of the quotas of which nothing is left."""
     for policy in headers.get("ratelimit", "")[:_LONGEST].split(",", _MOST)[:_MOST]:
-        quota = {name: int(number) for name, number in _QUOTA.findall(policy)}
+        quota = {name: float(number) for name, number in _QUOTA.findall(policy)}
         if quota.get("r") == 0 and "t" in quota:
-            yield float(quota["t"]), "RateLimit"
+            yield quota["t"], "RateLimit"
     seconds = _parse_number(headers.get("ratelimit-reset", "").strip()[:_LONGEST])
     if seconds is not None and headers.get("ratelimit-remaining", "").strip() == "0":
         yield seconds, "RateLimit-Reset"
 
 
 def _read_body(headers: Mapping[str, str], body: Callable[[], bytes]) -> float | None:
-    """Return the seconds of the first RetryInfo in an error's body: JSON, an object or a list, or google.rpc.Status."""
+    """Return the seconds of the RetryInfo in an error's body: JSON, an object or a list, or google.rpc.Status."""
     content = body()
     if not content or len(content) > MOST_BODY:
         return None
@@ -214,7 +214,7 @@ def _read_body(headers: Mapping[str, str], body: Callable[[], bytes]) -> float |
         document: Any = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    return next(_find_delays(document), None)
+    return max(_find_delays(document), default=None)
 
 
 def _find_delays(document: "Any") -> "Iterator[float]":
