@@ -143,7 +143,17 @@ def _judge(request: Request, api: "Api | None") -> "tuple[Judgement, str | None]
     token = service.token_header
     if api is not None and api.key is not None:
         token = api.key.header
-    return service.classify(request), None if token is None else token.lower()
+    judgement = service.classify(request)
+    if judgement.mutation and judgement.repeatable and judgement.met is None:
+        judgement = judgement.replace(met=_find_precondition(request))
+    return judgement, None if token is None else token.lower()
+
+
+def _find_precondition(request: Request) -> str | None:
+    """Return the precondition of a write that is safe without one: the next attempt may have another version in it."""
+    if preconditions.has_tag(request.headers):
+        return "If-Match:"
+    return "If-None-Match: *" if request.headers.get("if-none-match", "").strip() == "*" else None
 
 
 _LIMITS = frozenset(

@@ -4,8 +4,10 @@ import contextlib
 import itertools
 from collections.abc import Callable
 from typing import NamedTuple
+from uuid import uuid4
 
 import pytest
+import requests
 
 import forbear
 from forbear.events import Reason
@@ -138,11 +140,11 @@ def test_a_refused_connection_is_repeated(client: str) -> None:
 
 
 def executed(function: Callable[[str], object], *answers: Answer, policy: forbear.Policy = POLICY) -> int:
-    """Run a function of the server's URL under a policy; return how many POSTs the server executed."""
+    """Run a function of the server's URL under a policy; return how many writes the server executed."""
     with Wire(*answers) as wire, virtual_time():
         with contextlib.suppress(Exception):
             policy.call(function, wire.url)
-        return sum(seen.method == "POST" for seen in wire.seen)
+        return sum(seen.method != "GET" for seen in wire.seen)
 
 
 def post(url: str) -> object:
@@ -224,3 +226,27 @@ def test_e5_an_attempt_that_is_cut_off() -> None:
             run_async("decorated", policy, work)
         assert len(wire.seen) == 1
     assert forbear.report(caught.value).reason is Reason.UNSAFE  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_a_version_that_the_next_attempt_would_read_anew(method: str) -> None:
+    """A write that is safe in itself may depend on a version; a newer one would make it undo a change, or add twice."""
+    versions = itertools.count(1)
+
+    def write(url: str, etag: str) -> object:
+        return requests.request(method, url, headers={"If-Match": etag}, timeout=5)
+
+    assert executed(lambda url: write(url, f'"version-{next(versions)}"'), LOST, OK) == 1
+    assert executed(lambda url: POLICY.call(write, url, '"version-1"'), LOST, OK) == 2
+    assert executed(lambda url: POLICY.call(write, url, "*"), LOST, OK) == (1 if method == "PATCH" else 2)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_k9_a_write_that_must_be_the_first_under_a_name_that_was_drawn(method: str) -> None:
+    """K9: `If-None-Match: *` under a name that is new in each attempt would create two; a fixed name is repeated."""
+
+    def create(url: str) -> object:
+        return requests.request(method, url, headers={"If-None-Match": "*"}, timeout=5)
+
+    assert executed(lambda url: create(f"{url}/{uuid4()}"), LOST, OK) == 1
+    assert executed(lambda url: create(f"{url}/settings"), LOST, OK) == 2
