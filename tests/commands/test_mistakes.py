@@ -162,7 +162,8 @@ NO_ENDPOINT: Cases = {
 
 WRONG_NUMBER: Cases = {
     name: ((name, *rest[:-1], f"gs://bkt/a#{2**63}"), "must have a generation below 2**63 after #, got")
-    for name, rest in {**STORAGE, "cp": ("here", "gs://bkt/")}.items()
+    for name, rest in STORAGE.items()
+    if name not in ("check", "cp", "mv")  # there the last address is a target, in which nothing is special
 }
 
 NO_END: Cases = {

@@ -52,7 +52,7 @@ def test_what_a_server_says_cannot_command_the_terminal(invoke: Invoke, tmp_path
     fields = {"bucket": "demo", "generation": "1", "size": "1", "updated": "2026-01-01T00:00:00Z"}
     page = reply(200, json.dumps({"kind": "storage#objects", "items": [{**fields, "name": name}]}).encode())
     refused = reply(403, json.dumps({"error": {"message": f"you may not {EVIL}"}}).encode())
-    with Wire(page, refused) as server:
+    with Wire(reply(404), page, refused) as server:  # no object has the name of the pattern
         done = invoke(
             "cp", "-r", "--endpoint", server.url, "--anonymous", "--retry", "attempts=1", "gs://demo/**", str(tmp_path)
         )

@@ -109,7 +109,7 @@ def test_joined_policies_are_values() -> None:
     assert BOTH.verdict_of_error(Lost()) == TRANSIENT
     assert BOTH.rule_of(Lost()) == LOST
     assert BOTH.rule_of(Broken()) is BOTH
-    assert repr(BOTH).endswith(f"others=({LOST!r},))")
+    assert repr(BOTH).endswith(f" | {LOST!r}")
 
 
 def wait_one(error: Exception) -> float:
