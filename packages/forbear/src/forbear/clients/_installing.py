@@ -38,6 +38,7 @@ _INSTALLED_BY = {
 
 _WRITTEN_INSTEAD = {
     "aiohttp": "aiohttp.ClientSession(middlewares=(forbear.clients.aiohttp.RetryMiddleware(),))",
+    "googleapiclient": "forbear.retry(forbear.transient).call(request.execute)",
     "grpc": "grpc.intercept_channel(channel, forbear.clients.grpc.RetryInterceptor(channel=channel))",
     "redis": "forbear.clients.redis.Redis(...), or AsyncRedis, RedisCluster and AsyncRedisCluster, in its place",
     "urllib3": "urllib3.PoolManager(retries=forbear.clients.urllib3.Retry())",
@@ -71,7 +72,7 @@ def _refusal(client: object) -> TypeError:
         line = _entry(_WRITTEN_INSTEAD, kind.__module__)
         if line is not None:
             library = kind.__module__.partition(".")[0]
-            return TypeError(f"`client` of {library} takes retries when it is made: write {line}")
+            return TypeError(f"`client` of {library} takes no retries once it is made: write {line}")
     return TypeError(
         "`client` must be one of httpx, httpx2, requests, boto3 or Google, or of an SDK which sends by httpx; "
         f"for any other, decorate the function that calls it: @forbear.retry(forbear.transient); got {client!r}"

@@ -65,6 +65,7 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "sdk:operation": {
         ("create", "parse", "generate", "edit", "create_variation", "count_tokens"): _SDK_MODULES,
     },
+    "sdk:discovery": {("execute",): ("googleapiclient.http",)},
     "grpc:call": {("__call__",): ("grpc._channel",)},
     "grpc:stream": {("__next__", "result", "_next"): ("grpc._channel",)},
     "grpc:awaited": {("__await__", "_fetch_stream_responses", "read"): ("grpc.aio._call",)},
