@@ -207,7 +207,7 @@ def test_a_wait_in_a_body(flavour: Flavour, method: str, coded: bool) -> None:
 @EVERY
 def test_a_torn_body_of_an_error(flavour: Flavour) -> None:
     """An error whose body breaks off is judged as a lost response: a read is repeated, a POST is not."""
-    torn = reply(429, b'{"err', "Content-Type: application/json", length=100)
+    torn = reply(429, b'{"err', "Content-Type: application/json", length=100, end="close")
     for method, requests in (("GET", 2), ("POST", 1)):
         with Wire(torn, FINE) as wire:
             flavour.call(flavour.transport(), method, wire.url, content=b"x" if method == "POST" else None)
