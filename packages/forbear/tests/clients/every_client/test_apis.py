@@ -157,8 +157,9 @@ def test_urllib3_refuses_what_it_cannot_see() -> None:
         (["X-RateLimit-Remaining: 0", "X-RateLimit-Reset: 9"], 0, None),
         (["x-amz-retry-after: 8500"], 0, None),
         (["retry-after-ms: -1", "Retry-After: soon"], 0, None),
+        (['RateLimit: "burst";r=5;t=1', 'RateLimit: "day";r=0;t=9'], 9, "RateLimit"),
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_headers_of_any_host(flavour: Flavour, lines: list[str], least: float, name: str | None) -> None:
     """Each client obeys each header that any server may send, and ignores those whose unit it cannot know."""

@@ -25,6 +25,7 @@ from forbear.exchange.http.port import AsyncPort
 from forbear.exchange.http.send import AsyncOnce, Body, Variation
 from forbear.exchange.interrupt import frames_of
 from forbear.http.ranges import coding
+from forbear.http.request import joined
 from forbear.http.socks import verdict_of_refusal
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.run.runtime import within
@@ -152,19 +153,16 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         """Return the headers of a response, or a copy with lower-case names if they must be changed.
 
         If the body is compressed, which aiohttp decodes, `accept-ranges` becomes "none" and `content-length` is left
-        out. Repeated Retry-After headers are joined by commas.
+        out. Repeated headers of errors are joined by commas, and so are those of a response with Retry-After.
         """
         original = response.headers
-        waits = original.getall("retry-after", [])
         is_coded = bool(coding(original))
-        if not is_coded and len(waits) < 2:
+        if not is_coded and response.status < 400 and "retry-after" not in original:
             return original
-        headers = {name.lower(): value for name, value in original.items()}
+        headers = joined(original)  # as other clients do
         if is_coded:
             headers["accept-ranges"] = "none"
             headers.pop("content-length", None)
-        if waits:
-            headers["retry-after"] = ", ".join(waits)  # other clients join repeated headers like this
         return headers
 
     def adopt(self, seen: Mapping[str, str], response: ClientResponse) -> None:
