@@ -89,6 +89,16 @@ def test_a_redirect_elsewhere_leaves_the_api_behind(flavour: Flavour, known: dic
 
 
 @EVERY
+def test_another_host_in_the_header_gets_no_key(flavour: Flavour) -> None:
+    """A request whose Host header names another host is none to the API: it has no key, and no repeat."""
+    key = forbear.IdempotencyKey("X-Key", add=True)
+    with Wire(reply(503), FINE) as wire:
+        transport = flavour.transport(apis=forbear.Api(wire.url, key=key))
+        flavour.call(transport, "POST", wire.url, content=b"x", headers={"Host": "other.example.com"})
+        assert [seen.header("x-key") for seen in wire.seen] == [None]
+
+
+@EVERY
 def test_no_request_is_repeated_by_a_key_that_is_forgotten(flavour: Flavour) -> None:
     """Without a span, a key counts for 4.5 minutes: a longer wait stops the run (K6)."""
     key = forbear.IdempotencyKey("X-Key", add=True)

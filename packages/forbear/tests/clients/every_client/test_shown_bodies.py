@@ -74,9 +74,8 @@ def test_a_body_that_is_read_in_pieces(flavour: Flavour, chunked: bool) -> None:
 @pytest.mark.parametrize("stop_after", [None, 10_000])
 def test_a_long_body(flavour: Flavour, form: str, stop_after: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not read before, nor is one that unpacks to a long one; the caller gets all of it."""
-    for module in ("forbear.clients._httpx.port", "forbear.clients.requests.response"):
+    for module in ("forbear.clients._httpx.port", "forbear.exchange.http.port"):
         monkeypatch.setattr(f"{module}.SHOWN", 100)
-    monkeypatch.setattr("forbear.clients.aiohttp.response.SHOWN", 100)
     monkeypatch.setattr(responses, "SHOWN", 100)
     body = b"0123456789" * 300
     policy = POLLING.with_on_result(lambda response: False)

@@ -12,7 +12,6 @@ from forbear.clients._httpx.port import HttpxPortBase
 from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.port import AsyncPort
-from forbear.exchange.http.responses import SHOWN
 from forbear.exchange.http.send import Variation
 
 
@@ -34,13 +33,13 @@ class AsyncHttpxPort(HttpxPortBase, AsyncPort[Any]):
         return aiter(response.stream)
 
     async def read_copy(self, response: Any) -> Any:
-        stream, head, size = response.stream, list[bytes](), 0
+        stream, head, size, enough = response.stream, list[bytes](), 0, self.bound_reading(response)
         chunks = aiter(stream)
         try:
             async for chunk in chunks:
                 head.append(chunk)
                 size += len(chunk)
-                if size > SHOWN:
+                if enough(size):
                     response.stream = self._library.AsyncBegun([b"".join(head)], chunks, stream.aclose)
                     return response
         finally:

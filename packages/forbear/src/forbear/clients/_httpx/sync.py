@@ -12,7 +12,6 @@ from forbear.clients._httpx.port import HttpxPortBase
 from forbear.clients._httpx.transport import Req, Resp, RetryingBase, Transport
 from forbear.exchange.http.drive import drive
 from forbear.exchange.http.port import Port
-from forbear.exchange.http.responses import SHOWN
 from forbear.exchange.http.send import Variation
 
 
@@ -34,13 +33,13 @@ class HttpxPort(HttpxPortBase, Port[Any]):
         return iter(response.stream)
 
     def read_copy(self, response: Any) -> Any:
-        stream, head, size = response.stream, list[bytes](), 0
+        stream, head, size, enough = response.stream, list[bytes](), 0, self.bound_reading(response)
         chunks = iter(stream)
         try:
             for chunk in chunks:
                 head.append(chunk)
                 size += len(chunk)
-                if size > SHOWN:
+                if enough(size):
                     response.stream = self._library.Begun([b"".join(head)], chunks, stream.close)
                     return response
         finally:

@@ -176,7 +176,7 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         return Pieces(response)
 
     async def read_copy(self, response: ClientResponse) -> ClientResponse:
-        return await read_copy(response)
+        return await read_copy(response, self.bound_reading(response))
 
     def read_content(self, shown: ClientResponse) -> bytes:
         """Return the body, decoded, of a copy that `read_copy` made."""

@@ -16,7 +16,6 @@ from aiohttp.http_exceptions import ContentEncodingError
 from forbear.clients._given_up import GivenUp, make_given_up
 from forbear.core.report import Report
 from forbear.exchange.http.adrive import AsyncReader
-from forbear.exchange.http.responses import SHOWN
 
 _LIMIT = 64 * 1024
 
@@ -55,17 +54,17 @@ async def settle(response: ClientResponse) -> None:
     response.content.feed_eof()
 
 
-async def read_copy(response: ClientResponse) -> ClientResponse:
+async def read_copy(response: ClientResponse, enough: Callable[[int], bool]) -> ClientResponse:
     """Return a copy of a response whose body was read; the `content` of both yields it, decoded, from memory.
 
-    `copy.content.read_nowait()` returns all of it. If the body is longer than SHOWN, return the response itself, which
-    yields all of it; so if it cannot be decoded, which whoever reads it learns.
+    `copy.content.read_nowait()` returns all of it. If `enough` of the number of bytes read is True, return the
+    response itself, which yields all of it; so if it cannot be decoded, which whoever reads it learns.
     """
     first, body = response.content, bytearray()
     try:
         while piece := await first.readany():
             body += piece
-            if len(body) > SHOWN:
+            if enough(len(body)):
                 response.content = _BegunBody(bytes(body), first)
                 return response
     except BaseException as error:

@@ -122,7 +122,7 @@ class RequestsPort(Port[requests.Response]):
         return pieces(response)
 
     def read_copy(self, response: requests.Response) -> requests.Response:
-        return read_copy(response)
+        return read_copy(response, self.bound_reading(response))
 
     def settle(self, response: requests.Response) -> None:
         settle(response)

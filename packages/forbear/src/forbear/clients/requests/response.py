@@ -12,7 +12,6 @@ from forbear.clients._given_up import GivenUp
 from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Reader
 from forbear.exchange.http.port import Port
-from forbear.exchange.http.responses import SHOWN
 
 _PIECE = 64 * 1024
 
@@ -56,10 +55,10 @@ def settle(response: requests.Response) -> None:
     response.raw = _Raw(response.raw, _File(iter((content,)), lambda: None))
 
 
-def read_copy(response: requests.Response) -> requests.Response:
+def read_copy(response: requests.Response, enough: Callable[[int], bool]) -> requests.Response:
     """Return a copy of a response whose body was read, and can be read from memory in both; both yield it still coded.
 
-    If the body is longer than SHOWN, return the response itself, which yields all of it.
+    If `enough` of the number of bytes read is True, return the response itself, which yields all of the body.
     """
     first, head, size = response.raw, list[bytes](), 0
     rest = pieces(response)
@@ -67,7 +66,7 @@ def read_copy(response: requests.Response) -> requests.Response:
         for piece in rest:
             head.append(piece)
             size += len(piece)
-            if size > SHOWN:
+            if enough(size):
                 is_chunked = "transfer-encoding" in response.headers
                 response.raw = _Raw(first, _File(chain((b"".join(head),), rest), first.close, is_chunked=is_chunked))
                 return response

@@ -6,17 +6,18 @@ every request. forbear.clients.requests is a model.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from forbear.core.chain import read
+from forbear.core.check import INFINITY
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
-from forbear.exchange.http.responses import CONTINUED, is_read_at_once, is_shown, needs_reader
+from forbear.exchange.http.responses import CONTINUED, LOOK, SHOWN, is_read_at_once, is_shown, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Variation
 from forbear.http.patterns import is_for_its_host
 from forbear.http.request import READS, Request, joined
@@ -117,6 +118,15 @@ class HttpCall(Start, ABC):
         """Return whether to read the body of a failed response, because it may ask for a wait."""
         return self._method != "HEAD" and may_ask_in_body(self.status(response), self.headers(response))
 
+    def bound_reading(self, response: Any) -> Callable[[int], bool]:
+        """Return a function that says, by the bytes of a body that were read, whether to leave the rest to the caller.
+
+        More than SHOWN are enough for every decision. If the body only may ask for a wait, so is LOOK.
+        """
+        now = self.runtime.monotonic
+        end = INFINITY if self.is_shown(response) else now() + LOOK
+        return lambda size: size > SHOWN or now() > end
+
     def read_content(self, shown: Any) -> bytes:
         """Return the body of a copy that `read_copy` made, b"" if it cannot be decoded; by default its `content`."""
         content: bytes | None = read(shown, "content")
@@ -170,6 +180,9 @@ class HttpCall(Start, ABC):
         host, target = self._target()
         policy, service = options.resolve(host, target, self._origin)
         key = None if method in READS else options.key_for(service, self._origin)
+        describe, place = partial(_describe, method, host, target, headers), self._scheme_and_port()
+        if key is not None and not is_for_its_host(describe(None, *place)):
+            key = None
         name = None if method in READS else service.token_header if key is None else key.header
         lines = {} if name is None else joined(headers)
         if name is not None and key is None and is_signed(target, lines.get("authorization", "")):
@@ -181,11 +194,8 @@ class HttpCall(Start, ABC):
             key = None  # the request does not carry it
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
-        describe = partial(_describe, method, host, target, headers, content, *self._scheme_and_port())
-        if key is not None and not is_for_its_host(describe()):
-            key = None
-        new = self._token is not None
-        return Exchange(policy, service, describe, body, self, key=key, is_new_key=new, vouch=options.vouch)
+        described, new = partial(describe, content, *place), self._token is not None
+        return Exchange(policy, service, described, body, self, key=key, is_new_key=new, vouch=options.vouch)
 
 
 class Sender(HttpCall, Generic[R]):
@@ -206,7 +216,7 @@ class Sender(HttpCall, Generic[R]):
 
     @abstractmethod
     def read_copy(self, response: R) -> R:
-        """Return a copy of a response for `on_result`, its body read; the response if that is longer than SHOWN.
+        """Return a copy of a response, its body read; the response itself if `bound_reading` says that it is enough.
 
         The body of the response itself can still be read from its start.
         """

@@ -21,6 +21,9 @@ _SHORT = 64 * 1024
 SHOWN = 1024 * 1024
 """The bytes up to which a body, decoded or not, is read before `on_result` judges its response."""
 
+LOOK = 1.0
+"""The seconds for which the body of an error is read to find a wait in it; a server may send one without an end."""
+
 _ENDLESS = ("text/event-stream", "multipart/x-mixed-replace")
 """The content types of bodies that go on for as long as the server likes."""
 
