@@ -12,6 +12,7 @@ import httpx
 import pytest
 import redis
 import requests
+import retrying
 import stamina
 import tenacity
 import urllib3
@@ -77,6 +78,7 @@ LIBRARIES: dict[str, dict[str, Any]] = {
     "tenacity": {name: getattr(tenacity, name) for name in dir(tenacity) if not name.startswith("__")},
     "backoff": {"backoff": backoff},
     "stamina": {"stamina": stamina, "dt": dt},
+    "retrying": {"retry": retrying.retry, "RetryError": retrying.RetryError},
     "urllib3.Retry": {"Retry": urllib3.Retry, "HTTPAdapter": HTTPAdapter, "RetryAdapter": RetryAdapter},
     "google.api_core.retry.Retry": {"Retry": GoogleRetry, "AsyncRetry": AsyncRetry,
                                     "if_exception_type": if_exception_type},

@@ -3,7 +3,7 @@
 import httpx
 
 from forbear_testkit.docs.pair import A, B, Lasting, Limited, Pair, Twice, set_and_fail
-from forbear_testkit.docs.pairs_of_clients import GOOGLE, REDIS, URLLIB3
+from forbear_testkit.docs.pairs_of_clients import GOOGLE, REDIS, RETRYING, URLLIB3
 
 _T = "return retry(reraise=True, {0})(work)()"
 _F = "return forbear.retry(A, backoff=forbear.Constant(0), {0})(work)()"
@@ -324,6 +324,6 @@ STAMINA = [
 ]
 
 SECTIONS = {
-    "tenacity": TENACITY, "backoff": BACKOFF, "stamina": STAMINA, "urllib3.Retry": URLLIB3,
+    "tenacity": TENACITY, "backoff": BACKOFF, "stamina": STAMINA, "retrying": RETRYING, "urllib3.Retry": URLLIB3,
     "google.api_core.retry.Retry": GOOGLE, "redis.retry.Retry": REDIS,
 }  # fmt: skip

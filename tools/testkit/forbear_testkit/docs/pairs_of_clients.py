@@ -1,4 +1,4 @@
-"""The rows of docs/migrate.md about clients: urllib3, google-api-core and redis-py."""
+"""The rows of docs/migrate.md about retrying, and about clients: urllib3, google-api-core and redis-py."""
 
 import redis
 
@@ -95,5 +95,40 @@ REDIS = [
         "return Retry(NoBackoff(), 1, (redis.BusyLoadingError,)).call_with_retry(work, lambda _: None)",
         "return redis_policy.call(work)",
         [redis.BusyLoadingError("loading"), "done"],
+    ),
+]
+
+_OLD = "return retry({0})(work)()"
+_NEW = "return forbear.retry({0}, backoff=forbear.Constant(0))(work)()"
+_OLD_WAIT = "return retry(stop_max_attempt_number=5, {0})(work)()"
+_NEW_WAIT = "return forbear.retry(A, attempts=5, {0})(work)()"
+
+RETRYING = [
+    Pair(
+        "retry_on_exception=(A, B)",
+        "{0}\ndef f(): return work()\nreturn f()",
+        "{0}\ndef f(): return work()\nreturn f()",
+        [A("lost"), B("late"), ValueError("wrong")],
+    ),
+    Pair("retry_on_exception=judge", _OLD, _NEW, [A("lost"), ValueError("wrong")]),
+    Pair("retry_on_result", _OLD, _NEW.replace("retry(", "retry(A, "), [None, None, "done"]),
+    Pair("stop_max_attempt_number", _OLD, _NEW.replace("retry(", "retry(A, "), Lasting),
+    Pair(
+        "stop_max_delay",
+        "return retry(wait_fixed=10000, {0})(work)()",
+        "return forbear.retry(A, backoff=forbear.Constant(10), {0})(work)()",
+        Lasting,
+        "ocw",
+    ),
+    Pair("wait_fixed=2000", _OLD_WAIT, _NEW_WAIT, Lasting, "ocw"),
+    Pair("wait_fixed=3000", _OLD_WAIT, _NEW_WAIT, Lasting, "ocw"),
+    Pair("wait_random_min", _OLD_WAIT, _NEW_WAIT, Lasting, "ocw"),
+    Pair("wait_incrementing_start", _OLD_WAIT, _NEW_WAIT, Lasting, "ocw"),
+    Pair("wait_exponential_multiplier", _OLD_WAIT, _NEW_WAIT, Lasting, "ocw"),
+    Pair(
+        "except RetryError",
+        "try:\n    retry(stop_max_attempt_number=2, wrap_exception=True)(work)()\n{1}:\n    return 'given up'",
+        "try:\n    forbear.retry(A, attempts=2, backoff=forbear.Constant(0))(work)()\n{0}:\n    return 'given up'",
+        Lasting,
     ),
 ]

@@ -63,10 +63,12 @@ def one_clock() -> Generator[list[float]]:
     with ExitStack() as stack:
         for name in ("time.sleep", "redis.retry.sleep"):
             stack.enter_context(patch(name, sleep))
-        stack.enter_context(patch("time.monotonic", lambda: began + sum(waits)))
+        for name in ("time.monotonic", "time.time"):
+            stack.enter_context(patch(name, lambda: began + sum(waits)))
         stack.enter_context(patch("backoff._sync.datetime", SimpleNamespace(datetime=SimpleNamespace(now=now))))
         stack.enter_context(patch.object(random, "random", lambda: CHANCE))
         stack.enter_context(patch.object(random, "uniform", between))
+        stack.enter_context(patch.object(random, "randint", between))
         yield waits
 
 
