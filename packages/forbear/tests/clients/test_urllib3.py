@@ -240,3 +240,8 @@ def test_a_missing_library_is_said_with_its_cure() -> None:
     assert done.stderr.rstrip().endswith(
         'ImportError: forbear.clients.urllib3 needs urllib3; install it with: pip install "forbear[urllib3]"'
     )
+
+
+def test_the_repr_is_the_call_that_makes_it() -> None:
+    """It shows only what differs from the defaults."""
+    assert [repr(Retry()), repr(Retry(attempts=3))] == ["Retry()", "Retry(attempts=3)"]

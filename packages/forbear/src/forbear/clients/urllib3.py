@@ -110,6 +110,9 @@ class Retry(urllib3.Retry):
         self._grant: Grant | None = None
         super().__init__(total=None, redirect=redirect, raise_on_status=False)
 
+    def __repr__(self) -> str:
+        return self._options.show_as("Retry")
+
     def new(self, **changes: Any) -> Self:
         """Return a copy with the attributes `changes`; urllib3 calls it to change its counts."""
         following = copy.copy(self)

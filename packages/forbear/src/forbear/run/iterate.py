@@ -47,6 +47,14 @@ class _Block:
         """The number of this attempt, 1 for the first."""
         return self._run.attempt
 
+    def __repr__(self) -> str:
+        """Return the number of this attempt, the most that there may be, and the wait before it if that is to come."""
+        most = self._run.plan.limits.attempts
+        of = "" if most is None else f" of {most}"
+        grant = self._grant if self._state is _READY else None
+        wait = "" if grant is None else f", next wait {grant.delay:.3g} s"
+        return f"<attempt {self.number}{of}{wait}>"
+
     def __enter__(self) -> "Self":
         if self._state is not _STARTED:
             raise RuntimeError("an attempt is entered once, in its own loop: `for attempt in policy: with attempt:`")
