@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -223,3 +223,10 @@ def test_bad_arguments_are_refused_by_name(
     with pytest.raises(error) as caught:
         make(**arguments)
     assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("delays", [5, None, list])
+def test_a_sequence_lists_its_delays(delays: Any) -> None:
+    """A number alone is no list: the error says what to write."""
+    with pytest.raises(TypeError, match=r"`delays` must list waits in seconds, such as \[1, 5, 30\]"):
+        Sequence(delays)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from forbear.core.chain import MOST, chain, find_wrapped, read, walk
+from forbear.core.chain import MOST, chain, find_wrapped, read, walk, walk_errors
 
 
 class Reasoned(Exception):
@@ -88,3 +88,20 @@ def test_the_likeliest_comes_first() -> None:
         return [D, "text", C] if error is A else [B] if error is C else []
 
     assert list(chain(A, held)) == [A, C, B, D]
+
+
+def test_every_error_is_walked_but_those_of_the_caller() -> None:
+    """Causes, suppressed contexts, groups, arguments and attributes count; what was handled at the call does not."""
+    handled, cause, context, member, argument = (OSError(str(number)) for number in range(5))
+    context.__context__ = handled
+    group = ExceptionGroup("x", [member])
+    error = Reasoned("lost", argument, reason=group)
+    error.__cause__, error.__context__, error.__suppress_context__ = cause, context, True
+    assert {*walk_errors(error, handled, 50)} == {error, cause, context, group, member, argument}
+    assert len([*walk_errors(error, handled, 3)]) == 3
+
+
+@pytest.mark.parametrize("error", [OSError(), OSError("x"), OSError(2, "x")])
+def test_an_error_that_holds_none_is_walked_alone(error: Exception) -> None:
+    """Most errors hold no other."""
+    assert [*walk_errors(error, None, 50)] == [error]

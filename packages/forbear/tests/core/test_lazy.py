@@ -44,3 +44,9 @@ def test_names_are_listed() -> None:
     assert listed == sorted(listed)
     assert {"Attempt", "Stop", "Verdict", "__doc__", "__name__"} <= set(listed)
     assert {"a", "b"} <= set(exports("forbear.core", {"b": "x", "a": "x"})[1]())
+
+
+def test_a_name_may_be_a_module() -> None:
+    """A star stands for the module itself."""
+    getattribute, _ = exports("forbear.core", {"verdicts": "verdict:*"})
+    assert getattribute("verdicts") is verdict

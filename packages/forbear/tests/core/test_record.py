@@ -170,3 +170,14 @@ def test_subclasses_of_verdicts_are_not_verdicts() -> None:
         __slots__ = ()
 
     assert Mine(TRANSIENT.kind) != TRANSIENT
+
+
+class Nothing(Record):
+    """A record without fields."""
+
+    __slots__ = ()
+
+
+def test_a_record_without_fields_shows_its_name() -> None:
+    """Its repr is the call that makes it."""
+    assert repr(Nothing()) == "Nothing()"

@@ -9,7 +9,7 @@ import pytest
 
 from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason
-from forbear.core.report import EXTENSION, Report, attach, carry, find_carried, report, reports_made, text_of
+from forbear.core.report import ATTRIBUTE, EXTENSION, Report, attach, carry, find_carried, report, reports_made, text_of
 
 TEXT = "limit of 2 attempts reached"
 TWO = (Attempt(1, "OSError", "lost", 0.25, 1), Attempt(2, "OSError", "lost again", 31.21))
@@ -342,3 +342,20 @@ def test_a_response_without_a_report() -> None:
     error = OSError("failed")
     error.response = SimpleNamespace(response=carrying(OSError("another")))  # type: ignore[attr-defined]
     assert report(error) is None
+
+
+class Metadata(dict[str, object]):
+    """The metadata of a response of botocore: a dict that takes attributes."""
+
+
+@pytest.mark.parametrize("response", [{}, {"ResponseMetadata": {}}, {"ResponseMetadata": Metadata()}])
+def test_a_response_of_botocore_without_a_report(response: dict[str, object]) -> None:
+    """A plain dict has none, whatever metadata it has."""
+    assert report(response) is None
+
+
+def test_the_report_of_a_response_of_botocore() -> None:
+    """It rides in the metadata, since a dict takes no attributes."""
+    metadata = Metadata()
+    setattr(metadata, ATTRIBUTE, made())
+    assert report({"ResponseMetadata": metadata}) == made()

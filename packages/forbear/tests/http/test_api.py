@@ -141,3 +141,9 @@ def test_wrong_values(make: Any, words: str) -> None:
 def test_two_ports_of_a_host_are_two_apis() -> None:
     """Each may be described."""
     assert len(check_apis([Api("http://localhost:8000"), Api("http://localhost:8001"), Api("http://localhost")])) == 3
+
+
+@pytest.mark.parametrize(("origin", "host"), [(ORIGIN, "api.example.com"), ("https://*.example.com", "*.example.com")])
+def test_the_host_is_shown_as_it_was_written(origin: str, host: str) -> None:
+    """The star stays a star."""
+    assert Api(origin).shown_host == host

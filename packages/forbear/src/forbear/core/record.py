@@ -80,7 +80,7 @@ class UserRecord(Record):
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # a type checker knows the parameters of `__init__`
+    if not TYPE_CHECKING:  # pragma: no branch - a type checker knows the parameters of `__init__`
 
         def __new__(cls, *args, **fields):
             """Make a record; TypeError for a keyword that is no field."""
