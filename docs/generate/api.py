@@ -78,10 +78,18 @@ _CHOICE = re.compile(r", (?![^\[]*\])")  # the commas of a Union, not those with
 _LONGEST = 100
 
 
+_USED_FIRST = ("retry", "install", "Exponential", "transient", "report", "update", "aupdate", "Api", "Policy")
+"""The names of the package that most programs use, in the order of use."""
+
+
 def names(module: str) -> tuple[str, ...]:
-    """Return the public names of a public module in the order of its page, which is that of the alphabet."""
+    """Return the public names of a public module in the order of its page.
+
+    It is that of the alphabet; on the page of the package what is used first comes before.
+    """
     listed = MODULES[module] or tuple(import_module(module).__all__)
-    return tuple(sorted(listed, key=str.lower))
+    first = _USED_FIRST if module == "forbear" else ()
+    return (*first, *sorted(set(listed) - set(first), key=str.lower))
 
 
 def index() -> Iterator[str]:

@@ -57,6 +57,13 @@ def test_every_public_name_has_an_entry_with_a_text(module: str) -> None:
         assert f"[`{name}`]({module}.md#" in listed
 
 
+def test_what_is_used_first_comes_first() -> None:
+    """The page of the package is in the order of use, and then in that of the alphabet."""
+    order = list(entries("forbear"))
+    assert order[:6] == ["retry", "install", "Exponential", "transient", "report", "update"]
+    assert order[9:] == sorted(order[9:], key=str.lower)
+
+
 @pytest.mark.parametrize("module", sorted({name.rpartition(".")[0] or name for name in api.MODULES} - {"forbear.core"}))
 def test_every_public_module_below_a_public_package_is_listed(module: str) -> None:
     """The clients and listeners that users import have pages."""
