@@ -32,13 +32,13 @@ def parts() -> list[str]:
 
 def test_audit_suspects_three_retries(parts: list[str]) -> None:
     """Exactly these three findings, and none in the read that has the same policy."""
-    findings = re.findall(r"^(before/\w+\.py:\d+):\d+: error ([A-Z-]+): (.*?)[;:]", parts[0], re.MULTILINE)
+    findings = re.findall(r"^(before/\w+\.py:\d+):\d+: (?:error|note) ([A-Z-]+): (.*?)[;:]", parts[0], re.MULTILINE)
     assert findings == [
         ("before/payments.py:15", "UNSAFE", "POST /charges is repeated"),
         ("before/rates.py:12", "UNBOUNDED", "no limit of attempts and no deadline"),
         ("before/stock.py:25", "UNSAFE", "POST /reservations is repeated"),
     ]
-    assert parts[0].endswith("\n3 errors in 4 files\n")
+    assert parts[0].endswith("\n2 errors, 1 note in 4 files\n")
 
 
 def test_a_storm_proves_the_double_charge(parts: list[str]) -> None:

@@ -14,6 +14,7 @@ import redis
 import redis.asyncio
 import sqlalchemy
 import valkey
+from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -100,7 +101,8 @@ def test_commands_of_asyncio(mute: int) -> None:
     async def send(*, together: bool) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
-            here: Any = redis.asyncio.Redis(port=mute, protocol=2)
+            again: Any = AsyncRetry(NoBackoff(), 0)
+            here: Any = redis.asyncio.Redis(**options(mute) | {"retry": again})
         if together:
             await here.pipeline(transaction=False).incr("n").execute()
         else:
