@@ -39,6 +39,7 @@ def _reply(status: int, body: bytes, headers: Headers) -> requests.Response:
     response.headers.update(headers)
     response.url = URL
     response.request = requests.Request("POST", URL).prepare()
+    assert response.content == body  # a session reads the body, unless the caller streams it
     return response
 
 
