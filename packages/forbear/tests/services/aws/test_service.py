@@ -1,5 +1,6 @@
 """Judgements by traits, tokens, verbs and texts of the models, where no row speaks."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -179,3 +180,21 @@ def test_maybe_done() -> None:
     assert create.is_maybe_done(404, "")
     assert not create.is_maybe_done(403, "AccessDenied")
     assert not create.is_maybe_done(500, "InternalConflict")
+
+
+class _Bare:
+    """An operation of which only the names are known, as the reader of code has it."""
+
+    documentation = ""
+    input_shape = None
+
+    def __init__(self, service: str, name: str) -> None:
+        self.name = name
+        self.service_model = SimpleNamespace(service_name=service)
+
+
+def test_a_model_without_members_decides_about_no_other() -> None:
+    """Somebody who knows the names alone leaves the judgement by botocore's own model as it is."""
+    parameters = {"MinCount": 1, "MaxCount": 1, "ClientToken": "0f8fad5b"}
+    assert not classify(_Bare("ec2", "RunInstances"), parameters).repeatable
+    assert classify(operation("ec2", "RunInstances"), parameters).repeatable
