@@ -59,7 +59,8 @@ def classify(operation: Any, parameters: Parameters) -> AwsJudgement:
     Parameters that make no sense raise nothing and make nothing safe.
     """
     service = operation.service_model.service_name
-    name: tuple[type, str, str] = (type(operation), service, operation.name)  # another class, another model
+    kind: type[object] = operation.__class__  # another class, another model
+    name = kind, service, operation.name
     compiled = _compiled.get(name)
     if compiled is None:
         compiled = _compiled[name] = _CompiledOperation(service, operation.name, traits_of(operation))
@@ -106,7 +107,7 @@ class _CompiledOperation:
 
 _Rule = tuple[Safety, tuple[Alternative, ...], float, str, bool]
 _EVER = float("inf")
-_compiled: dict[tuple[type, str, str], _CompiledOperation] = {}
+_compiled: dict[tuple[type[object], str, str], _CompiledOperation] = {}
 
 
 def _find_rule(service: str, operation: str, traits: Traits) -> _Rule:
