@@ -3,13 +3,15 @@
 Here are those about requests of HTTP and RPCs; each asks the service that knows the request.
 """
 
+from forbear.apis import find_api
 from forbear.core.chain import cause_of
 from forbear.core.decide import Reason
 from forbear.core.report import report_on
 from forbear.core.service import Judgement
 from forbear.evidence.sent import Sent
 from forbear.http import preconditions
-from forbear.http.patterns import covers, patterns
+from forbear.http.api import IdempotencyKey
+from forbear.http.patterns import covers, is_for_its_host, patterns
 from forbear.http.request import IDEMPOTENT, READS, Request
 from forbear.judges.arguments import Arguments
 from forbear.text.redact import redact
@@ -23,13 +25,8 @@ if TYPE_CHECKING:
     from forbear.http.request import HttpService
 
 _KEYS = ("idempotency-key", "x-idempotency-key", "x-request-id")
-_HONOURED = {("api.stripe.com", "idempotency-key"): 24 * 3600 * 0.9}
-"""Hosts that keep a result for the key of a request, with the seconds for which a key counts.
-
-Stripe: https://docs.stripe.com/api/idempotent_requests.
-"""
-UNKNOWN_SPAN = 270.0
-"""The seconds for which a key counts if nobody says how long the server remembers it: 5 minutes less 10 %."""
+UNKNOWN_SPAN = IdempotencyKey("any").span
+"""The seconds for which a key counts if nobody says how long the server remembers it."""
 
 
 _UNKNOWN = frozenset({408, 409, 423, 425, 429, 499})
@@ -111,42 +108,50 @@ def http_facts(
     facts.refused = 400 <= status < 500 and status not in _UNKNOWN
     api = next((each for each in apis if each.is_for(request.origin)), None)
     if api is not None:
-        facts.not_sent = facts.not_sent or status in api.not_executed
-    judgement, token = _judge(request, api) if sent.operation is None else _judge_by_sdk(*sent.operation)
+        facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
+    judgement = _judge(request, api) if sent.operation is None else _judge_by_sdk(*sent.operation)
     facts.cure = f"if a second execution does no harm, say so: {option_for(request)}"
     if judgement.refused is None and not judgement.session:
         listed = (*patterns(tuple(text for text in safe if "://" in text)), *(() if api is None else api.patterns))
         by_scope = is_vouched(request) or any(is_vouched_within(request, error) for error in errors)
-        facts.vouched = by_scope or covers(listed, request) or _is_judged_safe(request, errors)
+        facts.vouched = by_scope or covers(listed, request)
     _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
+    if facts.condition is None and not judgement.session and _is_judged_safe(request, errors):
+        facts.safe = True  # a version is judged anew: the function may have read it
     if facts.condition == "absent":
         facts.drawn = arguments.lack_drawn(request.target)
     if facts.condition is None and not facts.safe:
-        host = request.origin[1]
-        for name in (*_KEYS, *((token,) if token else ())):
-            if name in request.headers and judgement.refused is None:
-                facts.condition = "key"
-                span = _HONOURED.get((host, name), UNKNOWN_SPAN if name == token else 0.0)
-                facts.span = span if api is None or api.key is None else api.key.span
-                facts.kept = span > 0 and arguments.keep(request.headers[name])
+        _read_key(
+            facts, request, judgement, (None if api is None else api.key) or find_api(request.origin).key, arguments
+        )
     return facts
 
 
-def _judge(request: Request, api: "Api | None") -> "tuple[Judgement, str | None]":
-    """Return the judgement on a request by its service, and the header whose keys the API honours, in lower case."""
+def _read_key(
+    facts: Facts, request: Request, judgement: Judgement, honoured: "IdempotencyKey | None", arguments: Arguments
+) -> None:
+    """Set the condition to "key" if the request has one; it counts only by the header that the API honours (K7)."""
+    header = "" if honoured is None else honoured.header.lower()
+    for name in (*_KEYS, header):
+        if name in request.headers and judgement.refused is None:
+            facts.condition = "key"
+            if honoured is not None and name == header:
+                facts.span = honoured.span
+                facts.kept = arguments.keep(request.headers[name])
+
+
+def _judge(request: Request, api: "Api | None") -> Judgement:
+    """Return the judgement on a request by its service."""
     from forbear.services import registry
     from forbear.services.rfc9110 import RFC9110
 
     service: HttpService = registry.find(request.host, request.target.partition("?")[0]) or RFC9110
     if api is not None and api.service is not None:
         service = registry.service(api.service)  # type: ignore[assignment]
-    token = service.token_header
-    if api is not None and api.key is not None:
-        token = api.key.header
     judgement = service.classify(request)
     if judgement.mutation and judgement.repeatable and judgement.met is None:
         judgement = judgement.replace(met=_find_precondition(request))
-    return judgement, None if token is None else token.lower()
+    return judgement
 
 
 def _find_precondition(request: Request) -> str | None:
@@ -170,10 +175,10 @@ def _is_judged_safe(request: Request, errors: "Sequence[BaseException]") -> bool
     )
 
 
-def _judge_by_sdk(operation: str, parameters: "dict[str, Any]") -> "tuple[Judgement, None]":
+def _judge_by_sdk(operation: str, parameters: "dict[str, Any]") -> Judgement:
     from forbear.services import llm
 
-    return llm.classify(operation, parameters), None
+    return llm.classify(operation, parameters)
 
 
 def _read_condition(facts: Facts, judgement: Judgement, value: object, arguments: Arguments) -> None:

@@ -7,7 +7,7 @@ are recognized by their attributes and class names, so no client library is impo
 import sys
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forbear.apis import find_api
 from forbear.core.attempt import RequestIds
@@ -19,9 +19,6 @@ from forbear.http.request import Request, joined
 from forbear.http.request_ids import request_ids
 from forbear.run.runtime import current_runtime
 from forbear.waits import Wait, find_wait, find_wait_of_rpc
-
-if TYPE_CHECKING:
-    pass
 
 _MOST_HEADERS = 1000
 _MOST_SCHEME = 10

@@ -57,6 +57,7 @@ FOUND = [
     ("version", row("PATCH", STORAGE, "/storage/v1/b/bkt?ifMetagenerationMatch=1", 1)),  # K8: equal by chance
     ("version", row("PATCH", "shop.example", "/o/1", if_match='"abc"')),
     ("never", row("POST", STORAGE, UPLOAD)),
+    ("never", row("POST", STORAGE, UPLOAD, KEY, x_goog_gcs_idempotency_token=KEY)),  # K7: Google promises nothing
 ]
 
 
@@ -175,6 +176,24 @@ def test_what_an_adapter_found_safe() -> None:
             with httpx.Client(transport=transport) as client, pytest.raises(httpx.RemoteProtocolError):
                 policy.call(client.post, f"{wire.url}/orders")
             assert len(wire.seen) == sent
+
+
+def test_a_version_is_judged_anew_after_an_adapter() -> None:
+    """The adapter may repeat the same version; the function would read a newer one."""
+    with Wire(LOST) as wire, virtual_time():
+        transport = RetryTransport(attempts=2, transport=httpx.HTTPTransport(verify=False))
+        policy = forbear.retry(on=Exception, attempts=2, retry_exhausted=True)
+        with httpx.Client(transport=transport) as client, pytest.raises(httpx.RemoteProtocolError):
+            policy.call(client.put, f"{wire.url}/counter", headers={"If-Match": '"7"'})
+        assert len(wire.seen) == 2
+
+
+def test_a_refusal_counts_for_the_host_of_the_url_alone() -> None:
+    """A Host header that names another host might decide who answers."""
+    api = forbear.Api("https://shop.example", not_executed=[429])
+    for host, expected in (("shop.example", True), ("other.example", False)):
+        sent = Sent("requests", "http", "POST", Request("POST", "shop.example", "/", {"host": host}), status=429)
+        assert http_facts(sent, Arguments(None, (), {}), (), (api,)).not_sent is expected
 
 
 def test_a_client_that_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
