@@ -40,7 +40,7 @@ except Exception as error:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("library", ASK)
-@pytest.mark.parametrize("line", ["Retry-After: 7", "retry-after-ms: 6500"])
+@pytest.mark.parametrize("line", ["Retry-After: 7", "retry-after-ms: 6500", "x-ms-retry-after-ms: 6500"])
 def test_an_sdk(library: str, line: str, tmp_path: Path) -> None:
     """The error of each SDK shows the wait that the server asked for."""
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")

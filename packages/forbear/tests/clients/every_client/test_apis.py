@@ -197,19 +197,43 @@ RETRY_INFO = json.dumps(
 ).encode()
 
 
+OBJECT = RETRY_INFO.replace(b'"53s"', b'{"seconds": 53}')
+
+
+def pack(field: int, content: bytes) -> bytes:
+    """Return a field of a protobuf message that holds bytes, fewer than 128."""
+    return bytes((field << 3 | 2, len(content))) + content
+
+
+DURATION = pack(1, bytes((1 << 3, 53)))
+PROTO = pack(3, pack(1, b"type.googleapis.com/google.rpc.RetryInfo") + pack(2, DURATION))
+CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(RETRY_INFO), RETRY_INFO)
+KIND = "Content-Type: application/json; charset=UTF-8"
+
+BODIES = {
+    "object": (RETRY_INFO, reply(429, RETRY_INFO, KIND)),
+    "list": (b"[%s]" % RETRY_INFO, reply(429, b"[%s]" % RETRY_INFO, KIND)),
+    "duration": (OBJECT, reply(503, OBJECT, KIND)),
+    "coded": (RETRY_INFO, reply(429, gzip.compress(RETRY_INFO), KIND, "Content-Encoding: gzip")),
+    "proto": (PROTO, reply(429, PROTO, "Content-Type: application/x-protobuf")),
+    "chunked": (
+        RETRY_INFO,
+        Answer(f"HTTP/1.1 429 Whatever\r\n{KIND}\r\nTransfer-Encoding: chunked\r\n\r\n".encode() + CHUNKED, "keep"),
+    ),
+}
+
+
 @EVERY
-@pytest.mark.parametrize("method", ["GET", "DELETE"])
-@pytest.mark.parametrize("coded", [False, True])
-def test_a_wait_in_a_body(flavour: Flavour, method: str, coded: bool) -> None:
-    """RetryInfo in the JSON of an error is obeyed, coded or not, and the caller still gets the whole body."""
-    body, lines = (gzip.compress(RETRY_INFO), ["Content-Encoding: gzip"]) if coded else (RETRY_INFO, [])
-    busy = reply(429, body, "Content-Type: application/json; charset=UTF-8", *lines)
+@pytest.mark.parametrize("form", BODIES)
+def test_a_wait_in_a_body(flavour: Flavour, form: str) -> None:
+    """RetryInfo in the body of an error is obeyed in every form, and the caller still gets the whole body."""
+    content, busy = BODIES[form]
     events: list[forbear.events.Event] = []
     policy = forbear.retry(on=Exception, attempts=2, timeout=None, on_event=events.append)
     with Wire(busy) as wire:
-        result = flavour.call(flavour.transport(policy), method, wire.url)
+        result = flavour.call(flavour.transport(policy), "GET", wire.url)
         assert len(wire.seen) == 2
-    assert (result.status, result.content) == (429, RETRY_INFO)
+    assert result.content == content
     (scheduled,) = (event for event in events if isinstance(event, forbear.events.Scheduled))
     assert 53 <= scheduled.delay <= 60
     assert scheduled.wait_from == "RetryInfo"
