@@ -1,8 +1,8 @@
 """Move money in one database transaction. Library: SQLAlchemy, with any of its drivers.
 
 A transaction that the database rolled back (a deadlock, a failed serialization) begins again. After a lost COMMIT its
-outcome is unknown, and a function is not repeated. So every transfer has a number, a transaction that finds the number
-changes nothing, and `repeatable=True` says so.
+outcome is unknown, and a function is not repeated. So every transfer has a number, and a transaction that finds the
+number changes nothing. `repeatable=True` declares that a second call does no harm.
 """
 
 import sys

@@ -162,7 +162,7 @@ def test_a_missing_source_is_named(args: tuple[str, ...], lines: list[str], invo
 
 
 def test_the_error_without_a_server_names_another_endpoint(invoke: Invoke) -> None:
-    """If no server listens, the error says so, and how to name another place."""
+    """If no server listens, the error names the options that select another service."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with virtual_time():
@@ -226,7 +226,7 @@ def test_names_cannot_command_the_terminal(invoke: Invoke, folder: Path) -> None
 
 
 def test_a_wait_for_a_listing_is_shown(invoke: Invoke, cloud: Cloud) -> None:
-    """Requests before the first copy may have to wait, too, and a line says so."""
+    """While a listing waits for its next attempt, a line shows the error and the wait."""
     cloud.fault(Fault.status(503, operation="storage.objects.list", times=6))
     cloud.store.put("bkt", "a", b"data")
     with virtual_time():

@@ -74,7 +74,7 @@ def test_d_deletes_extras_but_not_excluded_ones(invoke: Invoke, cloud: Cloud) ->
 
 
 def test_nothing_is_deleted_after_a_failure(invoke: Invoke, cloud: Cloud) -> None:
-    """If a copy failed, nothing is deleted, and a line says so; the next run does both."""
+    """If a copy failed, nothing is deleted, and a line gives the reason; the next run does both."""
     cloud.store.put("bkt", "there/extra", b"")
     cloud.fault(Fault.status(403, operation="storage.objects.insert", times=1))
     first = invoke("rsync", "-r", "-d", "here", "gs://bkt/there")

@@ -131,7 +131,7 @@ async def _patch(
     except TransferError as error:
         if not maybe_done(error):
             raise
-        there = await storage.stat(target)  # the response that says so may be lost
+        there = await storage.stat(target)  # the change may be done, and only its response lost
         if there is None or there.generation != listed.generation or not is_done(there):
             raise
 

@@ -80,7 +80,7 @@ def test_write_with_an_error_response() -> None:
 
 
 def test_refused() -> None:
-    """A write that the service refused before it executed it is sent again, and the report says so."""
+    """A write that the service refused unexecuted is sent again; the report gives that reason."""
     with Wire(THROTTLED, THROTTLED, BUSY) as server, pytest.raises(exceptions.ClientError) as caught:
         dynamodb(server).update_item(**COUNT)
     assert len(server.seen) == 3
@@ -170,7 +170,7 @@ def sends_a_message(call: AwsCall) -> bool:
 
 @pytest.mark.parametrize("safe", ["sqs.SendMessage", ["sqs.Send*"], sends_a_message])
 def test_vouched(safe: Any) -> None:
-    """The user's word makes an operation repeatable, and the report of a retry says so."""
+    """The user's word makes an operation repeatable; the report of a retry names it."""
     with Wire(aws.LOST, aws.LOST, reply(200, b"{}")) as server:
         client = install(aws.client("sqs", server.url), safe=safe, attempts=3)
         client.send_message(QueueUrl=f"{server.url}/1/q", MessageBody="m")
@@ -216,7 +216,7 @@ def test_broken_words(safe: Any) -> None:
 
 
 def test_earlier_attempt_may_have_worked() -> None:
-    """A conflict after a lost response may be with one's own work: it is handed out, and the report says so."""
+    """A conflict after a lost response may be with one's own work: it is raised, and the report warns of that."""
     exists = reply(400, b'{"__type": "ResourceInUseException"}')
     with Wire(aws.LOST, exists) as server, pytest.raises(exceptions.ClientError) as caught:
         dynamodb(server).create_table(

@@ -121,7 +121,7 @@ def test_a_rest_transport(method: str, executions: int) -> None:
 
 
 def test_what_is_refused(server: Server) -> None:
-    """A second installation, and what is no generated client; each says so."""
+    """A second installation and anything but a generated client are refused with the reason."""
     with grpc.insecure_channel(server.target) as channel:
         client = install(redis_v1.CloudRedisClient(transport=CloudRedisGrpcTransport(channel=channel)))
         with pytest.raises(ValueError, match="has forbear's retries already"):

@@ -111,7 +111,7 @@ def fail() -> None:
 
 
 def test_unknown() -> None:
-    """`unknown="stop"` stops where nothing is shown, and says so."""
+    """`unknown="stop"` stops where nothing is shown, and gives that as the reason."""
     with virtual_time(), pytest.raises(ValueError, match="nothing") as caught:
         POLICY.with_changes(unknown="stop").call(fail)
     report = forbear.report(caught.value)
