@@ -13,6 +13,7 @@ from forbear.core.check import INFINITY, is_list, is_mapping
 from forbear.core.verdict import Verdict
 from forbear.grpc import status as grpc_status
 from forbear.http.status import epoch, parse_retry_after
+from forbear.text.duration import parse_duration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +39,6 @@ _LONGEST = 1024
 """The number of characters of a header that are read."""
 _MOST = 16
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_DURATION = re.compile(
-    r"(?=[0-9])(?:([0-9]+)h)?(?:([0-9]+)m(?!s))?(?:([0-9]+(?:\.[0-9]+)?)s)?(?:([0-9]+(?:\.[0-9]+)?)ms)?"
-)
 _QUOTA = re.compile(r";\s*(r|t)\s*=\s*([0-9]+)(?![0-9.])")
 _RESET = re.compile(r"reset(?:-after)?(?=-|$)")
 
@@ -103,14 +101,6 @@ def find_wait_of_rpc(metadata: "Metadata") -> Wait | None:
         if kind == _RETRY_INFO and (seconds := grpc_status.retry_delay(content)) is not None:
             return seconds, "RetryInfo"
     return None
-
-
-def parse_duration(text: str) -> float | None:
-    """Parse a duration of hours to milliseconds, such as "6m0s" or "250ms", as seconds; None if it is none."""
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        return None
-    return sum(float(part) * size for part, size in zip(match.groups("0"), (3600, 60, 1, 0.001), strict=True))
 
 
 def _parse_number(text: str) -> float | None:
