@@ -1,12 +1,15 @@
 """URLs of servers, and the connection: scripts that the server does not know yet, their order, and its end."""
 
+import socket
+import threading
 import time
 from collections.abc import Generator
 
 import pytest
 from redis import Redis
 
-from forbear.shared_budget.link import SocketLink, hide_login, parse_url
+from forbear.shared_budget import link as link_module
+from forbear.shared_budget.link import Address, SocketLink, hide_login, parse_url
 from forbear.shared_budget.script import BucketState, LinkFailed, command, key_of, parse
 from forbear.testing.valkey import valkey_server
 from forbear_testkit.clients.redis.proxy import Command, Fate, proxy
@@ -135,13 +138,21 @@ def test_a_strange_response_to_the_greeting(path: str, fate: Fate) -> None:
         link.close()
 
 
-def test_a_connection_that_opens_too_late_is_closed(path: str) -> None:
+def test_a_connection_that_opens_too_late_is_closed(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The link was closed while a thread looked up the name; an unclosed socket would be a warning."""
+    closed, connect = threading.Event(), link_module._connect
+
+    def connect_late(address: Address) -> socket.socket:
+        assert closed.wait(10)
+        return connect(address)
+
+    monkeypatch.setattr(link_module, "_connect", connect_late)
     with proxy(path, lambda _: "forward") as seen:
         link = SocketLink(parse_url("url", f"redis://localhost:{seen.port}"))
         link.send(command(b"k", 9, 1, 0), 0.0)
         opener = link._opener
         link.close()
+        closed.set()
         assert opener is not None
         opener.join(10)
         assert link.receive() == []
