@@ -2,12 +2,15 @@
 
 import json
 from functools import partial
+from typing import Any
 
 from benchmarks.measure import Effort, Sampler, race, repeated
 from benchmarks.table import Table
+from forbear.answers.aws import parse_call
 from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
 from forbear.services import find, find_rpc
+from forbear.services.aws import classify as classify_call
 from forbear.services.redis import classify as classify_command
 
 _JSON = "storage.googleapis.com"
@@ -54,13 +57,26 @@ _REQUESTS = {
 _CALLS = {
     "delete over gRPC": GrpcCall("/google.storage.v2.Storage/DeleteObject", {"if_generation_match": 0}),
 }
+_UPDATE = {
+    "TableName": "t",
+    "Key": {"k": {"S": "1"}},
+    "ExpressionAttributeNames": {"#name": "name"},
+    "ExpressionAttributeValues": {":n": {"N": "2"}, ":o": {"N": "1"}, ":s": {"S": "x"}},
+}
+_UPDATES: dict[str, dict[str, Any]] = {
+    "UpdateItem that sets values": {"UpdateExpression": "SET #name = :s, b = :n"},
+    "UpdateItem that counts under a condition": {
+        "UpdateExpression": "SET v = :n ADD c :n",
+        "ConditionExpression": "v = :o",
+    },
+}
 _COMMANDS = {
     "Redis command": ("SET", "key", "value", "PX", 1000, "NX"),
 }
 
 
 def classify(effort: Effort) -> Table:
-    """Requests to known services, commands of Redis, and finding the service by its host."""
+    """Requests to known services, commands of Redis, calls of AWS, and finding the service by its host."""
     samplers: dict[str, Sampler] = {"find the service": repeated(partial(find, _JSON, "/storage/v1/b"))}
     for name, request in _REQUESTS.items():
         service = find(request.host, request.target)
@@ -74,4 +90,7 @@ def classify(effort: Effort) -> Table:
         samplers[name] = repeated(partial(known.classify_call, call))
     for name, command in _COMMANDS.items():
         samplers[name] = repeated(partial(classify_command, command))
+    for name, parameters in _UPDATES.items():
+        update = parse_call(("dynamodb", "UpdateItem"), {**_UPDATE, **parameters})
+        samplers[name] = repeated(partial(classify_call, update.model, update.parameters))
     return Table("classify", "Classify a request to a known service", "us", 1e6, race(samplers, effort))

@@ -168,6 +168,36 @@ def test_older_forms(form: str) -> None:
     assert not judge("SET a = :s", **{form: {}})
 
 
+def test_one_text_with_other_values_and_names() -> None:
+    """A text is parsed once; each call is judged by its own values and names."""
+    for _ in range(2):
+        assert judge("ADD a :v", ExpressionAttributeValues={":v": {"SS": ["x"]}})
+        assert not judge("ADD a :v", ExpressionAttributeValues={":v": {"N": "1"}})
+        assert not judge("ADD a :v", ExpressionAttributeValues={})
+        assert judge("SET #a = b", ExpressionAttributeNames={"#a": "a"})
+        assert not judge("SET #a = b", ExpressionAttributeNames={"#a": "b"})
+        assert not judge("SET #a = b", ExpressionAttributeNames={})
+        assert judge("SET v = :n ADD c :n", "v = :old")
+        assert not judge(
+            "SET v = :n ADD c :n", "v = :old", ExpressionAttributeValues={":n": {"N": "1"}, ":old": {"N": "1"}}
+        )
+        assert not judge("SET v = :n ADD c :n")
+
+
+@pytest.mark.parametrize("names", [7, {"#a": 7}, {"#a": ["a"]}, {"#a": None}, {7: "a"}])
+def test_names_that_are_none(names: object) -> None:
+    """Broken names raise nothing, and make nothing safe."""
+    assert not judge("SET #a = :s", ExpressionAttributeNames=names)
+
+
+def test_long_names() -> None:
+    """Names of any length are read; an expression longer than DynamoDB's limit is not."""
+    assert judge("SET #a = :s", ExpressionAttributeNames={"#a": "a" * 5000})
+    assert judge("SET a = :s" + " " * 4000)
+    assert not judge("SET a = :s" + " " * 5000)
+    assert not judge("SET v = :n ADD c :n", "v = :old" + " " * 5000)
+
+
 @pytest.mark.parametrize("value", ["x", {}, {"S": "x", "N": "1"}, None])
 def test_values_without_a_type(value: object) -> None:
     """A value that is not in DynamoDB's form, as boto3's resources take them, is not judged before it is serialized."""

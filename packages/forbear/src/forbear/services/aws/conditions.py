@@ -37,9 +37,12 @@ class Alternative(NamedTuple):
     def holds(self, parameters: Parameters) -> bool:
         """Return whether parameters meet all terms; parameters of wrong types meet none."""
         try:
-            return all(test(parameters) for test in self.tests)
+            for test in self.tests:
+                if not test(parameters):
+                    return False
         except (AttributeError, LookupError, TypeError, ValueError):
             return False
+        return True
 
 
 def parse(text: str) -> tuple[Alternative, ...]:

@@ -13,13 +13,25 @@ counts, so a condition whose value is not known protects nothing. Whatever canno
 """
 
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from forbear.services.aws.dynamodb_conditions import BROKEN, Path, Scanner, State, Value, is_false
+from forbear.services.aws.dynamodb_conditions import (
+    BROKEN,
+    Condition,
+    Facts,
+    Path,
+    Scanner,
+    State,
+    Value,
+    parse_condition,
+    value_of,
+)
 
 _SETS = frozenset({"SS", "NS", "BS"})
 _OLD = frozenset({"ALL_OLD", "UPDATED_OLD"})
-_OLDER_FORMS = ("AttributeUpdates", "Expected", "ConditionalOperator")
+_OLDER_FORMS = frozenset({"AttributeUpdates", "Expected", "ConditionalOperator"})
+_LONGEST_NAMES = 4096
 
 
 def returns_new_values(parameters: Mapping[str, Any]) -> bool:
@@ -29,28 +41,77 @@ def returns_new_values(parameters: Mapping[str, Any]) -> bool:
 
 def is_repeatable_update(parameters: Mapping[str, Any]) -> bool:
     """Return whether an UpdateItem with these parameters may be executed twice. False for what cannot be parsed."""
-    if not returns_new_values(parameters) or any(name in parameters for name in _OLDER_FORMS):
+    if not returns_new_values(parameters) or not _OLDER_FORMS.isdisjoint(parameters):
         return False
     try:
-        update = _Update(Scanner(parameters.get("UpdateExpression"), parameters))
+        values: Mapping[str, Any] = parameters.get("ExpressionAttributeValues") or {}
+        update = _find_update(parameters)
+        for name in update.values:
+            value_of(values, name)
+        if update.is_same_twice and not any(_SETS.isdisjoint(values[name]) for name in update.sets):
+            return True
+        return update.condition is not None and update.condition(update.facts(parameters, values)) is False
     except BROKEN:
         return False
-    if update.is_same_twice:
-        return True
-    key: Mapping[str, Value] = parameters.get("Key") or {}
-    known = {(name,): value for name, value in key.items()} | {
-        path: value
-        for path, value in update.written.items()
-        if not _has_index(path)  # an append ends up elsewhere
-    }
-    return is_false(parameters.get("ConditionExpression"), parameters, known)
 
 
-class _Update:
-    """An update expression, parsed: the paths that it has `written`, each with what is then known of it."""
+def _find_update(parameters: Mapping[str, Any]) -> "_Update":
+    """Return the parsed expressions of an update; those of the last ones are kept, but for very long names."""
+    update, condition = parameters.get("UpdateExpression"), parameters.get("ConditionExpression")
+    names: Mapping[str, Any] = parameters.get("ExpressionAttributeNames") or {}
+    if not names:
+        return _parse(update, condition, ())
+    parse = _parse if sum(map(len, names.values())) <= _LONGEST_NAMES else _parse.__wrapped__
+    return parse(update, condition, tuple(names.items()))
+
+
+class _Update(NamedTuple):
+    """An update, parsed: the paths that it has `written`, each with a placeholder, or with what is known of it.
+
+    - `values` are all placeholders for values, and `sets` those that stand for sets if it is the same twice.
+    - `is_same_twice` is True if the item then is the same after a second execution, whatever it was.
+    """
+
+    written: tuple[tuple[Path, str | State], ...]
+    values: tuple[str, ...]
+    sets: tuple[str, ...]
+    is_same_twice: bool
+    condition: Condition | None
+
+    def facts(self, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> Facts:
+        """Return what is known of the item after the update."""
+        key: Mapping[str, Value] = parameters.get("Key") or {}
+        known: dict[Path, Value] = {(name,): value for name, value in key.items()}
+        for path, value in self.written:
+            known[path] = values[value] if isinstance(value, str) else value
+        return Facts(known, values)
+
+
+@lru_cache(maxsize=256)
+def _parse(update: object, condition: object, names: tuple[tuple[str, Any], ...]) -> _Update:
+    """Return the update that both expressions describe; one of `BROKEN` for one that cannot be parsed."""
+    known = dict(names)
+    parser = _Parser(Scanner(update, known))
+    return _Update(
+        tuple(
+            (path, value)
+            for path, value in parser.written.items()
+            if not _has_index(path)  # an append ends up elsewhere
+        ),
+        tuple(parser.values),
+        tuple(parser.sets),
+        parser.is_same_twice,
+        parse_condition(condition, known),
+    )
+
+
+class _Parser:
+    """The parser of an update expression: the paths that it has `written`, and its placeholders for values."""
 
     def __init__(self, scanner: Scanner) -> None:
-        self.written: dict[Path, Value] = {}
+        self.written: dict[Path, str | State] = {}
+        self.values: list[str] = []
+        self.sets: list[str] = []
         self._read: list[tuple[Path, Path | None]] = []  # a path, and the one that may be written although it is read
         self._is_plain = True
         self._scanner = scanner
@@ -65,7 +126,7 @@ class _Update:
 
     @property
     def is_same_twice(self) -> bool:
-        """True if the item is the same after a second execution, whatever it was."""
+        """True if the item is the same after a second execution, whatever it was; what adds must be `sets`."""
         if not self._is_plain or any(map(_has_index, self.written)):
             return False
         return not any(
@@ -84,11 +145,11 @@ class _Update:
             self._is_plain, value = False, State.PRESENT
         self._write(path, value)
 
-    def _operand(self, target: Path) -> Value:
-        """Parse the right side for a path, or a part of it; return what is known of its value."""
+    def _operand(self, target: Path) -> str | State:
+        """Parse the right side for a path, or a part of it; return its placeholder, or what is known of its value."""
         scanner = self._scanner
         if scanner.word.startswith(":"):
-            return scanner.value()
+            return self._value(self.values)
         if scanner.take("LIST_APPEND"):
             scanner.expect("(")
             self._operand(target)
@@ -110,16 +171,22 @@ class _Update:
         self._write(self._scanner.path(), State.ABSENT)
 
     def _add(self) -> None:
-        path, value = self._scanner.path(), self._scanner.value()
-        self._is_plain = self._is_plain and not _SETS.isdisjoint(value)
+        path = self._scanner.path()
+        self._value(self.values, self.sets)
         self._write(path, State.PRESENT)
 
     def _delete(self) -> None:
-        path, value = self._scanner.path(), self._scanner.value()
-        self._is_plain = self._is_plain and not _SETS.isdisjoint(value)
+        path = self._scanner.path()
+        self._value(self.values, self.sets)
         self._write(path, State.UNKNOWN)
 
-    def _write(self, path: Path, value: Value) -> None:
+    def _value(self, *lists: list[str]) -> str:
+        name = self._scanner.value()
+        for each in lists:
+            each.append(name)
+        return name
+
+    def _write(self, path: Path, value: str | State) -> None:
         if any(_overlap(path, written) for written in self.written):
             raise ValueError("paths must not overlap")  # DynamoDB refuses it
         self.written[path] = value

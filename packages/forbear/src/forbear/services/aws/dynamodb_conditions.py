@@ -1,14 +1,14 @@
 """Parse DynamoDB's expressions, and tell whether a condition is false on an item of which some attributes are known.
 
 A condition has three values: True, False, and None where what is known does not decide. Only False protects a write
-from being executed again.
+from being executed again. A parsed condition is a function, so that one text is parsed once, whatever its values.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from enum import Enum
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from forbear.core.check import is_mapping
 
@@ -27,30 +27,38 @@ class State(Enum):
 Value = Mapping[str, Any] | State
 """A value with its type, such as {"N": "1"}, or what is known instead."""
 
+
+class Facts(NamedTuple):
+    """The facts on which a condition is evaluated: attributes that are `known`, and the `values` of placeholders."""
+
+    known: Mapping[Path, Value]
+    values: Mapping[str, Any]
+
+
+Operand = Callable[[Facts], Value]
+Condition = Callable[[Facts], bool | None]
+
 BROKEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """The errors of an expression, or of a value, that cannot be parsed."""
 
 _TOKENS = re.compile(r"\s*([#:]?\w+|<>|<=|>=|[=<>().,\[\]+-]|\S)", re.ASCII)
-_MOST_TOKENS = 5000  # an expression has at most 4 KB
+_LONGEST = 4096  # DynamoDB's limit, in bytes
 _DEEPEST = 50
 _TYPES = {"attribute_type", "begins_with", "contains"}
 
 
 class Scanner:
-    """The words of one expression, in order; `names` and `values` are what its placeholders stand for.
+    """The words of one expression, in order; `names` are what its placeholders for names stand for.
 
     Every method raises one of `BROKEN` for an expression that cannot be parsed.
     """
 
-    def __init__(self, text: object, parameters: Mapping[str, Any]) -> None:
-        if not isinstance(text, str):
-            raise ValueError("an expression must be a text")
-        self._tokens: list[str] = _TOKENS.findall(text)[: _MOST_TOKENS + 1]
-        if len(self._tokens) > _MOST_TOKENS:
-            raise ValueError("the expression is too long")
+    def __init__(self, text: object, names: Mapping[str, Any]) -> None:
+        if not isinstance(text, str) or len(text) > _LONGEST:
+            raise ValueError("an expression must be a text of at most 4 KB")
+        self._tokens: list[str] = _TOKENS.findall(text)
         self._at = 0
-        self._names: Mapping[str, Any] = parameters.get("ExpressionAttributeNames") or {}
-        self._values: Mapping[str, Any] = parameters.get("ExpressionAttributeValues") or {}
+        self._names = names
 
     @property
     def word(self) -> str:
@@ -86,12 +94,12 @@ class Scanner:
                 self.expect("]")
         return tuple(parts)
 
-    def value(self) -> Mapping[str, Any]:
-        """Skip a placeholder for a value, and return the value with its type."""
-        value = self._values[self.name()]
-        if not is_mapping(value) or len(value) != 1:
-            raise ValueError("a value must have one type")
-        return cast("Mapping[str, Any]", value)
+    def value(self) -> str:
+        """Skip a placeholder for a value, and return it."""
+        name = self.name()
+        if not name.startswith(":"):
+            raise ValueError("the expression must have a value here")
+        return name
 
     def _part(self) -> str:
         name = self.name()
@@ -104,99 +112,116 @@ class Scanner:
         return name
 
 
-def is_false(text: object, parameters: Mapping[str, Any], known: Mapping[Path, Value]) -> bool:
-    """Return whether a condition is certainly false on an item with the `known` attributes; False if in doubt."""
+def value_of(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return the value of a placeholder, with its type; one of `BROKEN` for a value that is missing or has no type."""
+    value = values[name]
+    if not is_mapping(value) or len(value) != 1:
+        raise ValueError("a value must have one type")
+    return cast("Mapping[str, Any]", value)
+
+
+def parse_condition(text: object, names: Mapping[str, Any]) -> Condition | None:
+    """Return a condition as a function; None for one that cannot be parsed. The function may raise one of `BROKEN`."""
     try:
-        scanner = Scanner(text, parameters)
-        truth = _Condition(scanner, known).evaluate(0)
-        return truth is False and not scanner.word
+        scanner = Scanner(text, names)
+        condition = _parse_or(scanner, 0)
     except BROKEN:
-        return False
+        return None
+    return None if scanner.word else condition
 
 
-class _Condition:
-    """The evaluation of one condition while it is parsed."""
+def _parse_or(scanner: Scanner, depth: int) -> Condition:
+    """Parse terms that are joined by OR: false only if every one is."""
+    terms = [_parse_and(scanner, depth)]
+    while scanner.take("OR"):
+        terms.append(_parse_and(scanner, depth))
+    return terms[0] if len(terms) == 1 else lambda facts: _any([term(facts) for term in terms])
 
-    def __init__(self, scanner: Scanner, known: Mapping[Path, Value]) -> None:
-        self._scanner = scanner
-        self._known = known
 
-    def evaluate(self, depth: int) -> bool | None:
-        """Evaluate terms that are joined by OR: false only if every one is."""
-        truth = self._evaluate_and(depth)
-        while self._scanner.take("OR"):
-            other = self._evaluate_and(depth)
-            truth = True if True in (truth, other) else None if None in (truth, other) else False
-        return truth
+def _parse_and(scanner: Scanner, depth: int) -> Condition:
+    terms = [_parse_term(scanner, depth)]
+    while scanner.take("AND"):
+        terms.append(_parse_term(scanner, depth))
+    return terms[0] if len(terms) == 1 else lambda facts: _negate(_any([_negate(term(facts)) for term in terms]))
 
-    def _evaluate_and(self, depth: int) -> bool | None:
-        truth = self._evaluate_one(depth)
-        while self._scanner.take("AND"):
-            other = self._evaluate_one(depth)
-            truth = False if False in (truth, other) else None if None in (truth, other) else True
-        return truth
 
-    def _evaluate_one(self, depth: int) -> bool | None:
-        scanner = self._scanner
-        if depth > _DEEPEST:
-            raise ValueError("the condition is too deep")
-        if scanner.take("NOT"):
-            truth = self._evaluate_one(depth + 1)
-            return None if truth is None else not truth
-        if scanner.take("("):
-            truth = self.evaluate(depth + 1)
-            scanner.expect(")")
-            return truth
-        if scanner.take("ATTRIBUTE_EXISTS"):
-            return self._is_present()
-        if scanner.take("ATTRIBUTE_NOT_EXISTS"):
-            present = self._is_present()
-            return None if present is None else not present
-        if scanner.word.lower() in _TYPES:
-            scanner.name()
-            scanner.expect("(")
-            self._operand()
-            scanner.expect(",")
-            self._operand()
-            scanner.expect(")")
-            return None
-        return self._comparison()
+def _parse_term(scanner: Scanner, depth: int) -> Condition:
+    if depth > _DEEPEST:
+        raise ValueError("the condition is too deep")
+    if scanner.take("NOT"):
+        term = _parse_term(scanner, depth + 1)
+        return lambda facts: _negate(term(facts))
+    if scanner.take("("):
+        inner = _parse_or(scanner, depth + 1)
+        scanner.expect(")")
+        return inner
+    if scanner.take("ATTRIBUTE_EXISTS"):
+        return _parse_presence(scanner)
+    if scanner.take("ATTRIBUTE_NOT_EXISTS"):
+        present = _parse_presence(scanner)
+        return lambda facts: _negate(present(facts))
+    if scanner.word.lower() in _TYPES:
+        scanner.name()
+        scanner.expect("(")
+        _parse_operand(scanner)
+        scanner.expect(",")
+        _parse_operand(scanner)
+        scanner.expect(")")
+        return lambda facts: None
+    return _parse_comparison(scanner)
 
-    def _is_present(self) -> bool | None:
-        self._scanner.expect("(")
-        value = self._known.get(self._scanner.path(), State.UNKNOWN)
-        self._scanner.expect(")")
-        return None if value is State.UNKNOWN else value is not State.ABSENT
 
-    def _comparison(self) -> bool | None:
-        scanner, left = self._scanner, self._operand()
-        if scanner.take("BETWEEN"):
-            self._operand()
-            scanner.expect("AND")
-            self._operand()
-            return None
-        if scanner.take("IN"):
-            scanner.expect("(")
-            found = [_compare("=", left, self._operand())]
-            while scanner.take(","):
-                found.append(_compare("=", left, self._operand()))
-            scanner.expect(")")
-            return True if True in found else None if None in found else False
-        sign = scanner.word
-        if not scanner.take("=", "<>", "<", "<=", ">", ">="):
-            raise ValueError("the condition must have a comparison here")
-        return _compare(sign, left, self._operand())
+def _parse_presence(scanner: Scanner) -> Condition:
+    scanner.expect("(")
+    path = scanner.path()
+    scanner.expect(")")
+    return lambda facts: _is_present(facts.known.get(path, State.UNKNOWN))
 
-    def _operand(self) -> Value:
-        scanner = self._scanner
-        if scanner.word.startswith(":"):
-            return scanner.value()
-        if scanner.take("SIZE"):
-            scanner.expect("(")
-            scanner.path()
-            scanner.expect(")")
-            return State.UNKNOWN
-        return self._known.get(scanner.path(), State.UNKNOWN)
+
+def _parse_comparison(scanner: Scanner) -> Condition:
+    left = _parse_operand(scanner)
+    if scanner.take("BETWEEN"):
+        _parse_operand(scanner)
+        scanner.expect("AND")
+        _parse_operand(scanner)
+        return lambda facts: None
+    if scanner.take("IN"):
+        scanner.expect("(")
+        listed = [_parse_operand(scanner)]
+        while scanner.take(","):
+            listed.append(_parse_operand(scanner))
+        scanner.expect(")")
+        return lambda facts: _any([_compare("=", left(facts), each(facts)) for each in listed])
+    sign = scanner.word
+    if not scanner.take("=", "<>", "<", "<=", ">", ">="):
+        raise ValueError("the condition must have a comparison here")
+    right = _parse_operand(scanner)
+    return lambda facts: _compare(sign, left(facts), right(facts))
+
+
+def _parse_operand(scanner: Scanner) -> Operand:
+    if scanner.word.startswith(":"):
+        name = scanner.value()
+        return lambda facts: value_of(facts.values, name)
+    if scanner.take("SIZE"):
+        scanner.expect("(")
+        scanner.path()
+        scanner.expect(")")
+        return lambda facts: State.UNKNOWN
+    path = scanner.path()
+    return lambda facts: facts.known.get(path, State.UNKNOWN)
+
+
+def _any(truths: list[bool | None]) -> bool | None:
+    return True if True in truths else None if None in truths else False
+
+
+def _negate(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
+
+
+def _is_present(value: Value) -> bool | None:
+    return None if value is State.UNKNOWN else value is not State.ABSENT
 
 
 def _compare(sign: str, left: Value, right: Value) -> bool | None:
