@@ -77,26 +77,24 @@ def test_both_shops_have_the_same_tests() -> None:
         assert set(signatures[0]) <= set(signatures[1])
 
 
-@pytest.mark.parametrize("page", ["examples/shop/README.md", "README.md"])
-def test_pages_show_the_commands_of_the_demo(page: str, parts: list[str]) -> None:
-    """The pages have the commands of the demo, in its order; a page may add options of its own."""
-    text = (FOLDER.parent / page).read_text(encoding="utf-8")
+def test_the_page_shows_the_commands_of_the_demo(parts: list[str]) -> None:
+    """The page has the commands of the demo, in its order; it may add options of its own."""
+    text = (SHOP / "README.md").read_text(encoding="utf-8")
     commands = [part.partition("\n")[0].removesuffix(" --tb=short") for part in parts]
     places = [text.find(command) for command in commands]
     assert -1 not in places, commands[places.index(-1)]
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(("page", "count"), [("README.md", 4), ("docs/storm.md", 3)])
-def test_pages_show_the_output_of_the_demo(page: str, count: int, parts: list[str]) -> None:
-    """Each line below a command of a page is a line of its output, in this order; "..." stands for anything.
+def test_the_page_of_the_storm_shows_the_output_of_the_demo(parts: list[str]) -> None:
+    """Each line below a command of the page is a line of its output, in this order; "..." stands for anything.
 
     A storm without a plan reports what the one with the plan reports, and more.
     """
-    text = (FOLDER.parent / page).read_text(encoding="utf-8")
+    text = (FOLDER.parent / "docs/storm.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     examples = [found for block in blocks for found in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)]
-    assert len(examples) == count
+    assert len(examples) == 3
     for command, expected in examples:
         (output,) = (part for part in parts if part.startswith((f"{command}\n", f"{command} --forbear-storm-plan")))
         assert re.search(".*?".join(map(re.escape, expected.split("..."))), output, re.DOTALL), output
