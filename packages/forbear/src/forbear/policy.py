@@ -190,7 +190,8 @@ def _retry(
     of the first attempt is raised without them. If a function of the policy raises while it judges an error, the run
     ends, and the note on that error says so. Raises TypeError or ValueError for invalid arguments.
     """
-    refuse_unknown("retry", (name for name in options if name not in OPTIONS), KEYWORDS)
+    if options:
+        refuse_unknown("retry", [name for name in options if name not in OPTIONS], KEYWORDS)
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
     return Policy(types_of(types, on), limits, backoff, **options)
 

@@ -84,7 +84,9 @@ class UserRecord(Record):
 
         def __new__(cls, *args, **fields):
             """Make a record; TypeError for a keyword that is no field."""
-            refuse_unknown(cls.__name__, (name for name in fields if name not in cls._fields()), cls._fields())
+            known = cls._fields()
+            if unknown := [name for name in fields if name not in known]:
+                refuse_unknown(cls.__name__, unknown, known)
             return super().__new__(cls)
 
 

@@ -130,6 +130,8 @@ def get_own(thing: object, name: str) -> "Any":
 
 def package(thing: object) -> str:
     """Return the top package of the class of `thing`, "httpx" for an httpx.Request; that of a known base is first."""
+    if type(thing).__module__ == "builtins":  # most errors; so are their bases
+        return "builtins"
     own_name = ""
     for kind in type(thing).__mro__:
         name = str(kind.__module__).partition(".")[0]

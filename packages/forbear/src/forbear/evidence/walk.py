@@ -25,6 +25,7 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
     frames are read. What lies beyond a bound, and what a reader fails on, is a request that could not be read.
     """
     look: Look | None = None
+    functions = FRAMES
     for number, each in enumerate(walk_errors(error, handled, MOST_ERRORS + 1)):
         if number == MOST_ERRORS:
             look = look or Look()
@@ -33,7 +34,7 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
         look = _read_attributes(each, look) if attributes_of(each) else look
         trace = traceback_of(each)
         while trace is not None:
-            if trace.tb_frame.f_code.co_name in FRAMES and _is_of_client(trace.tb_frame):
+            if trace.tb_frame.f_code.co_name in functions and _is_of_client(trace.tb_frame):
                 look = look or Look()
                 _read_frames(traceback_of(each), look)
                 break

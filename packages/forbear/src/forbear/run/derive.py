@@ -80,7 +80,7 @@ class Derivable(RetryPlan):
         Raises ValueError for another `on` of policies joined by `|`.
         """
         fields: dict[str, Any] = dict(changes)
-        refuse_unknown("retry", (name for name in fields if name not in KEYWORDS), KEYWORDS)
+        refuse_unknown("retry", [name for name in fields if name not in KEYWORDS], KEYWORDS)
         if not self.others:
             return self._changed(fields)
         if "on" in fields:
@@ -92,9 +92,9 @@ class Derivable(RetryPlan):
         return self._changed(fields).replace(others=tuple(other._changed(of_each) for other in self.others))
 
     def _changed(self, fields: "dict[str, Any]") -> "Self":
-        limits = {name: value for name, value in fields.items() if name in _LIMITS}
+        limits = {name: fields[name] for name in fields if name in _LIMITS}
         if limits:
-            fields = {name: value for name, value in fields.items() if name not in limits}
+            fields = {name: fields[name] for name in fields if name not in limits}
             fields["limits"] = self.limits.replace(**limits)
         return self.replace(**fields)
 

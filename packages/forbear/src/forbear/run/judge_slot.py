@@ -8,7 +8,6 @@ import os
 import sys
 
 from forbear.core.chain import context_of, traceback_of
-from forbear.core.record import Record
 from forbear.run.judges import CHOICES
 
 TYPE_CHECKING = False
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     """Returns how safe a repeat of the request that the error shows is, or None if the error shows none."""
 
 
-class RunContext(Record):
+class RunContext:
     """The facts about the failed call of a function.
 
     - `plan` is the policy.
@@ -36,13 +35,6 @@ class RunContext(Record):
 
     __slots__ = ("plan", "function", "args", "kwargs", "handled", "elapsed")
 
-    plan: "RetryPlan"
-    function: object
-    args: "tuple[Any, ...]"
-    kwargs: "Mapping[str, Any]"
-    handled: BaseException | None
-    elapsed: float
-
     def __init__(
         self,
         plan: "RetryPlan",
@@ -52,8 +44,12 @@ class RunContext(Record):
         handled: BaseException | None = None,
         elapsed: float = 0.0,
     ) -> None:
-        kwargs = {} if kwargs is None else kwargs
-        self._set(plan=plan, function=function, args=args, kwargs=kwargs, handled=handled, elapsed=elapsed)
+        self.plan = plan
+        self.function = function
+        self.args = args
+        self.kwargs = {} if kwargs is None else kwargs
+        self.handled = handled
+        self.elapsed = elapsed
 
 
 slot: "list[Judge | None]" = [None]
@@ -98,7 +94,9 @@ def judged(
     judge = slot[0]
     if judge is None:
         return None
-    handled = None if function is None else handled_at_call(error, sys._getframe(1))
+    handled = None
+    if function is not None and context_of(error) is not None:
+        handled = handled_at_call(error, sys._getframe(1))
     return judge(error, RunContext(plan, function, args, kwargs, handled, elapsed))
 
 
@@ -109,8 +107,6 @@ def handled_at_call(error: BaseException, frame: "FrameType | None") -> BaseExce
     one that the function or the loop itself caught begins below.
     """
     older: BaseException | None = context_of(error)
-    if older is None:
-        return None
     while frame is not None and str(frame.f_globals.get("__name__")).startswith("forbear."):
         frame = frame.f_back
     callers = set["FrameType"]()

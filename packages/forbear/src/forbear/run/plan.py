@@ -1,5 +1,7 @@
 """`RetryPlan`, what a run reads of a policy, and `OPTIONS`, the one table of its options, their defaults and checks."""
 
+from operator import attrgetter
+
 from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
@@ -139,6 +141,25 @@ def _check_name(name: str, value: "Any") -> "Any":
     return value
 
 
+def _check_on(name: str, value: "Any") -> "Any":
+    return make_judge(value)
+
+
+def _check_limits(name: str, value: "Any") -> "Any":
+    if not isinstance(value, Limits):
+        raise TypeError(f"`{name}` must be a forbear.Limits or None (the defaults), got {value!r}")
+    return value
+
+
+def _check_backoff(name: str, value: "Any") -> "Any":
+    if isinstance(value, type) or not callable(getattr(value, "delay", None)):
+        refuse_foreign(name, value)
+        raise TypeError(
+            f"`{name}` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {value!r}"
+        )
+    return value
+
+
 OPTIONS: "Mapping[str, Option]" = {
     "attempt_timeout": Option(None, _check_attempt_timeout),
     "on_result": Option(None, _check_on_result),
@@ -203,28 +224,32 @@ class RetryPlan(Record):
         backoff: "Backoff" = DEFAULT_BACKOFF,
         **options: "Unpack[PlanOptions]",
     ) -> None:
-        if limits is not None and not isinstance(limits, Limits):
-            raise TypeError(f"`limits` must be a forbear.Limits or None (the defaults), got {limits!r}")
-        if isinstance(backoff, type) or not callable(getattr(backoff, "delay", None)):
-            refuse_foreign("backoff", backoff)
-            raise TypeError(
-                f"`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {backoff!r}"
-            )
+        for store, default in _DEFAULTS:
+            store(self, default)
+        self._store(on=on, limits=Limits() if limits is None else limits, backoff=backoff, **options)
+
+    def _store(self, **given: "Any") -> None:
+        """Check and store some fields; the others are stored already."""
         store = object.__setattr__
-        store(self, "on", on := make_judge(on))
-        store(self, "limits", Limits() if limits is None else limits)
-        store(self, "backoff", backoff)
-        given: dict[str, Any] = options  # type: ignore[assignment]
-        for name, option in OPTIONS.items():
-            store(self, name, option.check(name, given.pop(name)) if name in given else option.default)
-        if given:
-            raise TypeError(f"a policy has no option `{next(iter(given))}`; it has {', '.join(OPTIONS)}")
+        for name, value in given.items():
+            check_it = _CHECKS.get(name)
+            if check_it is None:
+                raise TypeError(f"a policy has no option `{name}`; it has {', '.join(OPTIONS)}")
+            store(self, name, check_it(name, value))
         if self.raise_unsatisfied and self.on_result is None:
             raise ValueError("`raise_unsatisfied` needs `on_result`, which refuses values")
         repeats = self.repeatable
         if repeats is None:
-            repeats = self.service is None and not getattr(on, "is_of_service", False)
+            repeats = self.service is None and not getattr(self.on, "is_of_service", False)
         store(self, "repeats_calls", repeats)
+
+    def replace(self, **changes: "Any") -> "Self":
+        """Return a new policy with the fields in `changes` changed, and checked; the others were checked before."""
+        made = object.__new__(type(self))
+        for store, value in zip(_STORES, _values(self), strict=True):
+            store(made, value)
+        made._store(**changes)
+        return made
 
     @classmethod
     def _fields(cls) -> tuple[str, ...]:
@@ -285,6 +310,15 @@ class RetryPlan(Record):
             return None if answer is False else verdict_of("on_result", answer)
         except Exception:
             return None
+
+
+_CHECKS = {"on": _check_on, "limits": _check_limits, "backoff": _check_backoff} | {
+    name: option.check for name, option in OPTIONS.items()
+}
+_STORES = [RetryPlan.__dict__[name].__set__ for name in RetryPlan.__slots__]
+"""The functions that store a field each: quicker than `object.__setattr__`."""
+_DEFAULTS = [(RetryPlan.__dict__[name].__set__, option.default) for name, option in OPTIONS.items()]
+_values = attrgetter(*RetryPlan.__slots__)
 
 
 def check_joined(left: RetryPlan, right: RetryPlan) -> None:
