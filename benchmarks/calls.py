@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from io import StringIO
 from logging import BASIC_FORMAT, Formatter, Handler, Logger, StreamHandler, getLogger
 
@@ -39,6 +40,14 @@ def happy_async(effort: Effort) -> Table:
     return Table(
         "happy-async", "Awaited call that works at once", "ns", 1e9, samples, (BARE, CATCH, CAREFUL), (target,)
     )
+
+
+def happy_async_beside_an_adapter(effort: Effort) -> Table:
+    """A coroutine function that works at once, in a process that has loaded an adapter."""
+    import_module("forbear.clients.httpx")
+    table = happy_async(effort)
+    note = "once an adapter is loaded, a call remembers what its tasks must not repeat"
+    return table._replace(name="happy-async-adapter", title=f"{table.title}, with an adapter", notes=(note,))
 
 
 def failures(effort: Effort) -> Table:

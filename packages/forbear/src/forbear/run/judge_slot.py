@@ -47,7 +47,7 @@ class RunContext:
         self.plan = plan
         self.function = function
         self.args = args
-        self.kwargs = {} if kwargs is None else kwargs
+        self.kwargs: Mapping[str, Any] = {} if kwargs is None else kwargs
         self.handled = handled
         self.elapsed = elapsed
 
