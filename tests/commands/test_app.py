@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -25,6 +26,41 @@ def test_help_lists_the_commands_and_the_exit_codes(invoke: Invoke) -> None:
         assert help_of_its_own.exit_code == 0
         assert "Exit codes:" in help_of_its_own.stdout
     assert "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted." in shown.stdout
+
+
+_LIMITS = ["Options", "Limits and backoff"]
+_OF_TRANSFERS = ["Output", "Connection", "Retries"]
+_COPIES = ["Which files, and how fast", "Content and metadata", "Encryption", *_OF_TRANSFERS, "Trying it out"]
+
+
+@pytest.mark.parametrize(
+    ("command", "headings"),
+    [
+        ("schedule", _LIMITS),
+        ("run", _LIMITS),
+        ("curl", _LIMITS),
+        ("cp", ["Options", "Names", *_COPIES]),
+        ("rsync", ["Options", *_COPIES]),
+        ("rm", ["Options", "Names", "Which files, and how fast", *_OF_TRANSFERS]),
+        ("cat", ["Options", "Names", "Encryption", *_OF_TRANSFERS]),
+    ],
+)
+def test_the_help_lists_options_under_headings(invoke: Invoke, command: str, headings: list[str]) -> None:
+    """Options that several commands share stand below a heading, the same one in each; the command's own come first."""
+    shown = invoke(command, "--help").stdout.splitlines()
+    found = [line.removesuffix(":") for line in shown if line[:1].isalpha() and line.endswith(":")]
+    assert [heading for heading in found if heading not in ("Examples", "Usage")] == headings
+
+
+def test_every_option_is_in_the_help_once(invoke: Invoke) -> None:
+    """Headings hide no option: each that a command takes begins one line of its help."""
+    for name in COMMANDS:
+        command = app.get_command(click.Context(app), name)
+        assert command is not None
+        shown = invoke(name, "--help").stdout.partition("\nOptions:\n")[2]
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert len(re.findall(rf"(?m)^  (-\w, )?{re.escape(option.opts[-1])}(?![\w-])", shown)) == 1, option
 
 
 def test_the_version(invoke: Invoke) -> None:

@@ -290,5 +290,5 @@ def test_help_shows_the_defaults(command: str, defaults: tuple[str, ...], invoke
     """The help of each option for limits and backoff shows its value in the command's default policy."""
     text = " ".join(invoke(command, "--help").stdout.split())
     names = ("--attempts", "--timeout", "--initial", "--maximum", "--multiplier", "--jitter")
-    shown = tuple(re.search(rf" {name} .*?\[default: (.*?)\]", text) for name in names)
+    shown = tuple(re.search(rf" {name} (?:[A-Z]|\[full).*?\[default: (.*?)\]", text) for name in names)
     assert tuple(match and match[1] for match in shown) == defaults

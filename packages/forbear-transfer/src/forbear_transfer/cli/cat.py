@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import decryption_keys_of, literal_of
@@ -18,7 +19,7 @@ Examples:
   forbear cat 'gs://my-bucket/logs/*.log' | grep ERROR"""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option(
     "-r", "--range", "byte_range", metavar="RANGE", help="Print bytes FIRST-LAST, FIRST- or -COUNT (the last ones)."

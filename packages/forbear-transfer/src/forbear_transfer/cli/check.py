@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import tell
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import decryption_keys_of
@@ -19,7 +20,7 @@ Examples:
   forbear check -x '.*[.]tmp$' gs://my-bucket/photos gs://other-bucket/photos"""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("left", shell_complete=complete_path)
 @click.argument("right", shell_complete=complete_path)
 @click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within the folders that it matches.")

@@ -7,6 +7,7 @@ from typing import Unpack
 import click
 
 from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES, BadInput
 from forbear.cli.kit.values import file_content
 from forbear_transfer.cli.shared.options import TransferOptions, check, literal_of, make_keywords, transfer_options
@@ -24,7 +25,7 @@ Examples:
   forbear cp -r --embedded --faults 1 photos gs://demo/"""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("sources", nargs=-1, metavar="SOURCE...", shell_complete=complete_path)
 @click.argument("target", shell_complete=complete_path)
 @click.option("-r", "--recursive", is_flag=True, help="Copy folders with everything in them.")

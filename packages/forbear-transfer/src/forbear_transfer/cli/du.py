@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import literal_of
@@ -17,7 +18,7 @@ Examples:
   forbear du -s -h 'gs://my-bucket/logs/*' gs://my-bucket/photos"""
 
 
-@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["--help"]})
+@click.command(cls=GroupedCommand, epilog=_EPILOG, context_settings={"help_option_names": ["--help"]})
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("-s", "--summarize", is_flag=True, help="Print only the sum of each ADDRESS.")
 @click.option("-h", "--human", is_flag=True, help="Print sizes such as 1.2 GiB.")

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import decryption_keys_of, literal_of
@@ -18,7 +19,7 @@ Examples:
   forbear hash --json 'gs://my-bucket/*.csv'"""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_path)
 @connection_options("literal", "pattern", reads=True)
 @click.pass_context

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES, tell
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import literal_of
@@ -18,7 +19,7 @@ Examples:
   forbear ls --json 'gs://my-bucket/**.gz'"""
 
 
-@click.command(epilog=_EPILOG, context_settings={"help_option_names": ["--help"]})
+@click.command(cls=GroupedCommand, epilog=_EPILOG, context_settings={"help_option_names": ["--help"]})
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("-r", "--recursive", is_flag=True, help="List everything below folders.")
 @click.option("-l", "--long", is_flag=True, help="Print sizes and times, too, and a total on stderr.")

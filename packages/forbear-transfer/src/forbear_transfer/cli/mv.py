@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import keys_of, literal_of
@@ -17,7 +18,7 @@ Examples:
   forbear mv -n 'gs://my-bucket/*.log' gs://my-bucket/logs/"""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.argument("target")
 @click.option("-r", "--recursive", is_flag=True, help="Move folders with everything in them.")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import literal_of
@@ -18,7 +19,7 @@ Examples:
   forbear rm -r --yes gs://my-bucket/old"""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("-r", "--recursive", is_flag=True, help="Delete everything below folders.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")

@@ -5,6 +5,7 @@ from typing import Unpack
 import click
 
 from forbear.cli.kit.completion import complete_path
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES, BadInput
 from forbear_transfer.cli.shared.options import TransferOptions, check, folder_options, make_keywords
 
@@ -17,7 +18,7 @@ Examples:
   forbear rsync -r -x '.*[.]tmp$' gs://my-bucket/photos photos"""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("source", shell_complete=complete_path)
 @click.argument("target", shell_complete=complete_path)
 @click.option("-r", "--recursive", is_flag=True, help="Include subfolders.")

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from forbear.cli.kit.options import GroupedCommand
 from forbear.cli.kit.output import EXIT_CODES
 from forbear_transfer.cli.shared.connection import completed, connection_options
 from forbear_transfer.cli.shared.options import decryption_keys_of, literal_of
@@ -17,7 +18,7 @@ Examples:
   forbear stat --json 'gs://my-bucket/*.csv'"""
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @connection_options("literal", "pattern", reads=True)
 @click.pass_context

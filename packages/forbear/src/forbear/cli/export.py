@@ -7,12 +7,12 @@ import click
 from forbear import export
 from forbear.answers.profile import ProfileChoice
 from forbear.cli.kit.completion import complete_target
-from forbear.cli.kit.options import PolicyOptions, apply_options, policy_options
+from forbear.cli.kit.options import GroupedCommand, PolicyOptions, apply_options, policy_options
 from forbear.cli.kit.output import EXIT_CODES, BadInput, tell
 from forbear.cli.kit.profiles import DEFAULT_PROFILE, profile_option, retry_not_found_option
 
 
-class ExportCommand(click.Command):
+class ExportCommand(GroupedCommand):
     """A command whose help lists the targets."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

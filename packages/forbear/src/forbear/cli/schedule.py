@@ -12,7 +12,7 @@ import click
 
 from forbear.cli.kit.completion import complete_profile
 from forbear.cli.kit.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
-from forbear.cli.kit.options import PolicyOptions, apply_options, policy_options
+from forbear.cli.kit.options import GroupedCommand, PolicyOptions, apply_options, policy_options
 from forbear.cli.kit.output import EXIT_CODES, BadInput, columns, line_width, show_table, style, tell, wrap
 from forbear.cli.kit.plots import check_plot, save
 from forbear.cli.kit.profiles import DEFAULT_PROFILE, find_named_policy
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from forbear.core.protocols import Backoff
 
 
-@click.command(epilog=EXIT_CODES)
+@click.command(cls=GroupedCommand, epilog=EXIT_CODES)
 @click.argument("profile", default=DEFAULT_PROFILE, metavar="[PROFILE]", shell_complete=complete_profile)
 @policy_options
 @click.option("--chart", is_flag=True, help="Also show the waits as bars.")

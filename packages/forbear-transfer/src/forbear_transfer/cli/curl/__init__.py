@@ -10,7 +10,7 @@ import click
 from forbear import Api
 from forbear.adapters import CurlLine, ProfileChoice, Vouch, is_curl, takes_next
 from forbear.cli.kit.completion import complete_service
-from forbear.cli.kit.options import PolicyOptions, policy_options
+from forbear.cli.kit.options import GroupedCommand, PolicyOptions, policy_options
 from forbear.cli.kit.output import BadInput, tell
 from forbear.cli.kit.profiles import RECOMMENDED, profile_option, retry_not_found_option
 from forbear.cli.kit.values import body_content
@@ -36,7 +36,7 @@ Examples:
 _METHOD = re.compile(r"[A-Za-z]+")
 
 
-class _CurlCommand(click.Command):
+class _CurlCommand(GroupedCommand):
     """A command that takes its own options wherever they are, and leaves all other words to the parser of curl."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from forbear.cli.kit.options import add_options
+from forbear.cli.kit.options import add_options, under
 from forbear_transfer.cli.shared.options import OPTIONS, TransferOptions, check
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,10 +26,12 @@ _KEPT = (
 )
 """The options of `cp` that these commands have, too."""
 
-_SHORT = {
-    "as_json": click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    "quiet": click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr."),
-}
+_AS_JSON, _QUIET = under(
+    "Output",
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr."),
+)
+_SHORT = {"as_json": _AS_JSON, "quiet": _QUIET}
 """The options that replace those of `cp` in commands without an outcome for each file."""
 
 

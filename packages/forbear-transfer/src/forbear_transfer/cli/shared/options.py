@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from forbear.cli.kit import values
-from forbear.cli.kit.options import PolicyOptions, add_options
+from forbear.cli.kit.options import PolicyOptions, add_options, under
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.retry_option import retry_option
 from forbear.cli.kit.shared_budget import shared_budget_option
@@ -23,12 +23,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 _KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-NAMES = (
+NAMES = under(
+    "Names",
     click.option("--literal", is_flag=True, help="Take addresses as names, even with *, ?, [ or # in them."),
     click.option("--pattern", is_flag=True, help="Take them as patterns, even if an object has that name."),
 )
 
-_METADATA = (
+_METADATA = under(
+    "Content and metadata",
     click.option("--gzip", is_flag=True, help="Compress uploads, and set their Content-Encoding."),
     click.option("--packed", is_flag=True, help="Do not decompress downloads of Content-Encoding gzip."),
     click.option("--verify-source", is_flag=True, help="Read each uploaded file twice, and compare."),
@@ -41,7 +43,8 @@ _METADATA = (
     click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Custom metadata; may be repeated."),
 )
 
-_KEYS = (
+_KEYS = under(
+    "Encryption",
     click.option(
         "--encryption-key-file",
         "encryption_key",
@@ -60,7 +63,8 @@ _KEYS = (
     click.option("--kms-key", metavar="NAME", help="Encrypt new objects with this key of Cloud KMS."),
 )
 
-_OPTIONS = (
+_FILES = under(
+    "Which files, and how fast",
     click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within SOURCE that it matches."),
     click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches."),
     click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."),
@@ -68,10 +72,18 @@ _OPTIONS = (
         "--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time.  [default: 64]"
     ),
     click.option("--limit-rate", type=values.rate, metavar="RATE", help="Move at most 500K or 1.5M bytes per second."),
+)
+
+_OUTPUT = under(
+    "Output",
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
     click.option("-v", "--verbose", is_flag=True, help="Print a line on stderr for every file."),
     click.option("-q", "--quiet", is_flag=True, help="Print only failures."),
     click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 3 if there is something to do."),
+)
+
+_CONNECTION = under(
+    "Connection",
     click.option(
         "--credentials", type=_KEY_FILE, metavar="FILE", help="Key file; else application default credentials."
     ),
@@ -94,13 +106,17 @@ _OPTIONS = (
         show_default=True,
         help="Drop a connection that is idle for S.",
     ),
-    shared_budget_option,
+)
+
+_EMBEDDED = under(
+    "Trying it out",
     click.option("--embedded", is_flag=True, help="Use an embedded cloud, which ends with the command."),
     click.option("--faults", type=int, metavar="SEED", help="With --embedded: fail some requests."),
 )
 
+_RETRIES = under("Retries", retry_option("cloud_storage"), shared_budget_option)
 
-OPTIONS = (retry_option("cloud_storage"), *NAMES, *_METADATA, *_KEYS, *_OPTIONS)
+OPTIONS = (*NAMES, *_FILES, *_METADATA, *_KEYS, *_OUTPUT, *_CONNECTION, *_RETRIES, *_EMBEDDED)
 """All shared options, which are decorators, in the order of the help."""
 
 _NOT_EMPTY = ("impersonate", "endpoint", "user_project", "shared_budget")

@@ -22,6 +22,39 @@ _EXPONENTIAL = ("initial", "maximum", "multiplier", "jitter")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class GroupedCommand(click.Command):
+    """A command whose help lists options below the headings that `under` gave them, the others below "Options"."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options into the help, group by group; the first group is "Options"."""
+        groups: dict[str, list[tuple[str, str]]] = {_NO_HEADING: []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(getattr(param, "heading", _NO_HEADING), []).append(record)
+        for heading, records in groups.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+_NO_HEADING = "Options"
+
+
+def under(heading: str, *options: Callable[[F], F]) -> "tuple[Callable[[F], F], ...]":
+    """Return the same options, which are decorators of click, with a heading for the help of a GroupedCommand."""
+
+    def place(option: Callable[[F], F]) -> Callable[[F], F]:
+        def add(function: F) -> F:
+            function = option(function)
+            made: Any = getattr(function, "__click_params__")[-1]  # noqa: B009 - no type knows it
+            made.heading = heading
+            return function
+
+        return add
+
+    return tuple(map(place, options))
+
+
 class PolicyOptions(TypedDict):
     """The values of the options that `policy_options` adds; None for an option that was not used."""
 
@@ -65,7 +98,8 @@ def policy_options(function: F) -> F:
     """Add the options for limits and backoff to a command, which gets them as the keywords of `PolicyOptions`."""
     return add_options(
         function,
-        (
+        under(
+            "Limits and backoff",
             _option(
                 "--attempts", type=values.count_or_none, metavar="N", help="Attempts, including the first; or none."
             ),

@@ -7,7 +7,7 @@ import click
 
 from forbear.cli.kit import values
 from forbear.cli.kit.completion import complete_profile
-from forbear.cli.kit.options import FUNCTION_LIMITS, PolicyOptions, apply_options, policy_options
+from forbear.cli.kit.options import FUNCTION_LIMITS, GroupedCommand, PolicyOptions, apply_options, policy_options
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.profiles import find_named_policy
 from forbear.cli.kit.shared_budget import shared_budget_option
@@ -18,7 +18,7 @@ for the next one; 124 if the attempt took too long; 126 if COMMAND cannot be
 executed, 127 if it is not found; 2 for bad usage."""
 
 
-@click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
+@click.command(cls=GroupedCommand, epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
 @click.option(
     "--profile",
     metavar="NAME",
