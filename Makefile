@@ -21,7 +21,7 @@ EDITABLE := $(foreach folder,$(PACKAGES) tools/testkit,--editable $(folder))
 CODE := tests benchmarks docs tools examples
 
 # What people read. The reference pages are made of the tables, whose texts are code.
-PROSE := $(wildcard packages/*/src packages/*/tests packages/*/*.md tools/*.py docs/*.md *.md) \
+PROSE := $(wildcard packages/*/src packages/*/tests packages/*/*.md tools/*.py docs/*.md docs/use/*.md *.md) \
     tests tools/testkit examples docs/generate docs/site
 
 # A developer who works with retries off still wants to see and test them.

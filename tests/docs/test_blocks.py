@@ -32,7 +32,7 @@ from forbear_testkit.clients.google import ANONYMOUS
 
 PAGES = [
     page
-    for pattern in ("*.md", "examples/**/*.md", "packages/*/*.md", "docs/*.md")
+    for pattern in ("*.md", "examples/**/*.md", "packages/*/*.md", "docs/*.md", "docs/use/*.md")
     for page in sorted(ROOT.glob(pattern))
 ]
 """All pages but docs/reference, which is made of what other tests run: tables, rules, scenarios, docstrings."""
