@@ -150,9 +150,9 @@ async def test_others_join_in_where_one_is_slow(cloud: Cloud, tmp_path: Path, mo
     count = Count()
     await fetched(cloud, tmp_path / "file", item, stall_timeout=0.5, count=count)
     assert (tmp_path / "file").read_bytes() == data
-    assert len(count.retries) == 1
-    assert len(ranges(cloud)) == 5
-    assert ranges(cloud)[-1].startswith("bytes=1000-")
+    assert set(count.retries) == {"Stalled"}  # a busy machine may seem to stall, too
+    assert len(ranges(cloud)) == 4 + len(count.retries)
+    assert sum(each.startswith("bytes=1000-") for each in ranges(cloud)) == 1
 
 
 def _kept() -> dict[str, int]:

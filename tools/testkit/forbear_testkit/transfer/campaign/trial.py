@@ -1,8 +1,10 @@
 """A trial: carries out one plan with forbear_transfer, in virtual time, and has the judge look at the result."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
+from http.client import HTTPConnection
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -55,37 +57,43 @@ def try_plan(plan: Plan, cloud: Cloud, folder: Path) -> str:
 
 
 async def _trial(world: World) -> str:
-    plan, cloud = world.plan, world.cloud
-    cloud.fault(*(Fault.from_json({**armed(fault), "path": f"/b/{world.bucket}/"}) for fault in plan.faults))
-    if not plan.cuts:
-        return await _runs(world, cloud.url)
-    with Line(cloud.url, plan.cuts) as line:
-        return await _runs(world, line.url, line)
-
-
-async def _runs(world: World, url: str, line: Line | None = None) -> str:
     """Once with faults, and if that failed once without."""
     plan, cloud = world.plan, world.cloud
-    error = await _run(world, url, plan.attempts)
+    cloud.fault(*(Fault.from_json({**armed(fault), "path": f"/b/{world.bucket}/"}) for fault in plan.faults))
+    with Line(cloud.url, plan.cuts) if plan.cuts else nullcontext(cloud) as place:
+        error = await _run(world, place.url, plan.attempts)
     if error is None:
         return "done"
     if not plan.excuses:
         raise Violation(f"it failed, with nothing to excuse it: {error!r}") from error
     _check_kind(error)
     cloud.clear_faults()
-    if line is not None:
-        line.mend()
+    _settle(cloud)
     if plan.direction not in ("up", "stream") and world.live(SOURCE) is None:
         world.put_source()
     again: Exception | None = error
     for _ in range(2 if plan.disturbed else 1):  # a session may find out at its end only what somebody else has done
-        again = await _run(world, url, None)
+        again = await _run(world, cloud.url, None)
+        _settle(cloud)
         if again is None:
             return f"failed: {type(error).__name__}"
     # What was to be there or to be read is gone for good; or the first run made it, without knowing.
     if (plan.disturbed or (plan.writes and world.ours)) and (plan.pinned or plan.generation != "any"):
         return f"failed again: {type(error).__name__}, {type(again).__name__}"
     raise Violation(f"it failed again, without faults: {again!r}, after {error!r}") from again
+
+
+def _settle(cloud: Cloud) -> None:
+    """Wait until the cloud has ended all that a run has sent: what it took long for would be taken for the next run's.
+
+    It accepts connections in order, so a request that is answered follows all that came before.
+    """
+    with closing(HTTPConnection(cloud.url.removeprefix("http://"))) as connection:
+        connection.request("GET", "/_cloud/faults")
+        connection.getresponse().read()
+    wait = threading.Event()
+    while cloud.connections:
+        wait.wait(0.001)
 
 
 async def _run(world: World, url: str, attempts: int | None) -> Exception | None:
