@@ -28,7 +28,7 @@ def _rows(service: TableService, *files: str) -> Rows:
 
 
 TABLES: dict[str, tuple[Rows, Callable[[Path], Rows]]] = {
-    "cloud_storage.json": (json_api.operations(), lambda path: table.load(path, ("method", "path"))),
+    "cloud_storage.json": (json_api.operations(), lambda path: table.load(path, ("method", "path"), ("settled_by",))),
     "cloud_storage.xml": (
         xml_api.operations(),
         lambda path: table.load(path, ("method", "resource"), ("query", "header")),

@@ -40,8 +40,8 @@ _ROOTS = frozenset({"storage", "upload", "resumable", "download", "batch"})
 
 @cache
 def operations() -> tuple[Row, ...]:
-    """Return the rows of the JSON API's table; `where` of a row is the HTTP method and the path template."""
-    return load(Path(__file__).with_name("json_api.csv"), ("method", "path"))
+    """Return the rows of the JSON API's table; `where` is the HTTP method, the path template and `settled_by`."""
+    return load(Path(__file__).with_name("json_api.csv"), ("method", "path"), ("settled_by",))
 
 
 def is_json_path(path: str) -> bool:
@@ -59,7 +59,7 @@ class JsonApi:
         for row in operations():
             rule = choose(row, disputed=disputed, documented=documented)
             operation = http_operation(NAME, row, rule)
-            method, path = row.where
+            method, path, _ = row.where
             self._matcher.add(method, path, operation)
             if row.id == INSERT:
                 # Starting a session commits nothing; an orphan is forgotten after a week.
