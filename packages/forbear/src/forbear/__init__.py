@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from forbear.judges.transient import transient
     from forbear.read_modify_write import aupdate, update
     from forbear.run.judge_slot import Judge, RunContext
+    from forbear.run.keys import run_key
     from forbear.run.plan import RetryPlan
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
@@ -50,6 +51,7 @@ if not TYPE_CHECKING:
         "explain": "answers.subject",
         "may_repeat": "judges.functions",
         "install": "clients._installing",
+        "run_key": "run.keys",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
         "transient": "judges.transient",
@@ -117,6 +119,7 @@ __all__ = [
     "policy_of",
     "report",
     "retry",
+    "run_key",
     "safe_to_repeat",
     "stop_on",
     "transient",

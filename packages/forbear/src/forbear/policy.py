@@ -150,6 +150,9 @@ def _retry(
     - `safe`: what may be executed twice, although the tables do not say so: patterns of requests
       ("POST https://api.example.com/search*"), names of commands, RPCs and operations ("INCR", "dynamodb.UpdateItem").
     - `apis`: what is known of the APIs at some origins (`forbear.Api`): their tables, keys and refusals.
+    - `key`: is called once for each run, before its first attempt, with the arguments of the function. It returns the
+      idempotency key that the function sends, or another value that is the same in all attempts (`lambda order:
+      order.key`); an argument itself needs no `key`. See also `forbear.run_key`.
     - `unknown`: what follows an error that shows nothing of what was sent: "repeat" (default) or "stop".
     - `enforce`: what follows an error that shows a request which must not be executed twice: "stop" (default), or
       "warn", which repeats it and notifies the listeners (`WouldStop`).

@@ -14,6 +14,7 @@ from forbear.run.endings import RAISE
 from forbear.run.failure import DetailedFailure
 from forbear.run.functions import name_of, refuse_async
 from forbear.run.harm import HarmLog, settle, watch
+from forbear.run.judge_slot import unsafe_by_evidence
 from forbear.run.nesting import inherit, inner_report
 from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.spending import begin
@@ -111,7 +112,7 @@ async def aupdate(
     `write`.
     """
     cycle = _UpdateCycle(read, modify, write, conflict, mine, policy, awaits=True)
-    log = HarmLog()
+    log = HarmLog(cycle.run.started, cycle.run)
     try:
         while True:
             try:
@@ -161,6 +162,8 @@ class _UpdateCycle:
             raise TypeError(
                 "`policy` must have no on_result: let `read` or `write` raise an error for results to repeat"
             )
+        if policy.key is not None:
+            raise TypeError("`policy` must have no key, which is called with the arguments of a function")
         if policy.on_give_up is not RAISE:
             raise TypeError("`policy` must have no on_give_up, because it would hide whether the change was made")
         watch()
@@ -257,7 +260,7 @@ class _UpdateCycle:
             return self._write_failed(error, verdict, inner)
         unsafe = None
         if inner is None and self._policy.repeatable is None and verdict.kind is Kind.TRANSIENT:
-            unsafe = self.run.unsafe_by_evidence(error, (self._read, (), {}))
+            unsafe = unsafe_by_evidence(error, self.run, self._read, (), {})
         return self._after(error, verdict, inner, unsafe=unsafe, harmless=unsafe is None)
 
     def _write_failed(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> "Grant | None":

@@ -305,7 +305,7 @@ def test_memory_is_bounded() -> None:
     """Of very many harms in one call the last ones are kept, and of very many threads those that came last."""
 
     async def main() -> int:
-        log = harm.HarmLog()
+        log = harm.HarmLog(0.0)
         for _ in range(500):
             await _flagged(Payment())
         log.close()
@@ -324,7 +324,7 @@ def test_a_log_is_closed_in_any_context() -> None:
     """A coroutine that nobody finished is closed by the garbage collector, anywhere."""
     import contextvars
 
-    log = contextvars.copy_context().run(harm.HarmLog)
+    log = contextvars.copy_context().run(harm.HarmLog, 0.0)
     log.close()
     assert harm.harms(shared=True) is harm.harms(shared=False) or harm.harms(shared=True) == []
 

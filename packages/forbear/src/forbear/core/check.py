@@ -119,3 +119,21 @@ def is_mapping(value: "Any") -> bool:
 def is_list(value: "Any") -> bool:
     """Return whether a value of unknown type is a list."""
     return isinstance(value, list)
+
+
+_SHORTEST = 8
+_SMALLEST = 10**9
+
+
+def lasting_text(value: object) -> str | None:
+    """Return the text of a value that is long enough not to be equal to another by chance, None for any other.
+
+    Those are exact texts, bytes and UUIDs of at least 8 characters, and numbers from 10^9 on.
+    """
+    if type(value) is str and len(value) >= _SHORTEST and value != "*":
+        return value
+    if type(value) is bytes and len(value) >= _SHORTEST:
+        return value.decode("latin-1")
+    if type(value).__name__ == "UUID" and type(value).__module__ == "uuid":  # whose import would take time
+        return str(value)
+    return str(value) if type(value) is int and value >= _SMALLEST else None

@@ -3,17 +3,14 @@
 import re
 from itertools import islice
 from types import FunctionType, MethodType
-from uuid import UUID
 
-from forbear.core.check import is_mapping
+from forbear.core.check import is_mapping, lasting_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-_SHORTEST = 8
-_SMALLEST = 10**9
 _MOST = 100
 _CONTAINERS = (dict, list, tuple, set, frozenset)
 _DRAWN = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|[0-9]{10,}")
@@ -23,14 +20,17 @@ _DRAWN = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}|[0-9a
 class Arguments:
     """The arguments of a run: those of the call, of a partial, and the cells of the function that it never rebinds.
 
-    Only exact texts, bytes and UUIDs of at least 8 characters, and numbers from 10^9 on are compared, by their text. So
-    no code of the user runs, and nothing is equal by chance.
+    `keys` are the run's own: those of `run_key`, and the value of the policy's `key`. Only exact texts, bytes and UUIDs
+    of at least 8 characters, and numbers from 10^9 on are compared, by their text. So no code of the user runs, and
+    nothing is equal by chance.
     """
 
     __slots__ = ("_globals", "_values")
 
-    def __init__(self, function: "Any", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]") -> None:
-        self._values: list[Any] = [*args, *kwargs.values()]
+    def __init__(
+        self, function: "Any", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]", keys: tuple[str, ...] = ()
+    ) -> None:
+        self._values: list[Any] = [*args, *kwargs.values(), *keys]
         for _ in range(10):
             if type(function).__name__ == "partial" and type(function).__module__ == "functools":
                 self._values += [*function.args, *function.keywords.values()]
@@ -47,8 +47,8 @@ class Arguments:
 
     def keep(self, value: object) -> bool:
         """Return whether a value is one of the arguments, and so the same in each attempt."""
-        text = _text(value)
-        return text is not None and any(_text(each) == text for each in self._values)
+        text = lasting_text(value)
+        return text is not None and any(lasting_text(each) == text for each in self._values)
 
     def lack_drawn(self, text: str) -> bool:
         """Return whether a text holds an id that looks drawn, and that no argument holds, one level deep."""
@@ -79,19 +79,8 @@ def _attributes(value: object) -> "dict[str, Any]":
     return kept if type(kept) is dict else {}
 
 
-def _text(value: object) -> str | None:
-    """Return the text of a value that is long enough not to be equal by chance, None for any other."""
-    if type(value) is str and len(value) >= _SHORTEST and value != "*":
-        return value
-    if type(value) is bytes and len(value) >= _SHORTEST:
-        return value.decode("latin-1")
-    if type(value) is UUID:
-        return str(value)
-    return str(value) if type(value) is int and value >= _SMALLEST else None
-
-
 def _plain_text(value: object) -> str:
-    return value if type(value) is str else _text(value) or ""
+    return value if type(value) is str else lasting_text(value) or ""
 
 
 def _cells(function: "Any") -> "list[Any]":

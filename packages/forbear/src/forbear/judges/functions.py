@@ -15,6 +15,7 @@ from forbear.evidence.walk import MOST_ERRORS, read
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import aws_facts, redis_facts, sql_facts
 from forbear.judges.facts import VOUCH_FOR_ALL, Facts, grpc_facts, http_facts, is_refused
+from forbear.run.open_runs import keys_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ ROWS: tuple[Ruling, ...] = (
         lambda f: f.condition == "key",
         repeats=False,
         why="{what} has a key that may be new in each attempt",
-        cure="make the key outside of the function, and pass it",
+        cure="take it from forbear.run_key, or pass it to the function",
     ),
     Ruling("never", lambda f: True, repeats=False, why="{what} may have been executed and must not be executed twice"),
 )
@@ -144,7 +145,7 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
     if evidence is None:
         warn_of_unread(error)
         return None
-    arguments = Arguments(context.function, context.args, context.kwargs)
+    arguments = Arguments(context.function, context.args, context.kwargs, keys_of(context.started))
     limits = context.plan.limits
     until = context.elapsed + limits.max_retry_after  # the latest moment at which the next attempt may begin
     until = until if limits.timeout is None else min(until, limits.timeout)

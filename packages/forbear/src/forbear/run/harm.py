@@ -10,9 +10,11 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextvars import Token
 
     from forbear.core.report import Report
+    from forbear.run.protocols import RunState
 
 _MOST = 100
 """The number of harms that one place remembers: the last ones."""
@@ -44,18 +46,23 @@ class Harm:
 class HarmLog:
     """The harms of one async call, in its own task and in all that it starts; those count for the calls around it, too.
 
-    A new one is that of its context until it is closed there.
+    A new one is that of its context until it is closed there. `started` is the time when the call's run began, None
+    once it has ended; `run` is the run, None before its first failure. `thread` is the number of its thread.
     """
 
-    __slots__ = ("_token", "harms", "outer")
+    __slots__ = ("_token", "harms", "outer", "run", "started", "thread")
 
-    def __init__(self) -> None:
+    def __init__(self, started: float, run: "RunState | None" = None) -> None:
+        self.started: float | None = started
+        self.run = run
+        self.thread = _thread.get_ident()
         self.harms: list[Harm] = []
         self.outer = _innermost.get()
         self._token: Token[HarmLog | None] = _innermost.set(self)
 
     def close(self) -> None:
         """Make the log around this one that of the context again."""
+        self.started = self.run = None
         try:  # noqa: SIM105 - suppress would need contextlib, which costs more than this call
             _innermost.reset(self._token)
         except ValueError:  # a coroutine that was left open is closed in any context
@@ -67,6 +74,14 @@ _of_threads: dict[int, list[Harm]] = {}
 """The harms of each thread, by its number; a greenlet has one of its own."""
 
 
+def open_logs() -> "Iterator[HarmLog]":
+    """Yield the logs of the context, the innermost first; those of calls that have ended are among them."""
+    log = _innermost.get()
+    while log is not None:
+        yield log
+        log = log.outer
+
+
 def remember(report: "Report") -> None:
     """Record `report` for this thread, and for the async calls in which it was made."""
     harm = Harm(report)
@@ -74,10 +89,8 @@ def remember(report: "Report") -> None:
     if thread not in _of_threads and len(_of_threads) >= _MOST_THREADS:
         del _of_threads[next(iter(_of_threads))]
     _append(_of_threads.setdefault(thread, []), harm)
-    log = _innermost.get()
-    while log is not None:
+    for log in open_logs():
         _append(log.harms, harm)
-        log = log.outer
 
 
 def harms(*, shared: bool) -> "list[Harm]":

@@ -1,7 +1,10 @@
 """The iterator forms, `for attempt in policy` and `async for`; one object is both the iterator and the attempt."""
 
+import sys
+
 from forbear.run.endings import RAISE
 from forbear.run.harm import HarmLog
+from forbear.run.open_runs import blocks
 from forbear.run.runtime import AttemptTimeout, current_runtime
 from forbear.run.spending import begin
 from forbear.run.state import Run
@@ -10,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Self
 
     from forbear.run.grant import Grant
@@ -26,12 +29,14 @@ class _Block:
     An error after which another attempt follows does not leave the block. Raises TypeError for a plan with `on_result`.
     """
 
-    __slots__ = ("_run", "_grant", "_state")
+    __slots__ = ("_frame", "_grant", "_run", "_state")
 
     _awaits = False
     """True if the head of the loop asks the grant: `with attempt` cannot await the answer."""
 
     def __init__(self, plan: "RetryPlan", operation: str) -> None:
+        if plan.key is not None:
+            raise TypeError("`key` is called with the arguments of a function, and a block has none; use run_key in it")
         if plan.on_result is not None or plan.on_give_up is not RAISE:
             name, what = ("on_give_up", "replaces") if plan.on_result is None else ("on_result", "needs")
             raise TypeError(f"`{name}` {what} a returned value, and a block has none; use policy.call or the decorator")
@@ -39,6 +44,7 @@ class _Block:
         self._run = Run(plan, operation, runtime, runtime.monotonic(), awaits=self._awaits)
         if plan.budget is not None:
             begin(self._run)
+        self._frame: FrameType | None = None  # the one that has entered the block, for `run_key` in it
         self._grant: Grant | None = None
         self._state = _READY
 
@@ -56,14 +62,27 @@ class _Block:
         return f"<attempt {self.number}{of}{wait}>"
 
     def __enter__(self) -> "Self":
+        return self._enter(sys._getframe(1))
+
+    def _enter(self, frame: "FrameType") -> "Self":
         if self._state is not _STARTED:
             raise RuntimeError("an attempt is entered once, in its own loop: `for attempt in policy: with attempt:`")
         self._state = _ENTERED
+        self._frame = frame
+        blocks.setdefault(frame, self._run)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
     ) -> bool:
+        try:
+            return self._leave(error)
+        finally:
+            if self._frame is not None and blocks.get(self._frame) is self._run:
+                del blocks[self._frame]
+            self._frame = None
+
+    def _leave(self, error: BaseException | None) -> bool:
         self._state = _DONE
         if error is None:
             self._run.succeeded()
@@ -156,7 +175,7 @@ class AsyncAttempts(_Block):
         if self._run.plan.attempt_timeout is not None:
             self._state = _DONE
             raise TypeError("`attempt_timeout` needs `async with attempt:`; plain `with` cannot interrupt a block")
-        return super().__enter__()
+        return self._enter(sys._getframe(1))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
@@ -167,8 +186,8 @@ class AsyncAttempts(_Block):
         return goes_on
 
     async def __aenter__(self) -> "Self":
-        super().__enter__()
-        self._log = HarmLog()
+        self._enter(sys._getframe(1))
+        self._log = HarmLog(self._run.started, self._run)
         limit = self._run.attempt_limit()
         self._within = None if limit is None else self._run.runtime.within(limit)
         if self._within is not None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from forbear.core.service import Judgement
     from forbear.run.plan import RetryPlan
+    from forbear.run.protocols import RunState
 
     Judge = Callable[[BaseException, "RunContext"], Judgement | None]
     """Returns how safe a repeat of the request that the error shows is, or None if the error shows none."""
@@ -31,9 +32,10 @@ class RunContext:
     - `handled` is the exception that was being handled when the function was called, None if there was none, and for a
       block. Python puts it into the chain of the error, but it shows nothing of this call.
     - `elapsed` is the number of seconds since the run began.
+    - `started` is the object that stands for the run, None without one: the time when it began.
     """
 
-    __slots__ = ("plan", "function", "args", "kwargs", "handled", "elapsed")
+    __slots__ = ("plan", "function", "args", "kwargs", "handled", "elapsed", "started")
 
     def __init__(
         self,
@@ -43,6 +45,7 @@ class RunContext:
         kwargs: "Mapping[str, Any] | None" = None,
         handled: BaseException | None = None,
         elapsed: float = 0.0,
+        started: float | None = None,
     ) -> None:
         self.plan = plan
         self.function = function
@@ -50,6 +53,7 @@ class RunContext:
         self.kwargs: Mapping[str, Any] = {} if kwargs is None else kwargs
         self.handled = handled
         self.elapsed = elapsed
+        self.started = started
 
 
 slot: "list[Judge | None]" = [None]
@@ -79,25 +83,34 @@ def _mode(option: str) -> str:
 modes = {option: _mode(option) for option in CHOICES}
 
 
-def judged(
-    error: BaseException,
-    plan: "RetryPlan",
-    elapsed: float,
-    function: object,
-    args: "tuple[Any, ...]",
-    kwargs: "Mapping[str, Any]",
-) -> "Judgement | None":
-    """Return the judgement of the request that `error` shows, None if the slot is empty or the error shows none.
+def unsafe_by_evidence(
+    error: BaseException, run: "RunState", function: object, args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]"
+) -> str | None:
+    """Return why the function of `run` must not be called again, by what `error` shows; None if nothing forbids it.
 
-    It is called after a failure, within the loop that called the function: the stack is that of the call.
+    With `enforce="warn"` nothing does, but the listeners are notified. It is called after a failure, within the loop
+    that called the function: the stack is that of the call.
     """
-    judge = slot[0]
+    plan, judge = run.plan, slot[0]
     if judge is None:
         return None
     handled = None
     if function is not None and context_of(error) is not None:
         handled = handled_at_call(error, sys._getframe(1))
-    return judge(error, RunContext(plan, function, args, kwargs, handled, elapsed))
+    elapsed = run.runtime.monotonic() - run.started
+    judgement = judge(error, RunContext(plan, function, args, kwargs, handled, elapsed, run.started))
+    if judgement is not None and judgement.repeatable:
+        run.maybe_done = run.maybe_done or bool(judgement.maybe_done)
+        return None
+    if judgement is None and (plan.unknown or modes["unknown"]) != "stop":
+        return None
+    from forbear.core.service import why_not  # few failures get here
+
+    why = UNKNOWN if judgement is None else why_not(judgement, run.operation)
+    if (plan.enforce or modes["enforce"]) != "warn":
+        return why
+    run.notify_would_stop(why)
+    return None
 
 
 def handled_at_call(error: BaseException, frame: "FrameType | None") -> BaseException | None:

@@ -155,6 +155,21 @@ def check_callable(parameter: str, function: "Any", cure: str = JUDGE) -> "Any":
     return function
 
 
+def make_check(cure: str) -> "Callable[[str, Any], Any]":
+    """Return a check of an option that is a sync callable or None; its errors end with the `cure`."""
+    return lambda name, value: check_callable(name, value, cure)
+
+
+def check_on_result(name: str, value: "Any") -> "Any":
+    """Return the value of `on_result`; TypeError for what is neither None nor a sync callable that judges values."""
+    if getattr(value, "judges_errors", False):
+        raise TypeError(
+            f"`{name}` judges returned values, and this judges errors: pass it as `on`, and let the function raise, as "
+            f"response.raise_for_status() does; got {value!r}"
+        )
+    return check_callable(name, value)
+
+
 def check_listener(parameter: str, listener: "Any") -> "Any":
     """Return `listener`; raise TypeError if it is neither None nor a sync callable with one event."""
     if listener is not None:

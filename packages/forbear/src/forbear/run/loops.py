@@ -1,7 +1,8 @@
 """The sync and async loops: call the function, get the seconds to wait from the run, sleep, call again.
 
 `call` and `acall` make one run. `wrap` and `awrap` return a decorated function, whose first attempt needs no `Run`,
-unless the plan has a budget, `on_result`, `on_success` or an attempt timeout.
+unless the plan has a budget, `on_result`, `on_success`, `key` or an attempt timeout. `run/open_runs.py` finds the runs
+in the frames of this module, by the variables `run` and `started`.
 """
 
 from forbear.core.report import reports_made
@@ -31,6 +32,8 @@ def call(
     """
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic())
+    if plan.key is not None:
+        _declare(run, plan.key(*args, **kwargs))
     if run.spending is None:
         return _repeat(run, function, args, kwargs)
     try:
@@ -53,7 +56,9 @@ async def acall(
     """
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
-    log = HarmLog() if is_watched[0] else None
+    if plan.key is not None:
+        _declare(run, plan.key(*args, **kwargs))
+    log = HarmLog(run.started, run) if is_watched[0] else None
     try:
         if run.spending is not None:
             function = gate(run, function)
@@ -93,7 +98,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
     """
     if plan.repeatable is False:
         watch()
-    if plan.budget is not None or plan.checks_values or plan.on_success is not None:
+    if plan.budget is not None or plan.checks_values or plan.on_success is not None or plan.key is not None:
         refuse_per_host(plan.budget)
 
         def call_in_run(*args: "Any", **kwargs: "Any") -> "Any":
@@ -135,7 +140,8 @@ def awrap(
     """
     if plan.repeatable is False:
         watch()
-    if plan.budget is not None or plan.checks_values or plan.attempt_timeout is not None or plan.on_success is not None:
+    eager = (plan.budget, plan.on_result, plan.attempt_timeout, plan.on_success, plan.key)
+    if any(option is not None for option in eager):
         refuse_per_host(plan.budget)
 
         async def call_in_run(*args: "Any", **kwargs: "Any") -> "Any":
@@ -146,7 +152,7 @@ def awrap(
     async def retried(*args: "Any", **kwargs: "Any") -> "Any":
         started, reports = current.clock(), reports_made[0]
         run = None  # nearly every call ends without one
-        log = HarmLog() if is_watched[0] else None
+        log = HarmLog(started) if is_watched[0] else None
         try:
             while True:
                 try:
@@ -154,6 +160,8 @@ def awrap(
                 except Exception as error:
                     if run is None:
                         run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
+                        if log is not None:
+                            log.run = run
                     grant = run.failed(error, (function, args, kwargs))
                     if grant is None:
                         if not replaces(run, error):
@@ -169,6 +177,13 @@ def awrap(
                 log.close()
 
     return copy_metadata(retried, function)
+
+
+def _declare(run: Run, key: object) -> None:
+    """Note the value of the policy's `key` as one that is the same in all attempts."""
+    from forbear.run.keys import declare  # only for those who have one
+
+    declare(run, key)
 
 
 def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "Any":

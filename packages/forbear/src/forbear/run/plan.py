@@ -13,11 +13,12 @@ from forbear.run.judges import (
     TYPES,
     Broken,
     ask,
-    check_callable,
     check_choice,
     check_known_apis,
     check_listener,
+    check_on_result,
     check_safe,
+    make_check,
     make_judge,
     refuse_foreign,
     verdict_of,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from datetime import timedelta
     from typing import Any, Self, TypedDict, Unpack
+    from uuid import UUID
 
     from forbear.core.events import Event, Failed, Succeeded
     from forbear.core.protocols import Answer, Backoff, On
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
         raise_unsatisfied: bool
         on_success: Callable[[Succeeded], object] | None
+        key: Callable[..., str | bytes | int | UUID] | None
         safe: str | Iterable[str]
         apis: Api | Iterable[Api]
         unknown: str | None
@@ -107,23 +110,6 @@ def _check_attempt_timeout(name: str, value: "Any") -> "Any":
     return value
 
 
-def _check_on_result(name: str, value: "Any") -> "Any":
-    if getattr(value, "judges_errors", False):
-        raise TypeError(
-            f"`{name}` judges returned values, and this judges errors: pass it as `on`, and let the function raise, as "
-            f"response.raise_for_status() does; got {value!r}"
-        )
-    return check_callable(name, value)
-
-
-def _check_stop(name: str, value: "Any") -> "Any":
-    return check_callable(name, value, "decide by what the failure shows, or set an event for forbear.stop_on")
-
-
-def _check_delay(name: str, value: "Any") -> "Any":
-    return check_callable(name, value, "return the seconds at once")
-
-
 def _check_budget(name: str, value: "Any") -> "Any":
     if value is not None and not isinstance(value, Budget):
         raise TypeError(f"`{name}` must be a forbear.budgets.Budget or None, got {value!r}")
@@ -162,18 +148,19 @@ def _check_backoff(name: str, value: "Any") -> "Any":
 
 OPTIONS: "Mapping[str, Option]" = {
     "attempt_timeout": Option(None, _check_attempt_timeout),
-    "on_result": Option(None, _check_on_result),
+    "on_result": Option(None, check_on_result),
     "on_event": Option(None, check_listener),
     "budget": Option(None, _check_budget),
     "repeatable": Option(None, _check_repeatable, of_each=True),
     "retry_exhausted": Option(False, _check_flag),
     "name": Option(None, _check_name),
     "service": Option(None, _keep),
-    "stop": Option(None, _check_stop, of_each=True),
-    "delay": Option(None, _check_delay, of_each=True),
+    "stop": Option(None, make_check("judge by the failure, or set an event for forbear.stop_on"), of_each=True),
+    "delay": Option(None, make_check("return the seconds at once"), of_each=True),
     "on_give_up": Option(RAISE, _keep, of_functions=True),
     "raise_unsatisfied": Option(False, _check_flag, of_functions=True),
     "on_success": Option(None, check_listener, of_functions=True),
+    "key": Option(None, make_check("return the key at once"), of_functions=True),
     "safe": Option((), check_safe, of_functions=True),
     "apis": Option((), check_known_apis, of_functions=True),
     "unknown": Option(None, check_choice, of_functions=True),
@@ -206,6 +193,7 @@ class RetryPlan(Record):
     on_give_up: "Any"
     raise_unsatisfied: bool
     on_success: "Callable[[Succeeded], object] | None"
+    key: "Callable[..., str | bytes | int | UUID] | None"
     safe: tuple[str, ...]
     apis: "tuple[Api, ...]"
     unknown: str | None

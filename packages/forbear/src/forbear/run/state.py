@@ -10,9 +10,10 @@ from forbear.run.doubt import UNSAFE_CALL, leave_call_in_doubt
 from forbear.run.endings import refusal_of
 from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
-from forbear.run.judge_slot import UNKNOWN, judged, modes, slot
+from forbear.run.judge_slot import unsafe_by_evidence
 from forbear.run.judges import Broken, read_stop, set_delay
 from forbear.run.nesting import harm_within, inherit, is_ended_within
+from forbear.run.open_runs import expiry, run_keys
 from forbear.run.record import RunRecord
 from forbear.run.runtime import AttemptTimeout, Runtime
 from forbear.run.spending import REFUSED, Spending
@@ -97,32 +98,14 @@ class Run(RunRecord):
         is_open = verdict.kind is _TRANSIENT or type(verdict) is Broken
         if call is not None and is_open and rule.repeatable is None:
             try:
-                unsafe = self.unsafe_by_evidence(error, call) or unsafe
+                unsafe = unsafe_by_evidence(error, self, *call) or unsafe
             except Exception as broken:
                 verdict, unsafe = Broken(broken), UNSAFE_CALL
-        if self.maybe_done and self.in_doubt:
-            return self.after(DetailedFailure(verdict, error, unsafe, maybe_done=True))
+        if run_keys or (self.maybe_done and self.in_doubt):
+            failure = DetailedFailure(verdict, error, unsafe, maybe_done=self.maybe_done and self.in_doubt)
+            failure.until = None if call is None else expiry(self)
+            return self.after(failure)
         return self.after(Failure(verdict, error, unsafe))
-
-    def unsafe_by_evidence(self, error: Exception, call: "Call") -> str | None:
-        """Return why the function must not be called again, by what `error` shows; None if nothing forbids it.
-
-        With `enforce="warn"` nothing does, but the listeners are notified.
-        """
-        plan, elapsed = self.plan, self.runtime.monotonic() - self.started
-        judgement = judged(error, plan, elapsed, *call)
-        if judgement is not None and judgement.repeatable:
-            self.maybe_done = self.maybe_done or bool(judgement.maybe_done)
-            return None
-        if judgement is None and ((plan.unknown or modes["unknown"]) != "stop" or slot[0] is None):
-            return None
-        from forbear.core.service import why_not  # few failures get here
-
-        why = UNKNOWN if judgement is None else why_not(judgement, self.operation)
-        if (plan.enforce or modes["enforce"]) != "warn":
-            return why
-        self.notify_would_stop(why)
-        return None
 
     def returned(self, value: object) -> Grant | None:
         """Return the retry that follows `value`, None to return it: a success, or the last value.

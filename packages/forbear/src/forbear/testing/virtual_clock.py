@@ -170,8 +170,8 @@ class VirtualRuntime(Runtime):
             self.random = Random(seed).random
 
     def monotonic(self) -> float:
-        """Return the virtual seconds since the block began."""
-        return self.time.elapsed
+        """Return the virtual seconds since the block began, as a new object: a run is known by its start."""
+        return self.time.elapsed + 0.0
 
     def now(self) -> float:
         """Return the virtual wall clock in seconds since the epoch."""

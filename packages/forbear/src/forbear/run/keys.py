@@ -1,0 +1,157 @@
+"""`run_key`, the idempotency key of a run: equal in all attempts, and never equal by chance.
+
+A key is derived from a secret of the outermost run and from what it is for. `run/open_runs.py` finds the run, and knows
+the keys of a run for the judge of its requests.
+"""
+
+import sys
+from os import urandom
+
+from forbear.core import check
+from forbear.run.harm import watch
+from forbear.run.open_runs import KeyUse, outermost_run, run_keys
+from forbear.run.runtime import current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+    from uuid import UUID
+
+    from forbear.run.protocols import RunState
+
+    Part = str | bytes | int | UUID
+
+SPAN = 300.0
+"""The seconds for which a server remembers a key, if nobody says: the shortest span among known services."""
+MARGIN = 0.9
+"""The share of a key's span within which a request with it is sent: clocks and connections take their time."""
+_MOST = 10_000
+"""The keys of one run."""
+_OWN_REFERENCES = 2  # that of the `RunKeys`, and that of the argument of getrefcount
+_swept = [64]  # the number of runs with keys at which those that have ended are dropped next
+
+watch()  # a task of an attempt finds its run by the log of the attempt
+
+
+class RunKeys:
+    """The keys of the run that began at `started`, by their texts."""
+
+    __slots__ = ("_seed", "_started", "uses")
+
+    def __init__(self, started: float) -> None:
+        self._started = started  # kept, so that no other object gets its id
+        self._seed = urandom(32)
+        self.uses: dict[str, KeyUse] = {}
+
+    @property
+    def has_ended(self) -> bool:
+        """True if nobody but this object knows the run any more."""
+        return sys.getrefcount(self._started) <= _OWN_REFERENCES
+
+    def derive(self, parts: "tuple[Part, ...]") -> str:
+        """Return the key for `parts`, as the text of a UUID; TypeError for parts of other types."""
+        from hashlib import blake2b  # both are slow to import
+        from uuid import UUID
+
+        digest = blake2b(key=self._seed, digest_size=16)
+        for part in parts:
+            kind, data = _encode(part)
+            digest.update(b"%s%d:" % (kind, len(data)) + data)  # so ("a", "bc") is not ("ab", "c")
+        return str(UUID(bytes=digest.digest(), version=4))
+
+    def use(self, key: str, now: float, span: float) -> KeyUse:
+        """Note that a key is used now, and return its use; RuntimeError for too many keys."""
+        use = self.uses.get(key)
+        if use is None:
+            if len(self.uses) >= _MOST:
+                raise RuntimeError(
+                    f"`run_key` makes at most {_MOST} keys in one run; decorate the function that does the work on one "
+                    "item, instead of the one with the loop"
+                )
+            use = self.uses[key] = KeyUse(now, now + MARGIN * span)
+        use.last = now
+        use.until = min(use.until, use.first + MARGIN * span)
+        return use
+
+
+def run_key(*parts: "Part", hours: float | None = None) -> str:
+    """Return an idempotency key that is the same in all attempts of the run, and in no other run.
+
+    `headers={"Idempotency-Key": run_key("charge", order.id)}` in a decorated function, in a block, or in a function
+    that `policy.call` runs: each attempt sends the same key, so a server that honours keys charges once. Of nested runs
+    the outermost one counts. Tasks and threads with the context of an attempt have its keys, too.
+
+    - `parts` say what the key is for, and who or what it concerns: at least one str, bytes, int or UUID. Other parts
+      make another key, so calls for several things in one run need parts that differ. Decorate the function that does
+      the work on one item, not the loop over all of them.
+    - `hours`: for how long the server remembers a key, by default 5 minutes. A key counts for 90 % of that time after
+      its first use. Then no attempt begins, and `run_key` raises, because the server may have forgotten the key.
+
+    The result is the text of a UUID. Raises TypeError without a part, or for parts of other types. Raises RuntimeError
+    outside of a run (also in a forked child of one), for an expired key, and after 10 000 keys of one run.
+    """
+    if not parts:
+        raise TypeError(
+            "`run_key` needs at least one part that says what the key is for: run_key('charge', order.id); "
+            "one key for several calls would let the server execute only the first"
+        )
+    if hours is not None:
+        check.positive("hours", hours, what="a number of hours, or None (5 minutes)")
+    found = outermost_run()
+    if found is None:
+        raise RuntimeError(
+            "`run_key` needs a run: call it in a function that forbear.retry decorates, or in a block, in the thread "
+            "or task of the attempt; elsewhere, call it in the function itself and pass the key on"
+        )
+    keys = _keys_at(found[0])
+    key, now = keys.derive(parts), current.get().monotonic()
+    use = keys.use(key, now, SPAN if hours is None else hours * 3600)
+    if now > use.until:
+        raise RuntimeError(
+            f"`run_key` was first called with these parts {now - use.first:.0f} s ago, and the server may have "
+            "forgotten the key since; pass a shorter timeout to the policy, or `hours`, the time that the server "
+            "remembers a key"
+        )
+    return key
+
+
+def declare(run: "RunState", value: object) -> None:
+    """Note that `value`, which the policy's `key` returned, is the same in all attempts of `run`.
+
+    TypeError for a value that could be equal to another one by chance.
+    """
+    text = check.lasting_text(value)
+    if text is None:
+        raise TypeError(
+            "`key` must return a str, bytes or UUID of at least 8 characters, or an int of at least 10**9, because "
+            f"shorter ones are equal by chance; got {check.shown(value)}"
+        )
+    _keys_at(run.started).uses[text] = KeyUse(run.started, check.INFINITY)
+
+
+def _keys_at(started: float) -> RunKeys:
+    """Return the keys of the run that began at `started`; those of runs that have ended go now and then."""
+    keys: Any = run_keys.get(id(started))
+    if keys is None:
+        if len(run_keys) >= _swept[0]:
+            for number, each in list(run_keys.items()):
+                if each.has_ended:
+                    run_keys.pop(number, None)
+            _swept[0] = max(64, 2 * len(run_keys))
+        keys = run_keys.setdefault(id(started), RunKeys(started))
+    return keys  # type: ignore[no-any-return]
+
+
+def _encode(part: object) -> tuple[bytes, bytes]:
+    """Return the kind and the bytes of a part of a key."""
+    from uuid import UUID
+
+    if isinstance(part, str):
+        return b"s", str.encode(part, "utf-8", "surrogatepass")
+    if isinstance(part, bytes):
+        return b"b", bytes(part)
+    if isinstance(part, UUID):
+        return b"u", part.bytes
+    if isinstance(part, int) and not isinstance(part, bool):
+        return b"i", b"%d" % part
+    raise TypeError(f"`parts` of run_key must be str, bytes, int or UUID, got {check.shown(part)}")

@@ -1,0 +1,151 @@
+"""Find the outermost run around the caller: by the frames of the loops, by open blocks, and by the logs of tasks.
+
+A decorated function keeps nothing in its first attempt but a number, the time when it began. That object is its run's
+identity: it lives as long as the run, and no other run has it. It is looked for only when somebody needs a key.
+"""
+
+import os
+import sys
+from _thread import get_ident
+
+from forbear.core.check import INFINITY
+from forbear.run.harm import open_logs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+    from typing import Any, Protocol
+
+    from forbear.run.protocols import RunState
+
+    Found = tuple[float, int]
+    """When a run began, which is its identity, and the number of its attempt."""
+
+    class Keys(Protocol):
+        """The protocol of the keys of one run."""
+
+        uses: dict[str, "KeyUse"]
+
+        @property
+        def has_ended(self) -> bool: ...
+
+
+_LOOPS = ("forbear.run.loops", "forbear.read_modify_write")
+"""The modules whose frames have a run, or the time when it began, as a variable."""
+
+_EVENT_LOOPS = {
+    ("asyncio.runners", "run"), ("asyncio.base_events", "run_forever"), ("trio._core._run", "run"),
+}  # fmt: skip
+"""Functions, by module and name, that run tasks until they end."""
+
+_KEEPS_LOCALS = sys.version_info < (3, 13)
+"""True where a frame keeps the dict of its variables once it was read."""
+
+blocks: "dict[FrameType, RunState]" = {}
+"""The runs of blocks, by the frame that has entered one; of nested ones, the outer."""
+
+run_keys: "dict[int, Keys]" = {}
+"""The keys of runs, by the id of the time when the run began. They hold that object, so no other one has the id."""
+
+_inherited: list[float] = []
+"""The runs of the process that this one was forked from; its attempts end there."""
+
+
+class KeyUse:
+    """The use of one key: the times of the `first` and the `last` one, and `until`, when it must not be sent again."""
+
+    __slots__ = ("first", "last", "until")
+
+    def __init__(self, now: float, until: float) -> None:
+        self.first = self.last = now
+        self.until = until
+
+
+def outermost_run() -> "Found | None":
+    """Return the outermost run around the caller, None without one.
+
+    A task or a thread with the context of an attempt belongs to its run until that ends. A forked child belongs to none
+    of its parent's runs.
+    """
+    frames, logs = _open_runs()
+    if not logs or any(logs[-1][0] is started for (started, _), _ in frames):
+        return frames[-1][0] if frames else None
+    log = logs[-1]
+    if not frames:
+        return log
+    found, is_beyond = frames[-1]
+    if found[0] == log[0]:  # the clock is coarse, or virtual
+        return found if is_beyond else log
+    return min(found, log)
+
+
+def keys_of(started: float | None) -> tuple[str, ...]:
+    """Return the keys of the run that began at `started`, and of the outermost run around the caller."""
+    if not run_keys:
+        return ()
+    found = outermost_run()
+    known = (run_keys.get(id(each)) for each in (started, None if found is None else found[0]))
+    return tuple(text for keys in known if keys is not None for text in keys.uses)
+
+
+def expiry(run: "RunState") -> float | None:
+    """Return the seconds of `run` after which a key that it has used must not be sent again, None without one."""
+    found = outermost_run() if run_keys else None
+    keys = None if found is None else run_keys.get(id(found[0]))
+    ends = [] if keys is None else [use.until for use in keys.uses.values() if use.last >= run.started]
+    first = min(ends, default=INFINITY)
+    return None if first == INFINITY else first - run.started
+
+
+def _open_runs() -> "tuple[list[tuple[Found, bool]], list[Found]]":
+    """Return the runs in the caller's stack, and those of its context, each the innermost first.
+
+    With the runs in the stack comes whether they lie beyond an event loop: then they are outside of all contexts. In
+    another thread than the event loop's, those beyond the loop are in the loop's stack.
+    """
+    logs = [log for log in open_logs() if log.started is not None and not _is_inherited(log.started)]
+    frames = list(_walk(sys._getframe(1)))
+    if logs and logs[-1].thread != get_ident():
+        frames += [found for found in _walk(sys._current_frames().get(logs[-1].thread)) if found[1]]
+    return frames, [(log.started, 1 if log.run is None else log.run.attempt) for log in logs if log.started is not None]
+
+
+def _walk(frame: "FrameType | None") -> "Iterator[tuple[Found, bool]]":
+    is_beyond = False
+    while frame is not None:
+        found = _run_in(frame)
+        if found is not None and not _is_inherited(found[0]):
+            yield found, is_beyond
+        is_beyond = is_beyond or (frame.f_globals.get("__name__"), frame.f_code.co_name) in _EVENT_LOOPS
+        frame = frame.f_back
+
+
+def _run_in(frame: "FrameType") -> "Found | None":
+    """Return the run that a frame has entered or that it repeats, None without one."""
+    run: Any = blocks.get(frame)
+    if run is not None:
+        return run.started, run.attempt
+    if frame.f_globals.get("__name__") not in _LOOPS:
+        return None
+    names: dict[str, Any] = frame.f_locals
+    run = names.get("run") or getattr(names.get("cycle"), "run", None)
+    started: float | None = names.get("started") if run is None else run.started
+    if _KEEPS_LOCALS:
+        names.clear()
+    return None if started is None else (started, 1 if run is None else run.attempt)
+
+
+def _is_inherited(started: float) -> bool:
+    return any(started is each for each in _inherited)
+
+
+def _leave_runs() -> None:
+    """Note in a forked child which runs are its parent's."""
+    frames, logs = _open_runs()
+    _inherited.extend(started for (started, _), _ in frames)
+    _inherited.extend(started for started, _ in logs)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_runs)
