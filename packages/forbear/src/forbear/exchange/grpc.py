@@ -296,6 +296,12 @@ class Rpcs:
         self._vouch = vouch
         self._known: dict[str, Rpc] = {}
 
+    def show_as(self, adapter: str) -> str:
+        """Return the call that makes the adapter with this policy and vouch, without what has its default."""
+        shown = [] if self._policy is None else [repr(self._policy)]
+        shown += [f"{name}={value!r}" for name, value in self._changes.options.items()]
+        return f"{adapter}({', '.join(shown + self._vouch.show())})"
+
     def __getitem__(self, method: str) -> Rpc:
         """Return the `Rpc` with this full name; it is made at its first use and kept.
 

@@ -56,6 +56,15 @@ class RpcVouch(Record):
     def _fields(cls) -> tuple[str, ...]:
         return ("safe", "not_executed")
 
+    def show(self) -> list[str]:
+        """Return the keywords of an interceptor that make this vouch, without those that have their defaults."""
+        shown: list[str] = []
+        if self.safe:
+            shown.append(f"safe={self.safe if callable(self.safe) else [pattern.text for pattern in self.safe]!r}")
+        if self.not_executed:
+            shown.append(f"not_executed=[{', '.join(sorted(map(str, self.not_executed)))}]")
+        return shown
+
     def is_refusal(self, judgement: "Judgement", code: int, text: str) -> bool:
         """Return whether a status means that the server did not execute the call; `text` is the error's.
 

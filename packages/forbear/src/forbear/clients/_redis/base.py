@@ -187,6 +187,10 @@ class Setup:
             limit_sockets(options, self._socket_limit(self.settings))
             options |= self._switch_retries_off()
 
+    def __repr__(self) -> str:
+        own, shown = super().__repr__(), self.settings.show()
+        return f"<{own.removeprefix('<').removesuffix('>')}, {shown}>" if shown else own
+
     def set_retry(self, retry: Any) -> None:
         """Pass `retry` to the library; raises ValueError if it repeats anything, since it would repeat any command."""
         refuse_later_retries(retry)

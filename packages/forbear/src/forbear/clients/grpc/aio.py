@@ -57,6 +57,9 @@ class _Interceptor:
         self._rpcs = rpcs
         self._ready = ready
 
+    def __repr__(self) -> str:
+        return f"<one of {self._rpcs.show_as('aio_interceptors')}>"
+
     def _gate(self, continuation: Continuation, rpc: Rpc, message: object) -> Continuation:
         return continuation if self._ready is None else self._ready.gate(continuation, rpc, message)
 

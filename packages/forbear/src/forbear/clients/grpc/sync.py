@@ -89,6 +89,9 @@ class RetryInterceptor(
             raise TypeError(f"`channel` must be a grpc.Channel, as passed to grpc.intercept_channel; got {channel!r}")
         self._ready = None if channel is None else Readiness(channel)
 
+    def __repr__(self) -> str:
+        return self._rpcs.show_as("RetryInterceptor")
+
     def intercept_unary_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
     ) -> Any:

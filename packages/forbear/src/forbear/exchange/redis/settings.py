@@ -58,6 +58,13 @@ class RedisSettings:
         self.tables = policy is not None and policy.on is verdict_of_exception
         self.limit = first_limit(policy)
 
+    def show(self) -> str:
+        """Return the keywords of a client that make these settings, "" for the recommended ones."""
+        shown = [] if self.policy == RECOMMENDED else [f"policy={self.policy!r}"]
+        if self.safe:
+            shown.append(f"safe={sorted(self.safe)!r}")
+        return ", ".join(shown)
+
     def copy_for(self, address: str) -> "RedisSettings":
         """Return the settings of a client for the server or cluster at `address`; of a budget per host its own one."""
         policy = self.policy
