@@ -126,6 +126,7 @@ reference: $(DEV) ## make docs/reference from the tables and policies
 	@$(PY) -m docs.generate
 
 SITE := $(VENV)/.docs
+CHECKERS := $(VENV)/.checkers
 
 .PHONY: tables
 tables: $(DEV) ## what changed in the newest models of AWS, and what our corrections of them miss
@@ -153,6 +154,7 @@ soak: $(DEV) $(SITE) ## the tests marked soak too, with many more generated exam
 	@$(MAKE) sdist-test
 	@$(MAKE) lowest
 	@$(MAKE) aiobotocore
+	@$(MAKE) checkers
 	@$(MAKE) pythons
 
 .PHONY: dist
@@ -174,6 +176,10 @@ lowest: $(DEV) ## the tests of every extra at the lowest versions it allows; of 
 .PHONY: aiobotocore
 aiobotocore: $(DEV) ## the tests of aiobotocore, and those of boto3 with the botocore that it allows
 	@$(PY) -m tools.aiobotocore
+
+.PHONY: checkers
+checkers: $(CHECKERS) ## pyrefly and ty on the types that users see, beside mypy and basedpyright in `make types`
+	@$(PY) -m tools.checkers
 
 .PHONY: pythons
 pythons: $(DEV) ## the tests on every Python of this machine, 3.11 to 3.14; without the global lock a sample of them
@@ -205,6 +211,7 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
 	@$(COMPILE) requirements/aiobotocore.in -o requirements/aiobotocore.txt
 	@$(COMPILE) requirements/docs.in -c requirements/dev.txt -o requirements/docs.txt
+	@$(COMPILE) requirements/checkers.in -c requirements/dev.txt -o requirements/checkers.txt
 
 .PHONY: clean
 clean: ## remove .venv and everything generated

@@ -5,13 +5,13 @@ from types import MethodType
 
 from forbear.core.decide import DEFAULT, DEFAULT_MAX_RETRY_AFTER, Limits
 from forbear.core.spelling import refuse_unknown
-from forbear.run.derive import KEYWORDS, Derivable
+from forbear.run.derive import KEYWORDS, Derivable, check_joined
 from forbear.run.endings import RAISE
 from forbear.run.functions import MARK, check_retryable, is_async, name_of, refuse_plain_loop
 from forbear.run.iterate import AsyncAttempts, Attempts
 from forbear.run.judges import types_of
 from forbear.run.loops import acall, awrap, call, wrap
-from forbear.run.plan import DEFAULT_BACKOFF, OPTIONS, check_joined
+from forbear.run.plan import DEFAULT_BACKOFF, OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -35,6 +35,9 @@ def transaction(amount: int) -> bool:
     return amount > 0
 
 
+NUMBER: int = 5  # checkers differ in the type of a literal
+
+
 @forbear.retry(on=(OSError, LookupError), attempts=3)
 def generic(value: T) -> T:
     """A generic function."""
@@ -97,7 +100,7 @@ def test_decorated_functions() -> None:
     assert_type(fetch("a", 5, strict=True), bytes)
     assert_type(transaction(1), bool)
     assert_type(forbear.transient(OSError()), forbear.verdicts.Verdict)
-    assert_type(generic(5), int)
+    assert_type(generic(NUMBER), int)
     wanted: Callable[[str, int], bytes] = fetch
     assert wanted("a", 5) == b"a"
 
@@ -144,7 +147,7 @@ async def test_functions_under_another_policy() -> None:
     assert_type(forbear.policy_of(fetch), forbear.Policy)
     assert_type(forbear.policy_of(client.method), forbear.Policy)
     assert_type(forbear.with_policy(fetch, policy)("a", 5, strict=True), bytes)
-    assert_type(forbear.with_policy(generic, attempts=5)(5), int)
+    assert_type(forbear.with_policy(generic, attempts=5)(NUMBER), int)
     assert_type(await forbear.with_policy(afetch, timeout=timedelta(minutes=1))("a"), bytes)
     assert_type(forbear.with_policy(client.method, policy, timeout=5)("a"), bytes)
     assert_type(await forbear.with_policy(client.amethod, policy)("a"), bytes)
@@ -159,7 +162,7 @@ async def test_calls() -> None:
     assert_type(policy.call(Client().method, "a"), bytes)
     assert_type(policy.call(len, "abc"), int)
     assert_type(policy.call(partial(plain, "a")), bytes)
-    assert_type(policy.call(lambda: 5), int)
+    assert_type(policy.call(lambda: NUMBER), int)
     assert_type(await policy.acall(aplain, "a", strict=True), bytes)
     assert_type(await policy.acall(Client().amethod, "a"), bytes)
     assert_type(await policy.acall(lambda: aplain("a")), bytes)

@@ -195,3 +195,13 @@ class Derivable(RetryPlan):
     def with_name(self, name: str | None) -> "Self":
         """Return a copy with another name for reports and events; None for the function's own name."""
         return self.replace(name=name)
+
+
+def check_joined(left: RetryPlan, right: RetryPlan) -> None:
+    """Raise ValueError if `right` sets what `left | right` takes from `left` alone, to another value."""
+    for name, option in OPTIONS.items():
+        value = getattr(right, name)
+        if not option.of_each and value != option.default and value != getattr(left, name):
+            raise ValueError(
+                f"`{name}` of policies joined by | must be set in the left one, got {value!r} in the right"
+            )

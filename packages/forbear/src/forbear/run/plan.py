@@ -307,13 +307,3 @@ _STORES = [RetryPlan.__dict__[name].__set__ for name in RetryPlan.__slots__]
 """The functions that store a field each: quicker than `object.__setattr__`."""
 _DEFAULTS = [(RetryPlan.__dict__[name].__set__, option.default) for name, option in OPTIONS.items()]
 _values = attrgetter(*RetryPlan.__slots__)
-
-
-def check_joined(left: RetryPlan, right: RetryPlan) -> None:
-    """Raise ValueError if `right` sets what `left | right` takes from `left` alone, to another value."""
-    for name, option in OPTIONS.items():
-        value = getattr(right, name)
-        if not option.of_each and value != option.default and value != getattr(left, name):
-            raise ValueError(
-                f"`{name}` of policies joined by | must be set in the left one, got {value!r} in the right"
-            )

@@ -1,4 +1,4 @@
-"""How adapters of all clients show themselves: as the call that makes them, without what has its default."""
+"""Adapters of all clients show themselves as the call that makes them, without what has its default."""
 
 import asyncio
 from collections.abc import Callable

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from forbear.cli.kit.options import add_options, under
+from forbear.cli.kit.options import add_options, place_under
 from forbear_transfer.cli.shared.options import OPTIONS, TransferOptions, check
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +26,7 @@ _KEPT = (
 )
 """The options of `cp` that these commands have, too."""
 
-_AS_JSON, _QUIET = under(
+_AS_JSON, _QUIET = place_under(
     "Output",
     click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     click.option("-q", "--quiet", is_flag=True, help="Print only errors on stderr."),

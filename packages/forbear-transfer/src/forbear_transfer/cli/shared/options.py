@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from forbear.cli.kit import values
-from forbear.cli.kit.options import PolicyOptions, add_options, under
+from forbear.cli.kit.options import PolicyOptions, add_options, place_under
 from forbear.cli.kit.output import BadInput
 from forbear.cli.kit.retry_option import retry_option
 from forbear.cli.kit.shared_budget import shared_budget_option
@@ -23,13 +23,13 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 _KEY_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-NAMES = under(
+NAMES = place_under(
     "Names",
     click.option("--literal", is_flag=True, help="Take addresses as names, even with *, ?, [ or # in them."),
     click.option("--pattern", is_flag=True, help="Take them as patterns, even if an object has that name."),
 )
 
-_METADATA = under(
+_METADATA = place_under(
     "Content and metadata",
     click.option("--gzip", is_flag=True, help="Compress uploads, and set their Content-Encoding."),
     click.option("--packed", is_flag=True, help="Do not decompress downloads of Content-Encoding gzip."),
@@ -43,7 +43,7 @@ _METADATA = under(
     click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Custom metadata; may be repeated."),
 )
 
-_KEYS = under(
+_KEYS = place_under(
     "Encryption",
     click.option(
         "--encryption-key-file",
@@ -63,7 +63,7 @@ _KEYS = under(
     click.option("--kms-key", metavar="NAME", help="Encrypt new objects with this key of Cloud KMS."),
 )
 
-_FILES = under(
+_FILES = place_under(
     "Which files, and how fast",
     click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within SOURCE that it matches."),
     click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches."),
@@ -74,7 +74,7 @@ _FILES = under(
     click.option("--limit-rate", type=values.rate, metavar="RATE", help="Move at most 500K or 1.5M bytes per second."),
 )
 
-_OUTPUT = under(
+_OUTPUT = place_under(
     "Output",
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
     click.option("-v", "--verbose", is_flag=True, help="Print a line on stderr for every file."),
@@ -82,7 +82,7 @@ _OUTPUT = under(
     click.option("--exit-code", is_flag=True, help="With --dry-run: exit with 3 if there is something to do."),
 )
 
-_CONNECTION = under(
+_CONNECTION = place_under(
     "Connection",
     click.option(
         "--credentials", type=_KEY_FILE, metavar="FILE", help="Key file; else application default credentials."
@@ -108,13 +108,13 @@ _CONNECTION = under(
     ),
 )
 
-_EMBEDDED = under(
+_EMBEDDED = place_under(
     "Trying it out",
     click.option("--embedded", is_flag=True, help="Use an embedded cloud, which ends with the command."),
     click.option("--faults", type=int, metavar="SEED", help="With --embedded: fail some requests."),
 )
 
-_RETRIES = under("Retries", retry_option("cloud_storage"), shared_budget_option)
+_RETRIES = place_under("Retries", retry_option("cloud_storage"), shared_budget_option)
 
 OPTIONS = (*NAMES, *_FILES, *_METADATA, *_KEYS, *_OUTPUT, *_CONNECTION, *_RETRIES, *_EMBEDDED)
 """All shared options, which are decorators, in the order of the help."""

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class GroupedCommand(click.Command):
-    """A command whose help lists options below the headings that `under` gave them, the others below "Options"."""
+    """A command whose help lists options below the headings of `place_under`, and the others below "Options"."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options into the help, group by group; the first group is "Options"."""
@@ -40,7 +40,7 @@ class GroupedCommand(click.Command):
 _NO_HEADING = "Options"
 
 
-def under(heading: str, *options: Callable[[F], F]) -> "tuple[Callable[[F], F], ...]":
+def place_under(heading: str, *options: Callable[[F], F]) -> "tuple[Callable[[F], F], ...]":
     """Return the same options, which are decorators of click, with a heading for the help of a GroupedCommand."""
 
     def place(option: Callable[[F], F]) -> Callable[[F], F]:
@@ -98,7 +98,7 @@ def policy_options(function: F) -> F:
     """Add the options for limits and backoff to a command, which gets them as the keywords of `PolicyOptions`."""
     return add_options(
         function,
-        under(
+        place_under(
             "Limits and backoff",
             _option(
                 "--attempts", type=values.count_or_none, metavar="N", help="Attempts, including the first; or none."

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from forbear.services.aws.dynamodb_conditions import (
     BROKEN,
     Condition,
-    Facts,
+    KnownValues,
     Path,
     Scanner,
     State,
@@ -78,13 +78,13 @@ class _Update(NamedTuple):
     is_same_twice: bool
     condition: Condition | None
 
-    def facts(self, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> Facts:
+    def facts(self, parameters: Mapping[str, Any], values: Mapping[str, Any]) -> KnownValues:
         """Return what is known of the item after the update."""
         key: Mapping[str, Value] = parameters.get("Key") or {}
         known: dict[Path, Value] = {(name,): value for name, value in key.items()}
         for path, value in self.written:
             known[path] = values[value] if isinstance(value, str) else value
-        return Facts(known, values)
+        return KnownValues(known, values)
 
 
 @lru_cache(maxsize=256)

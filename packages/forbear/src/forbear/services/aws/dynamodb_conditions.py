@@ -28,15 +28,15 @@ Value = Mapping[str, Any] | State
 """A value with its type, such as {"N": "1"}, or what is known instead."""
 
 
-class Facts(NamedTuple):
+class KnownValues(NamedTuple):
     """The facts on which a condition is evaluated: attributes that are `known`, and the `values` of placeholders."""
 
     known: Mapping[Path, Value]
     values: Mapping[str, Any]
 
 
-Operand = Callable[[Facts], Value]
-Condition = Callable[[Facts], bool | None]
+Operand = Callable[[KnownValues], Value]
+Condition = Callable[[KnownValues], bool | None]
 
 BROKEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """The errors of an expression, or of a value, that cannot be parsed."""
@@ -135,14 +135,14 @@ def _parse_or(scanner: Scanner, depth: int) -> Condition:
     terms = [_parse_and(scanner, depth)]
     while scanner.take("OR"):
         terms.append(_parse_and(scanner, depth))
-    return terms[0] if len(terms) == 1 else lambda facts: _any([term(facts) for term in terms])
+    return terms[0] if len(terms) == 1 else lambda facts: _is_any([term(facts) for term in terms])
 
 
 def _parse_and(scanner: Scanner, depth: int) -> Condition:
     terms = [_parse_term(scanner, depth)]
     while scanner.take("AND"):
         terms.append(_parse_term(scanner, depth))
-    return terms[0] if len(terms) == 1 else lambda facts: _negate(_any([_negate(term(facts)) for term in terms]))
+    return terms[0] if len(terms) == 1 else lambda facts: _negate(_is_any([_negate(term(facts)) for term in terms]))
 
 
 def _parse_term(scanner: Scanner, depth: int) -> Condition:
@@ -191,7 +191,7 @@ def _parse_comparison(scanner: Scanner) -> Condition:
         while scanner.take(","):
             listed.append(_parse_operand(scanner))
         scanner.expect(")")
-        return lambda facts: _any([_compare("=", left(facts), each(facts)) for each in listed])
+        return lambda facts: _is_any([_compare("=", left(facts), each(facts)) for each in listed])
     sign = scanner.word
     if not scanner.take("=", "<>", "<", "<=", ">", ">="):
         raise ValueError("the condition must have a comparison here")
@@ -212,7 +212,7 @@ def _parse_operand(scanner: Scanner) -> Operand:
     return lambda facts: facts.known.get(path, State.UNKNOWN)
 
 
-def _any(truths: list[bool | None]) -> bool | None:
+def _is_any(truths: list[bool | None]) -> bool | None:
     return True if True in truths else None if None in truths else False
 
 
