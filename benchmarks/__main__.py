@@ -40,6 +40,7 @@ BENCHMARKS = {
     "redis-async": "redis_clients.awaited",
     "shared-budget": "shared_budget.shared",
     "classify": "classify.classify",
+    "evidence": "evidence.evidence",
     "redact": "redaction.redaction",
     "simulate": "simulation.cohort",
 }

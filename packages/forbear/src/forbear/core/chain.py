@@ -3,7 +3,7 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, TypeGuard
+    from typing import Any
 
 MOST = 100
 """The number of errors that a chain has at most."""
@@ -80,16 +80,15 @@ def walk_errors(error: BaseException, handled: BaseException | None, most: int) 
 
 
 def _list_held(error: BaseException, handled: BaseException | None) -> "list[BaseException]":
+    """Return what an error holds, the likeliest last. Each failure of a function gets here, so it is quick."""
     kept = attributes_of(error)
-    held: list[object] = [*arguments_of(error)[:MOST], *map(kept.get, _WRAPPED)]
+    held: list[Any] = list(arguments_of(error)[:MOST])
+    if kept:
+        held += [kept.get(name) for name in _WRAPPED]
     if _is_group(error):
         held += members_of(error)[:MOST]
-    held += [context_of(error), cause_of(error)]
-    return [each for each in held if _is_error(each) and each is not handled]
-
-
-def _is_error(thing: object) -> "TypeGuard[BaseException]":
-    return issubclass(type(thing), BaseException)
+    held += (context_of(error), cause_of(error))
+    return [each for each in held if each is not None and issubclass(type(each), BaseException) and each is not handled]
 
 
 def _is_group(error: BaseException) -> bool:

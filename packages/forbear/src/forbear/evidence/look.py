@@ -7,7 +7,7 @@ from forbear.evidence.sent import Sent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import TracebackType
     from typing import Any
 
 _KEEPS_LOCALS = sys.version_info < (3, 13)
@@ -25,17 +25,17 @@ class Look:
     - `links` maps ids of frames to the key of the request that they serve: the traceback of a wrapped error begins in
       the middle.
     - `operations` has what SDKs called: the address of the server, the name, and the parameters that decide.
-    - `outer` is the frame above the one that is read, None for the outermost.
+    - `top` is the outermost entry of the traceback that is read.
     """
 
-    __slots__ = ("_opened", "current", "links", "operations", "outer", "sent")
+    __slots__ = ("_opened", "current", "links", "operations", "sent", "top")
 
     def __init__(self) -> None:
         self.sent: dict[int, Sent] = {}
         self.current: int | None = None
         self.links: dict[int, int] = {}
         self.operations: list[tuple[str, str, dict[str, Any]]] = []
-        self.outer: FrameType | None = None
+        self.top: TracebackType | None = None
         self._opened: list[dict[str, Any]] = []
 
     def knows(
@@ -83,14 +83,22 @@ class Look:
             if sent.unsent is None:
                 sent.unsent = unsent
 
-    def names(self, frame: "FrameType") -> "dict[str, Any]":
+    def names(self, trace: "TracebackType") -> "dict[str, Any]":
         """Return the local variables of a function's frame."""
+        frame = trace.tb_frame
         if not frame.f_code.co_flags & _IS_FUNCTION:
             return {}
         names: dict[str, Any] = frame.f_locals
         if _KEEPS_LOCALS:
             self._opened.append(names)
         return names
+
+    def names_above(self, trace: "TracebackType") -> "dict[str, Any]":
+        """Return the local variables of the frame that called that of `trace`, {} without one."""
+        above = self.top
+        while above is not None and above.tb_next is not trace:
+            above = above.tb_next
+        return {} if above is None else self.names(above)
 
     def close(self) -> None:
         """Give requests the operation that they are sent for, if there is just one, and let go of all variables."""

@@ -25,56 +25,63 @@ def read(error: BaseException, handled: BaseException | None = None) -> Evidence
     frames are read. What lies beyond a bound, and what a reader fails on, is a request that could not be read.
     """
     look: Look | None = None
+    errors = tuple(walk_errors(error, handled, MOST_ERRORS + 1))
+    if len(errors) > MOST_ERRORS:
+        errors, look = errors[:MOST_ERRORS], Look()
+        look.add(0, Sent("", "", "", unread=f"the error holds more than {MOST_ERRORS} others"))
     functions = FRAMES
-    for number, each in enumerate(walk_errors(error, handled, MOST_ERRORS + 1)):
-        if number == MOST_ERRORS:
-            look = look or Look()
-            look.add(0, Sent("", "", "", unread=f"the error holds more than {MOST_ERRORS} others"))
-            break
-        look = _read_attributes(each, look) if attributes_of(each) else look
+    for each in errors:
+        if attributes_of(each):
+            look = _read_attributes(each, look)
         trace = traceback_of(each)
-        while trace is not None:
-            if trace.tb_frame.f_code.co_name in functions and _is_of_client(trace.tb_frame):
-                look = look or Look()
-                _read_frames(traceback_of(each), look)
+        while trace is not None:  # most errors show nothing, so this loop does as little as possible
+            if trace.tb_frame.f_code.co_name in functions:
+                look = _read_frames(trace, look or Look(), traceback_of(each))
                 break
             trace = trace.tb_next
     if look is None:
         return None
     look.close()
-    return Evidence(tuple(look.sent.values())) if look.sent else None
+    return Evidence(tuple(look.sent.values()), errors) if look.sent else None
 
 
-def _is_of_client(frame: "FrameType") -> bool:
-    return frame.f_globals.get("__name__") in FRAMES[frame.f_code.co_name]
-
-
-def _read_frames(trace: "TracebackType | None", look: Look) -> None:
-    """Let the readers read the frames of one traceback, the outermost first."""
-    look.current = look.outer = None
-    left, entry = 0, trace
-    while entry is not None:
-        left, entry = left + 1, entry.tb_next
+def _read_frames(trace: "TracebackType | None", look: Look, top: "TracebackType | None") -> Look:
+    """Let the readers read the frames of a traceback from an entry on, the outermost first; `top` is its first."""
+    found: list[tuple[int, TracebackType, str]] = []
+    length = 0
     while trace is not None:
         frame = trace.tb_frame
         modules = FRAMES.get(frame.f_code.co_name)
-        name = None if modules is None else modules.get(frame.f_globals.get("__name__"))  # type: ignore[arg-type]
+        name = None if modules is None else modules.get(frame.f_globals.get("__name__", ""))
         if name is not None:
-            linked = look.links.get(id(frame))
-            look.current = linked if look.current is None else look.current
-            client = str(frame.f_globals.get("__name__")).partition(".")[0]
-            if left > MOST_FRAMES:
-                look.add(id(frame), Sent(client, "", "", unread="its traceback is too long"))
-            else:
-                try:
-                    reader(name)(look, trace, look.names(frame))
-                except Exception as broken:
-                    look.add(id(frame), Sent(client, "", "", unread=f"{type(broken).__name__} in its reader"))
-        if look.current is not None:
-            look.links.setdefault(id(frame), look.current)
-        left -= 1
-        look.outer, trace = frame, trace.tb_next
-    look.outer = None
+            found.append((length, trace, name))
+        length += 1
+        trace = trace.tb_next
+    look.current, look.top = None, top
+    for number, entry, name in found:
+        _read_frame(look, entry, name, is_beyond=length - number > MOST_FRAMES)
+    return look
+
+
+def _read_frame(look: Look, trace: "TracebackType", name: str, *, is_beyond: bool) -> None:
+    """Let a reader read its frame; one that `is_beyond` the bound is a request that could not be read."""
+    key = id(trace.tb_frame)
+    if look.current is None:
+        look.current = look.links.get(key)
+    if is_beyond:
+        look.add(key, Sent(_client_of(trace.tb_frame), "", "", unread="its traceback is too long"))
+    else:
+        try:
+            reader(name)(look, trace)
+        except Exception as broken:
+            unread = f"{type(broken).__name__} in its reader"
+            look.add(key, Sent(_client_of(trace.tb_frame), "", "", unread=unread))
+    if look.current is not None:
+        look.links.setdefault(key, look.current)
+
+
+def _client_of(frame: "FrameType") -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 def _read_attributes(error: BaseException, look: Look | None) -> Look | None:

@@ -79,9 +79,10 @@ def covers(patterns: "Iterable[Pattern]", request: Request) -> bool:
 
     Nothing covers a request whose Host header differs from the host of its URL.
     """
-    if not is_for_its_host(request):
+    listed = tuple(patterns)
+    if not listed or not is_for_its_host(request):
         return False
-    origin, listed = request.origin, tuple(patterns)
+    origin = request.origin
     methods = {request.method, *method_overrides(request.headers)}
     return all(any(pattern.covers(method, origin, request.target) for pattern in listed) for method in methods)
 

@@ -7,7 +7,7 @@ from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, Protocol
 
     from forbear.core.service import Judgement, Service
@@ -142,9 +142,15 @@ def joined(headers: "Mapping[Any, Any]", limit: int | None = None) -> dict[str, 
     So a header that stands there twice is judged by all of its lines (RFC 9110 §5.2). Names and values may be bytes.
     `headers` may yield a name more than once; only the first `limit` lines are read.
     """
+    return join_lines(islice(headers.items(), limit))
+
+
+def join_lines(pairs: "Iterable[tuple[Any, Any]]") -> dict[str, str]:
+    """Return headers as `joined` does, from pairs of name and value."""
     lines: dict[str, str] = {}
-    for name, value in islice(headers.items(), limit):
-        key, text = _text(name).lower(), _text(value)
+    for name, value in pairs:
+        key = (name if type(name) is str else _text(name)).lower()
+        text = value if type(value) is str else _text(value)
         lines[key] = f"{lines[key]}, {text}" if key in lines else text
     return lines
 

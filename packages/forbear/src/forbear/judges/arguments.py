@@ -25,25 +25,37 @@ class Arguments:
     nothing is equal by chance.
     """
 
-    __slots__ = ("_globals", "_values")
+    __slots__ = ("_args", "_function", "_globals", "_keys", "_known", "_kwargs")
 
     def __init__(
         self, function: "Any", args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]", keys: tuple[str, ...] = ()
     ) -> None:
-        self._values: list[Any] = [*args, *kwargs.values(), *keys]
+        self._function, self._args, self._kwargs, self._keys = function, args, kwargs, keys
+        self._known: list[Any] | None = None
+        self._globals: dict[str, Any] = {}
+
+    @property
+    def _values(self) -> "list[Any]":
+        """The arguments; most failures do not ask for them."""
+        if self._known is None:
+            self._known = self._list_values(self._function)
+        return self._known
+
+    def _list_values(self, function: "Any") -> "list[Any]":
+        values = [*self._args, *self._kwargs.values(), *self._keys]
         for _ in range(10):
             if type(function).__name__ == "partial" and type(function).__module__ == "functools":
-                self._values += [*function.args, *function.keywords.values()]
+                values += [*function.args, *function.keywords.values()]
                 function = function.func
             elif type(function) is MethodType:
-                self._values.append(function.__self__)
+                values.append(function.__self__)
                 function = function.__func__
             else:
                 break
-        self._globals: dict[str, Any] = {}
         if type(function) is FunctionType:
-            self._values += _cells(function)
+            values += _cells(function)
             self._globals = function.__globals__
+        return values
 
     def keep(self, value: object) -> bool:
         """Return whether a value is one of the arguments, and so the same in each attempt."""

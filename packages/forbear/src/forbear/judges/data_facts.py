@@ -28,8 +28,11 @@ def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts
 
     commands, transaction = sent.subject
     one = len(commands) == 1
-    facts = Facts(sent, sent.method if one else f"{sent.method} with {_names(commands)}", "")
-    facts.cure = f'if a second execution does no harm, say so: safe="{sent.method}"' if one else VOUCH_FOR_ALL
+    facts = Facts(
+        sent,
+        sent.method if one else f"{sent.method} with {_names(commands)}",
+        f'if a second execution does no harm, say so: safe="{sent.method}"' if one else VOUCH_FOR_ALL,
+    )
     judgements: tuple[CommandJudgement, ...]
     if one:
         watches = sent.method in ("WATCH", "UNWATCH")  # they end with the connection, and the function watches again

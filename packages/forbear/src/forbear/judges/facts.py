@@ -55,28 +55,54 @@ class Facts:
     - `safe`: it changes nothing, or leaves the same state.
     """
 
-    __slots__ = (
-        "claims", "commits", "commits_alone", "condition", "cure", "drawn", "kept", "not_sent",
-        "refused", "rolled_back", "safe", "span", "unread", "until", "vouched", "what",
-    )  # fmt: skip
+    refused = False
+    rolled_back: bool | None = None
+    vouched = False
+    unread: str | None = None
+    commits = False
+    commits_alone = False
+    claims = False
+    condition: str | None = None
+    kept = False
+    span = UNKNOWN_SPAN
+    until = 0.0
+    drawn = False
+    safe = False
 
-    def __init__(self, sent: Sent, what: str, cure: str) -> None:
-        self.what = what
-        self.cure = cure
+    def __init__(self, sent: Sent, what: str = "", cure: str = "") -> None:
+        self._what = what
+        self._cure = cure
         self.not_sent = sent.unsent is True and not sent.hop
-        self.refused = False
-        self.rolled_back: bool | None = None
-        self.vouched = False
-        self.unread: str | None = None
-        self.commits = False
-        self.commits_alone = False
-        self.claims = False
-        self.condition: str | None = None
-        self.kept = False
-        self.span = UNKNOWN_SPAN
-        self.until = 0.0
-        self.drawn = False
-        self.safe = False
+
+    @property
+    def what(self) -> str:
+        """The request, as notes name it."""
+        return self._what
+
+    @property
+    def cure(self) -> str:
+        """The words that say how to vouch for the request."""
+        return self._cure
+
+
+class HttpFacts(Facts):
+    """The facts about a request of HTTP; its words are made when a note needs them, which costs more than the rest."""
+
+    def __init__(self, sent: Sent, request: Request) -> None:
+        super().__init__(sent)
+        self._request = request
+
+    @property
+    def what(self) -> str:
+        """The method and the URL, without query and secrets."""
+        return f"{self._request.method} {redact(self._request.resource)}"
+
+    @property
+    def cure(self) -> str:
+        """The words that say how to vouch for the request, ready to paste."""
+        from forbear.http.vouch import option_for
+
+        return f"if a second execution does no harm, say so: {option_for(self._request)}"
 
 
 VOUCH_FOR_ALL = "if a second execution does no harm, say so: repeatable=True"
@@ -94,46 +120,48 @@ def http_facts(
     `safe` has the user's patterns, `apis` what the user knows. The `errors` that show the request may
     have the report of an adapter of ours that sent it, and the word of scopes that were open then.
     """
-    from forbear.http.vouch import option_for
-    from forbear.run.vouching import is_vouched, is_vouched_within
-
     request = sent.subject
     if not isinstance(request, Request):
         facts = Facts(sent, f"{sent.method or 'a request'} of {sent.client}", VOUCH_FOR_ALL)
         facts.safe = sent.method in READS or sent.method in IDEMPOTENT
         facts.unread = None if facts.safe else sent.unread
         return facts
-    facts = Facts(sent, f"{request.method} {redact(request.resource)}", "")
+    facts = HttpFacts(sent, request)
     status = 0 if sent.status is None or sent.hop else sent.status
     facts.refused = 400 <= status < 500 and status not in _UNKNOWN
     api = next((each for each in apis if each.is_for(request.origin)), None)
     if api is not None:
         facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
     judgement = _judge(request, api) if sent.operation is None else _judge_by_sdk(*sent.operation)
-    facts.cure = f"if a second execution does no harm, say so: {option_for(request)}"
-    if judgement.refused is None and not judgement.session:
-        listed = (*patterns(tuple(text for text in safe if "://" in text)), *(() if api is None else api.patterns))
-        by_scope = is_vouched(request) or any(is_vouched_within(request, error) for error in errors)
-        facts.vouched = by_scope or covers(listed, request)
     _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
+    if facts.safe:
+        return facts
+    if judgement.refused is None and not judgement.session:
+        facts.vouched = _is_vouched(request, safe, api, errors)
     if facts.condition is None and not judgement.session and _is_judged_safe(request, errors):
         facts.safe = True  # a version is judged anew: the function may have read it
     if facts.condition == "absent":
         facts.drawn = arguments.lack_drawn(request.target)
-    if facts.condition is None and not facts.safe:
-        _read_key(
-            facts, request, judgement, (None if api is None else api.key) or find_api(request.origin).key, arguments
-        )
+    if facts.condition is None and not facts.safe and judgement.refused is None:
+        _read_key(facts, request, (None if api is None else api.key) or find_api(request.origin).key, arguments)
     return facts
 
 
-def _read_key(
-    facts: Facts, request: Request, judgement: Judgement, honoured: "IdempotencyKey | None", arguments: Arguments
-) -> None:
+def _is_vouched(request: Request, safe: tuple[str, ...], api: "Api | None", errors: "Sequence[BaseException]") -> bool:
+    """Return whether the user says that a request may be executed twice: by pattern, Api or scope."""
+    from forbear.run.vouching import is_vouched, is_vouched_within
+
+    if is_vouched(request) or any(is_vouched_within(request, error) for error in errors):
+        return True
+    by_api = () if api is None else api.patterns
+    return bool(safe or by_api) and covers((*patterns(text for text in safe if "://" in text), *by_api), request)
+
+
+def _read_key(facts: Facts, request: Request, honoured: "IdempotencyKey | None", arguments: Arguments) -> None:
     """Set the condition to "key" if the request has one; it counts only by the header that the API honours (K7)."""
     header = "" if honoured is None else honoured.header.lower()
     for name in (*_KEYS, header):
-        if name in request.headers and judgement.refused is None:
+        if name in request.headers:
             facts.condition = "key"
             if honoured is not None and name == header:
                 facts.span = honoured.span
@@ -150,7 +178,8 @@ def _judge(request: Request, api: "Api | None") -> Judgement:
         service = registry.service(api.service)  # type: ignore[assignment]
     judgement = service.classify(request)
     if judgement.mutation and judgement.repeatable and judgement.met is None:
-        judgement = judgement.replace(met=_find_precondition(request))
+        precondition = _find_precondition(request)
+        judgement = judgement if precondition is None else judgement.replace(met=precondition)
     return judgement
 
 
@@ -168,9 +197,9 @@ _LIMITS = frozenset(
 
 def _is_judged_safe(request: Request, errors: "Sequence[BaseException]") -> bool:
     """Return whether an adapter of ours has found that this request may be repeated: it stopped at a limit only."""
-    resource, reports = redact(request.resource), filter(None, map(report_on, errors))
+    reports = filter(None, map(report_on, errors))
     return any(
-        report.method == request.method and report.resource == resource and report.reason in _LIMITS
+        report.method == request.method and report.reason in _LIMITS and report.resource == redact(request.resource)
         for report in reports
     )
 

@@ -7,11 +7,11 @@ in `forbear.run.judge_slot`. Evidence only ever stops a run: what the policy doe
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from forbear.core.chain import traceback_of, walk_errors
+from forbear.core.chain import traceback_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import Evidence, Sent, package
-from forbear.evidence.walk import MOST_ERRORS, read
+from forbear.evidence.walk import read
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import aws_facts, redis_facts, sql_facts
 from forbear.judges.facts import VOUCH_FOR_ALL, Facts, grpc_facts, http_facts, is_refused
@@ -120,10 +120,11 @@ def facts_of(
     arguments: Arguments,
     safe: tuple[str, ...] = (),
     apis: "tuple[Api, ...]" = (),
+    errors: tuple[BaseException, ...] = (),
 ) -> Facts:
-    """Return the facts about a request of `error`; `safe` and `apis` are the user's word."""
+    """Return the facts about a request of `error`, which holds `errors`; `safe` and `apis` are the user's word."""
     if sent.protocol == "http":
-        return http_facts(sent, arguments, safe, apis, list(walk_errors(error, None, MOST_ERRORS)))
+        return http_facts(sent, arguments, safe, apis, errors)
     if sent.unread is not None:
         facts = Facts(sent, f"a request of {sent.client or 'some client'}", VOUCH_FOR_ALL)
         facts.unread = sent.unread
@@ -136,7 +137,10 @@ def facts_of(
 
 def row_of(facts: Facts) -> Ruling:
     """Return the first row that fits a request."""
-    return next(row for row in ROWS if row.fits(facts))
+    for row in ROWS[:-1]:
+        if row.fits(facts):
+            return row
+    return ROWS[-1]
 
 
 def judge(error: BaseException, context: "RunContext") -> Judgement | None:
@@ -149,13 +153,25 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
     limits = context.plan.limits
     until = context.elapsed + limits.max_retry_after  # the latest moment at which the next attempt may begin
     until = until if limits.timeout is None else min(until, limits.timeout)
-    return _judge(evidence, error, arguments, context.plan.safe, context.plan.apis, until)
+    row, facts = _find_least_safe(evidence, error, arguments, context.plan.safe, context.plan.apis, until)
+    if row.repeats:
+        return _MAYBE_DONE if row.maybe_done else _REPEATED
+    return _forbid(row, facts)
+
+
+_REPEATED = Judgement("functions", None, Safety.ALWAYS, repeatable=True)
+_MAYBE_DONE = Judgement("functions", None, Safety.ALWAYS, repeatable=True, maybe_done=(409, 412))
 
 
 def judge_alone(error: BaseException) -> Judgement | None:
     """Return the judgement on what `error` shows without a run: there are no arguments, so each key counts as new."""
     evidence = read(error)
-    return None if evidence is None else _judge(evidence, error, Arguments(None, (), {}))
+    if evidence is None:
+        return None
+    row, facts = _find_least_safe(evidence, error, Arguments(None, (), {}))
+    if row.repeats:
+        return (_MAYBE_DONE if row.maybe_done else _REPEATED).replace(operation=facts.what)
+    return _forbid(row, facts)
 
 
 _KNOWN = frozenset({"aiohttp", "botocore", "grpc", "httpx", "httpx2", "redis", "requests", "urllib3", "valkey"})
@@ -192,29 +208,30 @@ def may_repeat(error: BaseException) -> bool:
     """
     if not isinstance(error, BaseException):
         raise TypeError(f"`error` must be an exception, got {error!r}")
-    judgement = judge_alone(error)
-    return judgement is None or judgement.repeatable
+    evidence = read(error)
+    return evidence is None or _find_least_safe(evidence, error, Arguments(None, (), {}))[0].repeats
 
 
-def _judge(
+def _forbid(row: Ruling, facts: Facts) -> Judgement:
+    """Return the judgement of a row that stops, with its reason and its cure."""
+    text = f"{row.why.format(what=facts.what)}; {row.cure.format(cure=facts.cure)}"
+    return Judgement("functions", facts.what, Safety.NEVER, refused=text)
+
+
+def _find_least_safe(
     evidence: Evidence,
     error: BaseException,
     arguments: Arguments,
     safe: tuple[str, ...] = (),
     apis: "tuple[Api, ...]" = (),
     until: float = 0.0,
-) -> Judgement:
-    """Return the judgement on the least safe request of the evidence.
+) -> tuple[Ruling, Facts]:
+    """Return the least safe request of the evidence, and its row.
 
     `until` is the number of seconds after the start of the run at which the next attempt may begin, at the latest.
     """
-    known = [facts_of(sent, error, arguments, safe, apis) for sent in evidence.requests]
+    known = [facts_of(sent, error, arguments, safe, apis, evidence.errors) for sent in evidence.requests]
     for each in known:
         each.until = until
     pairs = [(row_of(facts), facts) for facts in known]
-    row, facts = min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))
-    if row.repeats:
-        statuses = (409, 412) if row.maybe_done else ()
-        return Judgement("functions", facts.what, Safety.ALWAYS, repeatable=True, maybe_done=statuses)
-    text = f"{row.why.format(what=facts.what)}; {row.cure.format(cure=facts.cure)}"
-    return Judgement("functions", facts.what, Safety.NEVER, refused=text)
+    return pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))

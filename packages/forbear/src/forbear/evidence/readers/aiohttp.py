@@ -6,14 +6,14 @@ from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that a session is sending, and the redirects before it.
 
     A connection that the connector opens is one for this very request; without middlewares nobody tried before.
     """
+    names = look.names(trace)
     for response in names.get("history") or ():
         _add(look, response, get_own(response, "method"), get_own(response, "_url"), hop=True)
     path = frames_below(trace)
@@ -41,17 +41,18 @@ def read_answered(look: Look, error: BaseException, info: object) -> None:
     _add(look, info, method, url, headers, None, status=get_own(error, "status") or 0)
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
+    names = look.names(trace)
     _response(look, names["self"])
 
 
-def read_stream(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_stream(look: Look, trace: "TracebackType") -> None:
     """Read the response whose stream broke: it is a variable of the function that reads, or nobody knows it."""
+    names = look.names(trace)
     if look.current is not None:
         return
-    around = {} if look.outer is None else look.names(look.outer)
-    response = next((each for each in around.values() if _is_response(each)), None)
+    response = next((each for each in look.names_above(trace).values() if _is_response(each)), None)
     if response is None:
         look.add(id(names["self"]), Sent("aiohttp", "http", "", unread="the stream of a response shows no request"))
     else:

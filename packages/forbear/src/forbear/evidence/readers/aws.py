@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def read_call(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_call(look: Look, trace: "TracebackType") -> None:
     """Read a call of an operation, whatever the error."""
+    names = look.names(trace)
     service, operation = names["service_name"], names["operation_name"]
     parameters: Any = names.get("api_params")
     look.sent.pop(id(operation), None)  # the error named the operation, but not its service
@@ -22,14 +23,16 @@ def read_call(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> No
     look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread=unread))
 
 
-def read_loop(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_loop(look: Look, trace: "TracebackType") -> None:
     """Read how often botocore itself has tried; only a first try can be proven not to be sent."""
+    names = look.names(trace)
     if names.get("attempts") != 1:
         look.prove(False)
 
 
-def read_link(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_link(look: Look, trace: "TracebackType") -> None:
     """Read nothing more: what is below serves the call that the traceback of another error shows."""
+    names = look.names(trace)
     if look.current is None:
         sent = names["request"]
         method = get_own(sent, "method")

@@ -7,11 +7,11 @@ from forbear.grpc.call import GrpcCall
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 
-def read_call(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_call(look: Look, trace: "TracebackType") -> None:
     """Read the call of a multicallable."""
+    names = look.names(trace)
     method = get_own(names["self"], "_method")
     _add(look, id(trace.tb_frame), method, names.get("request"))
 
@@ -22,14 +22,16 @@ def read_ended(look: Look, error: BaseException, state: object) -> None:
         _add(look, id(state), get_own(state, "method"), None)
 
 
-def read_stream(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_stream(look: Look, trace: "TracebackType") -> None:
     """Read a stream of responses that broke."""
+    names = look.names(trace)
     state = get_own(names["self"], "_state")
     _add(look, id(state), get_own(state, "method"), None)
 
 
-def read_awaited(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_awaited(look: Look, trace: "TracebackType") -> None:
     """Read the call that is awaited: its request is known, and often tells the method."""
+    names = look.names(trace)
     here = names["self"]
     message = get_own(here, "_request")
     _add(look, id(here), _method_for(message), message)

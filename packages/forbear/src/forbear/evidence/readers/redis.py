@@ -12,22 +12,25 @@ if TYPE_CHECKING:
 _MOST_COMMANDS = 1000
 
 
-def read_command(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_command(look: Look, trace: "TracebackType") -> None:
     """Read one command; if the pool was still looking for a connection, it was not sent."""
+    names = look.names(trace)
     words = names.get("args")
     if look.current is None and type(words) is tuple and words:
         _add(look, trace, [words])
 
 
-def read_pipeline(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_pipeline(look: Look, trace: "TracebackType") -> None:
     """Read the commands that are sent together."""
+    names = look.names(trace)
     listed = names.get("commands")
     if look.current is None:
         _add(look, trace, _commands(listed), transaction=trace.tb_frame.f_code.co_name.endswith("transaction"))
 
 
-def read_queued(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_queued(look: Look, trace: "TracebackType") -> None:
     """Read the commands that a pipeline has queued, before and while it is executed."""
+    names = look.names(trace)
     pipe = names.get("self")
     if look.current is not None or "ipeline" not in type(pipe).__name__:
         return

@@ -6,7 +6,6 @@ from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 
 def read_kept(look: Look, error: BaseException, request: object) -> None:
@@ -14,19 +13,22 @@ def read_kept(look: Look, error: BaseException, request: object) -> None:
     _add(look, request)
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that a session or an adapter is sending."""
+    names = look.names(trace)
     _add(look, names.get("request"))
 
 
-def read_redirects(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_redirects(look: Look, trace: "TracebackType") -> None:
     """Read the requests that were answered by a redirect."""
+    names = look.names(trace)
     for response in names["hist"]:
         _add(look, get_own(response, "request"), hop=True)
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
+    names = look.names(trace)
     read_answered(look, BaseException(), names["self"])
 
 

@@ -6,14 +6,14 @@ from forbear.evidence.sent import Sent, body_of, get_own, request_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 _DECISIVE = ("background", "container", "conversation", "mcp_servers", "tools")
 """The parameters that decide whether a request has effects."""
 
 
-def read_operation(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_operation(look: Look, trace: "TracebackType") -> None:
     """Note the operation, by the module and the function, and the address that the SDK's client sends to."""
+    names = look.names(trace)
     frame = trace.tb_frame
     module = str(frame.f_globals.get("__name__")).replace(".resources", "")
     sdk, _, rest = module.partition(".")
@@ -23,11 +23,12 @@ def read_operation(look: Look, trace: "TracebackType", names: "dict[str, Any]") 
     look.operations.append((str(base), ".".join([sdk, *parts, frame.f_code.co_name]), parameters))
 
 
-def read_discovery(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_discovery(look: Look, trace: "TracebackType") -> None:
     """Read the request that googleapiclient executes; a batch of requests has its own URL, and is a POST.
 
     httplib2 below it repeats in secret, so that even a refused connection proves nothing.
     """
+    names = look.names(trace)
     request = names["self"]
     method, url = get_own(request, "method") or "POST", get_own(request, "uri") or get_own(request, "_batch_uri")
     subject = request_of(method, url, get_own(request, "headers"), body_of(get_own(request, "body")))

@@ -6,7 +6,6 @@ from forbear.evidence.sent import Sent, Statement, get_own
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 _LONGEST = 10_000
 _CONNECTIONS = frozenset({"Connection", "Session", "AsyncConnection", "AsyncSession"})
@@ -19,7 +18,7 @@ def read_failed(look: Look, error: BaseException, statement: object) -> None:
         autocommit, connections, trace = None, set[int](), error.__traceback__
         while trace is not None:
             if str(trace.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
-                here = look.names(trace.tb_frame).get("self")
+                here = look.names(trace).get("self")
                 if type(here).__name__ in _CONNECTIONS:
                     connections.add(id(here))
                     autocommit = _autocommit_of_alchemy(here) if autocommit is None else autocommit
@@ -27,15 +26,17 @@ def read_failed(look: Look, error: BaseException, statement: object) -> None:
         _add(look, id(error), "sqlalchemy", statement, autocommit, tuple(connections))
 
 
-def read_commit(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_commit(look: Look, trace: "TracebackType") -> None:
     """Read the end of a transaction."""
+    names = look.names(trace)
     client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
     here = names.get("self")
     _add(look, id(trace.tb_frame), client, "COMMIT", False, (id(here),))
 
 
-def read_statement(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_statement(look: Look, trace: "TracebackType") -> None:
     """Read the statement of a driver's cursor, or of the connection's shortcut."""
+    names = look.names(trace)
     client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
     here = names["self"]
     connection = get_own(here, "_conn") or get_own(here, "connection") or here

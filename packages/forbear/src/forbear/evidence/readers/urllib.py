@@ -6,16 +6,17 @@ from forbear.evidence.sent import Sent, body_of, get_own, package, request_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 
-def read_opened(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_opened(look: Look, trace: "TracebackType") -> None:
     """Read the request that an opener opens; if it leads to another one, it was answered by a redirect."""
+    names = look.names(trace)
     _add(look, names.get("req"), None, hop=("urllib.request", "open") in frames_below(trace))
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that is sent over a connection, which knows the method that was really sent."""
+    names = look.names(trace)
     connection = names.get("h")
     _add(look, names.get("req"), get_own(connection, "_method"))
     path = frames_below(trace)
@@ -25,8 +26,9 @@ def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") ->
         look.prove(False)
 
 
-def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_connection(look: Look, trace: "TracebackType") -> None:
     """Read what http.client sends; of a response that is awaited only the method is known."""
+    names = look.names(trace)
     if look.current is not None:
         return
     here = names["self"]
@@ -42,8 +44,9 @@ def read_connection(look: Look, trace: "TracebackType", names: "dict[str, Any]")
     look.add(id(here), Sent("http.client", "http", str(method or ""), subject, unread=unread, unsent=unsent))
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
+    names = look.names(trace)
     response = names["self"]
     if look.current is not None or not type(response).__name__.endswith("Response"):
         return

@@ -7,11 +7,14 @@ from forbear.evidence.sent import Sent, body_of, get_own, request_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any
 
 
-def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_request(look: Look, trace: "TracebackType") -> None:
     """Read the request that a pool is sending, and all that it was before: redirects, and tries of a Retry object."""
+    known = None if look.current is None else look.sent[look.current]
+    if known is not None and known.client != "urllib3" and known.unsent is not None:
+        return
+    names = look.names(trace)
     history = get_own(names.get("retries"), "history") or ()
     following, nested = trace.tb_next, False
     while following is not None and not nested:
@@ -19,32 +22,36 @@ def read_request(look: Look, trace: "TracebackType", names: "dict[str, Any]") ->
         nested = frame.f_code is trace.tb_frame.f_code and frame is not trace.tb_frame
         following = following.tb_next
     unsent = False if nested or history else was_opening(trace)
-    if look.current is not None and look.sent[look.current].client != "urllib3":
+    if known is not None and known.client != "urllib3":
         look.prove(unsent)
         return
     method, url = names["method"], _url(names["self"], names["url"])
     if nested and names.get("response") is not None:
-        read_redirected(look, trace, {"response": names["response"], "url": url})
+        _add_redirected(look, names["response"], url)
         return
     subject = request_of(method, url, names.get("headers"), body_of(names.get("body")))
     unread = "its URL is no text" if subject is None else None
     look.add(id(trace.tb_frame), Sent("urllib3", "http", method, subject, unread=unread, unsent=unsent))
 
 
-def read_redirected(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_redirected(look: Look, trace: "TracebackType") -> None:
     """Read the request that was answered by a redirect; the variable `method` may have changed for the next one."""
-    response = names.get("response")
-    if response is None:
-        return
+    names = look.names(trace)
+    if names.get("response") is not None:
+        _add_redirected(look, names["response"], names["url"])
+
+
+def _add_redirected(look: Look, response: object, url: object) -> None:
     method = get_own(get_own(response, "_original_response"), "_method")
-    subject = request_of(method, names["url"])
+    subject = request_of(method, url)
     unread = "its method is not known" if subject is None else None
     sent = Sent("urllib3", "http", str(method or ""), subject, unread=unread, hop=True, unsent=False)
     look.add(id(response), sent, enter=False)
 
 
-def read_body(look: Look, trace: "TracebackType", names: "dict[str, Any]") -> None:
+def read_body(look: Look, trace: "TracebackType") -> None:
     """Read the response whose body broke."""
+    names = look.names(trace)
     if look.current is not None:
         look.prove(False)
         return
