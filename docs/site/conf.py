@@ -27,6 +27,7 @@ include_patterns = [
     "packages/*/ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
+    "SECURITY.md",
 ]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools", "benchmarks", "requirements", "mutants"]
 myst_heading_anchors = 4

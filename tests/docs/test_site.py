@@ -139,7 +139,7 @@ def test_every_page_is_in_the_contents() -> None:
     written = {
         *built,
         *(file for file in (ROOT / "docs").rglob("*.md") if file.parent != FOLDER / "api"),
-        *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "ARCHITECTURE")),
+        *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "ARCHITECTURE", "SECURITY")),
         *(ROOT / "packages").glob("*/ARCHITECTURE.md"),
     }
     assert written - pages == {ROOT / "docs" / "index.md"}
