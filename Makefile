@@ -55,7 +55,7 @@ endef
 
 .PHONY: help
 help: ## list the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # Another uv, another environment: nothing is left over from the one before.
 $(UV): requirements/uv.txt
@@ -190,6 +190,11 @@ waits: $(DEV) ## measure how long the export targets wait, and write the tables 
 	@FORBEAR_WAITS=write $(PY) -m pytest -m soak tests/docs/test_measured_waits.py -o faulthandler_timeout=7200
 	@$(PY) -m docs.generate
 
+.PHONY: sdk-repeats
+sdk-repeats: $(DEV) ## measure what client libraries execute twice by default, and write docs/what-sdks-repeat.md
+	@$(PY) -m tools.sdk_repeats
+	@$(PY) -m docs.generate
+
 .PHONY: fleet
 fleet: $(DEV) ## simulate the shipped policies and the gallery, and write their figures and the pictures in docs/fleet.md
 	@$(PY) -m docs.generate.fleet
@@ -210,6 +215,7 @@ lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
 	@$(COMPILE) requirements/demo.in -o requirements/demo.txt
 	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
 	@$(COMPILE) requirements/aiobotocore.in -o requirements/aiobotocore.txt
+	@$(COMPILE) requirements/sdks.in -o requirements/sdks.txt
 	@$(COMPILE) requirements/docs.in -c requirements/dev.txt -o requirements/docs.txt
 	@$(COMPILE) requirements/checkers.in -c requirements/dev.txt -o requirements/checkers.txt
 

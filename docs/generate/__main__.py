@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from docs.generate import comparison, demo, fleet, pictures, waits
+from docs.generate import comparison, demo, fleet, pictures, sdk_repeats, waits
 from docs.generate.pages import PAGES
 
 FOLDER = Path(__file__).parents[1] / "reference"
@@ -19,18 +19,20 @@ EXPORTS = Path(__file__).parents[1] / "export.md"
 FLEET = Path(__file__).parents[1] / "fleet.md"
 WHY = Path(__file__).parents[1] / "why.md"
 COMPARISON = Path(__file__).parents[1] / "comparison.md"
+SDKS = Path(__file__).parents[1] / "what-sdks-repeat.md"
 
 
 def page(name: str) -> str:
     """Return the text of a page, made from the tables and profiles of today.
 
-    For "comparison", "export", "fleet" and "why" its tables of measured figures alone are made.
+    For "comparison", "export", "fleet", "what-sdks-repeat" and "why" its tables of measured figures alone are made.
     """
     filled: dict[str, tuple[Callable[[str], str], Path]] = {
         EXPORTS.stem: (waits.filled, EXPORTS),
         FLEET.stem: (fleet.filled, FLEET),
         WHY.stem: (demo.filled, WHY),
         COMPARISON.stem: (comparison.filled, COMPARISON),
+        SDKS.stem: (sdk_repeats.filled, SDKS),
     }
     if name not in filled:
         return _reference(name)
@@ -53,7 +55,7 @@ def files() -> Iterator[tuple[Path, str]]:
     for name in PAGES:
         if not name.startswith(API):
             yield FOLDER / f"{name}.md", page(name)
-    for file in (EXPORTS, FLEET, WHY, COMPARISON):
+    for file in (EXPORTS, FLEET, WHY, COMPARISON, SDKS):
         yield file, page(file.stem)
     for name in pictures.PICTURES:
         yield pictures.FOLDER / f"{name}.svg", _picture(name)
