@@ -88,11 +88,19 @@ test: $(DEV) ## run the tests
 check: lint types layers coverage test ## everything CI asks for
 
 .PHONY: lint
-lint: $(DEV) ## ruff: rules and formatting; plain English; reference pages up to date
+lint: $(DEV) ## ruff: rules and formatting; plain English; reference pages up to date; .github and CITATION.cff
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(PY) -m docs.generate --check
 	@$(PY) tools/plain_english.py --hard $(PROSE)
+	@$(SCHEMA).github-workflows .github/workflows/*.yml
+	@$(SCHEMA).github-issue-forms $(filter-out %/config.yml,$(wildcard .github/ISSUE_TEMPLATE/*.yml))
+	@$(SCHEMA).github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	@$(SCHEMA).dependabot .github/dependabot.yml
+	@$(SCHEMA).citation-file-format --default-filetype yaml CITATION.cff
+	@$(BIN)/zizmor --quiet --offline --persona pedantic .
+
+SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema vendor
 
 .PHONY: types
 types: $(DEV) ## mypy --strict and basedpyright

@@ -6,15 +6,18 @@
 
 import filecmp
 import os
+import re
 import shutil
 import sys
 import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 
 from readme_renderer import markdown
 
 from tools.environments import PACKAGES, ROOT, fresh, install, run
+from tools.sbom import required
 
 DIST = ROOT / "dist"
 BIN = Path(sys.executable).parent
@@ -23,16 +26,21 @@ BIN = Path(sys.executable).parent
 def build(package: Path, folder: Path) -> tuple[Path, Path]:
     """Build both of a package into dist/, and return the unpacked source distribution in `folder`, and the wheel.
 
-    The wheel is made from the source distribution, and must equal byte for byte the one made from the repository.
+    Both are built again from the unpacked source distribution, so in another folder, from files of other times and
+    modes, and must be equal byte for byte.
     """
     run(sys.executable, "-m", "hatchling", "build", "-d", DIST, cwd=package)
     name = package.name.replace("-", "_")
     (archive,), (wheel,) = DIST.glob(f"{name}-[0-9]*.tar.gz"), DIST.glob(f"{name}-[0-9]*.whl")
     unpacked = unpack(archive, folder)
+    for path in unpacked.rglob("*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        path.chmod(0o700 if path.is_dir() else 0o600)
     again = folder / "again" / name
-    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", again, cwd=unpacked)
-    if not filecmp.cmp(wheel, again / wheel.name, shallow=False):
-        sys.exit(f"error: {wheel.name} made from the source distribution is not the one made from the repository")
+    run(sys.executable, "-m", "hatchling", "build", "-d", again, cwd=unpacked)
+    for one in (archive, wheel):
+        if not filecmp.cmp(one, again / one.name, shallow=False):
+            sys.exit(f"error: {one.name} made from the source distribution is not the one made from the repository")
     return unpacked, wheel
 
 
@@ -46,6 +54,13 @@ def unpack(archive: Path, folder: Path) -> Path:
 def lint(unpacked: Path, wheel: Path) -> None:
     """Check what the wheel and the source distribution hold, and that the README renders on a package index's page."""
     run(BIN / "check-wheel-contents", "--toplevel", ",".join(_top_level(unpacked)), wheel)
+    package = wheel.name.partition("-")[0]
+    allowed = re.compile(rf"{package}/|forbear_(storm_)?pytest\.py$|{package}-[^/]+\.dist-info/")
+    with zipfile.ZipFile(wheel) as files:
+        if strange := [name for name in files.namelist() if not allowed.match(name)]:
+            sys.exit(f"error: {wheel.name} has files of no package: {', '.join(strange)}")
+    if package == "forbear" and [need for need in required(wheel) if need["scope"] == "required"]:
+        sys.exit(f"error: {wheel.name} requires packages of others; without an extra it must not")
     for name in ("ARCHITECTURE.md", "LICENSE", "README.md", "tests"):
         if not (unpacked / name).exists():
             sys.exit(f"error: the source distribution {unpacked.name} lacks {name}")

