@@ -145,6 +145,7 @@ site: $(SITE) ## build the documentation as a site in build/site; a warning or a
 	@rm -rf build/site build/doctrees docs/reference/api
 	@$(PY) -m docs.generate --api
 	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going -c docs/site -d build/doctrees . build/site
+	@$(PY) -m docs.site.llms build/site
 	@$(PY) -m docs.site build/site
 
 .PHONY: site-look

@@ -1,4 +1,4 @@
-"""`python -m docs.generate` writes the reference pages and pictures, and the tables of measured figures in other pages.
+"""`python -m docs.generate` writes the reference pages, pictures, llms.txt, and the tables of figures in other pages.
 
 With `--check` it only reports files that are out of date. With `--api` it writes the pages of the API instead, which
 are made of docstrings and not committed; `make site` does that.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from docs.generate import comparison, demo, fleet, pictures, sdk_repeats, waits
 from docs.generate.pages import PAGES
+from docs.site import llms
 
 FOLDER = Path(__file__).parents[1] / "reference"
 API = "api/"
@@ -19,6 +20,7 @@ EXPORTS = Path(__file__).parents[1] / "export.md"
 FLEET = Path(__file__).parents[1] / "fleet.md"
 WHY = Path(__file__).parents[1] / "why.md"
 COMPARISON = Path(__file__).parents[1] / "comparison.md"
+LLMS = Path(__file__).parents[2] / "llms.txt"
 SDKS = Path(__file__).parents[1] / "what-sdks-repeat.md"
 
 
@@ -57,6 +59,7 @@ def files() -> Iterator[tuple[Path, str]]:
             yield FOLDER / f"{name}.md", page(name)
     for file in (EXPORTS, FLEET, WHY, COMPARISON, SDKS):
         yield file, page(file.stem)
+    yield LLMS, llms.short()
     for name in pictures.PICTURES:
         yield pictures.FOLDER / f"{name}.svg", _picture(name)
 

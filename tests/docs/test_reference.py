@@ -43,6 +43,7 @@ def test_a_page_out_of_date_is_found_and_made_again(
     compared.write_text(COMPARISON.read_text(encoding="utf-8"), encoding="utf-8")
     monkeypatch.setattr("docs.generate.__main__.COMPARISON", compared)
     monkeypatch.setattr("docs.generate.pictures.FOLDER", tmp_path / "pictures")
+    monkeypatch.setattr("docs.generate.__main__.LLMS", tmp_path / "llms.txt")
     monkeypatch.setattr("docs.generate.__main__.EXPORTS", exports)
     monkeypatch.setattr("docs.generate.__main__.FLEET", fleet)
     (tmp_path / "iam.md").write_text("# something else\n", encoding="utf-8")
