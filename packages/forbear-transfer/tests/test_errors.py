@@ -15,7 +15,7 @@ from forbear_transfer import Settings, Summary, TransferError, cp
 from forbear_transfer.downloads.download import download
 from forbear_transfer.downloads.target import TargetPath
 from forbear_transfer.objects import Url
-from forbear_transfer.workers.perform import remove
+from forbear_transfer.workers.local import remove
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the modes of folders")
 

@@ -20,7 +20,7 @@ from forbear_transfer.functions import cp
 from forbear_transfer.items import Status
 from forbear_transfer.state import State
 from forbear_transfer.storage.client import Settings
-from forbear_transfer.workers.perform import remove
+from forbear_transfer.workers.local import remove
 
 LARGE = 9 * MIB
 KEY = ("upload", "http://x", "gs://b/o", "/f")

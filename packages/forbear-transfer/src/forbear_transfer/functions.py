@@ -51,6 +51,10 @@ def cp(
     - `gzip` compresses uploads on the way; the objects get "Content-Encoding: gzip". `packed` leaves such objects
       compressed when they are downloaded.
     - `verify_source` reads each file a second time before its last byte is sent, and compares the CRC32Cs.
+    - `preserve_posix` keeps the permissions of files: uploads add them to the metadata in the key that gsutil and
+      gcloud use, and downloads set them. The modification time is always kept.
+    - `links` is "follow" or "skip", for symbolic links below source folders. By default they are followed, and the
+      first one that leads out of its folder is the subject of a warning.
     - `content_type`, `cache_control`, `content_disposition`, `content_encoding`, `content_language` and `storage_class`
       are metadata of the new objects, and `metadata` has custom keys and values. A copy within the cloud has the rest
       from its source.

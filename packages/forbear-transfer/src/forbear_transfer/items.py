@@ -24,7 +24,7 @@ class Action(Enum):
     MOVE = "move"
     """Copy the source, an object, to the target in the cloud; then delete exactly the version that was copied."""
     TOUCH = "touch"
-    """Give the target the modification time of the source; the contents are the same."""
+    """Give the target the modification time or mode of the source, or both; the contents are the same."""
     UPDATE = "update"
     """Give the target, an object, the metadata of the item; its contents and all else stay."""
     SKIP = "skip"
@@ -48,13 +48,14 @@ class Item:
     `source` and `target` are local paths, "-" or addresses in the cloud. `size` is in bytes, None if it is not known
     yet. `object` is what a listing returned for the source; with TOUCH, for the source or the target, depending on
     which is in the cloud; with DELETE, for the target. `mtime` is the modification time that TOUCH sets, in epoch
-    seconds. `root` is the local folder that the target must not leave, None if the user named the file itself.
-    `generation` is the generation that the target must have (0: no object exists), None for any. `no_clobber` skips the
-    item if the target exists. `note` says why the item is skipped or refused, and `hint` what to do about it.
-    `metadata` is what the new object gets, and `encryption` has the keys for both objects. An upload is compressed with
-    `gzip`. A download is stored as it is, gzip included, without `decode`. With `is_required`, a user has named the
-    generation, and not a listing. `listed` is the version of a local target that may be replaced or deleted, () if none
-    was there, None for any. `verify_source` reads a file twice. With `is_absent`, the source does not exist.
+    seconds, and `mode` the permissions; None leaves them alone. `root` is the local folder that the target must not
+    leave, None if the user named the file itself. `generation` is the generation that the target must have (0: no
+    object exists), None for any. `no_clobber` skips the item if the target exists. `note` says why the item is skipped
+    or refused, and `hint` what to do about it. `metadata` is what the new object gets, and `encryption` has the keys
+    for both objects. An upload is compressed with `gzip`. A download is stored as it is, gzip included, without
+    `decode`. With `is_required`, a user has named the generation, and not a listing. `listed` is the version of a local
+    target that may be replaced or deleted, () if none was there, None for any. `verify_source` reads a file twice.
+    `preserve_posix` keeps the permissions of a file. With `is_absent`, the source does not exist.
     """
 
     source: Url | str
@@ -76,6 +77,8 @@ class Item:
     listed: FileIdentity | None = None
     verify_source: bool = False
     is_absent: bool = False
+    preserve_posix: bool = False
+    mode: int | None = None
 
     def refuse(self, reason: str | Exception) -> Self:
         """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.
@@ -105,6 +108,7 @@ class ItemOptions:
     no_clobber: bool = False
     generation: int | None = None
     verify_source: bool = False
+    preserve_posix: bool = False
 
     def apply_to(self, item: Item) -> Item:
         """Return the item with these options; that of no option is the item itself."""
@@ -120,6 +124,7 @@ class ItemOptions:
             encryption=self.encryption or None,
             no_clobber=self.no_clobber,
             verify_source=self.verify_source,
+            preserve_posix=self.preserve_posix,
         )
 
 

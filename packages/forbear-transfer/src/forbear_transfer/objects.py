@@ -30,9 +30,13 @@ FIELDS = (
 MTIME = "goog-reserved-file-mtime"
 """The metadata key for the modification time of the file in whole seconds, as gsutil and gcloud write it."""
 
+MODE = "goog-reserved-posix-mode"
+"""The metadata key for the permissions of the file in octal digits, such as 644, as gsutil and gcloud write it."""
+
 _END_OF_TIME = 2.0**62
 _LARGEST = 2**63 - 1
 _DIGITS = 19
+_PERMISSIONS = re.compile(r"[0-7]{3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +253,17 @@ class Object:
         except (KeyError, ValueError, TypeError):
             return None
         return seconds if abs(seconds) < _END_OF_TIME else None  # anybody may write it; this refuses nan and inf
+
+    @property
+    def mode(self) -> int | None:
+        """The permissions of the uploaded file, by `metadata`; None without a valid mode of three octal digits."""
+        text = self.metadata.get(MODE, "")
+        return int(text, 8) if _PERMISSIONS.fullmatch(text) else None
+
+
+def format_mode(mode: int) -> str:
+    """Return the permissions in a mode of the system in three octal digits, as `MODE` has them."""
+    return f"{mode & 0o777:03o}"
 
 
 def seconds_of_time(text: str) -> float:

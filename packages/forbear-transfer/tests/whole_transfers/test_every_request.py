@@ -70,6 +70,15 @@ COMMANDS: dict[str, Command] = {
         partial(cp, "t", "gs://bkt/", recursive=True, verify_source=True),
         {"t/1": b"1", "t/2/3": b"2/3"}, texts("1", "2/3"),
     ),
+    "cp with --preserve-posix, down": Command(
+        texts("s/a", "s/b"), {"a": b"old"}, partial(cp, "gs://bkt/s/*", "t/", preserve_posix=True),
+        texts("s/a", "s/b"), {"a": b"s/a", "b": b"s/b"},
+    ),
+    "rsync -d with --preserve-posix and --links, up": Command(
+        texts("t/1", "t/old"), texts("1", "2/3"),
+        partial(rsync, "t", "gs://bkt/t", recursive=True, delete=True, preserve_posix=True, links="skip"),
+        {"t/1": b"1", "t/2/3": b"2/3"}, texts("1", "2/3"),
+    ),
     "another class": Command(
         texts("a", "b"), {},
         partial(cp, "gs://bkt/*", "gs://bkt/", storage_class="NEARLINE", cache_control="x"),

@@ -36,6 +36,7 @@ async def download(
     state: StrPath | None = None,
     root: StrPath | None = None,
     listed: FileIdentity | None = None,
+    preserve_posix: bool = False,
     decryption_keys: Keys | None = None,
 ) -> Object:
     """Download an object to a file or a binary stream; return the metadata of the version that was read.
@@ -53,6 +54,7 @@ async def download(
     - `root` is a folder in which the file must lie: UnsafeName if a symbolic link leads out of it, even if the link is
       created during the download.
     - `listed` is the version of the file that may be replaced, () for none; otherwise TargetChanged. None is any one.
+    - `preserve_posix` gives the file the permissions of the file that was uploaded, if the object has them.
     - `decryption_keys` are the customer-supplied keys that the object may have. The right one is found by its SHA-256.
 
     If the object is replaced meanwhile, the download starts again with the new version, unless `source` is a Url with a
@@ -69,8 +71,8 @@ async def download(
         source.check_object("source")
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
-    options, keys = DownloadOptions(no_clobber, slices, decode, root, state, listed), check_keys(decryption_keys)
-    return await _Download(storage, source, target, options, keys).run()
+    options = DownloadOptions(no_clobber, slices, decode, root, state, listed, preserve_posix)
+    return await _Download(storage, source, target, options, check_keys(decryption_keys)).run()
 
 
 class _Download:
@@ -197,11 +199,11 @@ class _Download:
     async def _open(self, stack: AsyncExitStack) -> tuple[Fetch, Response | None]:
         """Return a Fetch for the version, and the response to the first request or None.
 
-        Nothing is requested if the version is known. With keys, the metadata are read first: they say which one the
-        object has. A response has all bytes of the object, and is open until `stack` is closed.
+        Nothing is requested if the version is known. The metadata are read first if they have to say which of the keys
+        the object has, or its permissions. A response has all bytes of the object, and is open until `stack` is closed.
         """
         response = None
-        if self._version is None and self._keys:
+        if self._version is None and (self._keys or self._options.preserve_posix):
             await self._look_up()
         if self._version is None:
             response, self._version = await self._request(stack)

@@ -41,6 +41,7 @@ class DownloadOptions:
     root: StrPath | None = None
     state: StrPath | None = None
     listed: FileIdentity | None = None
+    preserve_posix: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,26 +218,29 @@ class PartFile(AbstractContextManager["PartFile", None]):
     async def publish(self, version: Object, options: DownloadOptions, *, decoded: bool) -> None:
         """Replace the target by this file in one step, after decoding its gzip if `options` ask for it.
 
-        `decoded` says that the server has decoded it already. The file gets the mode of the file that it replaces, and
-        the modification time of `version` if there is one. Raise TargetExists if `no_clobber` is set and the target
-        exists by now, and TransferError for invalid gzip or a file that cannot be renamed.
+        `decoded` says that the server has decoded it already. The file gets the modification time of `version` if there
+        is one, and the mode of the file that it replaces; with `preserve_posix`, the mode of `version` if there is one.
+        Raise TargetExists if `no_clobber` is set and the target exists by now, and TransferError for invalid gzip or a
+        file that cannot be renamed.
         """
         if options.decode and version.content_encoding == GZIP and not decoded:
             with PartFile.temporary(self._target) as plain:
                 await run_steps(decode_file(self.descriptor, plain.descriptor, self._target.path))
-                plain._rename_to_target(version.mtime, options)
+                plain._rename_to_target(version, options)
             self.keep = False
         else:
-            self._rename_to_target(version.mtime, options)
+            self._rename_to_target(version, options)
 
-    def _rename_to_target(self, mtime: float | None, options: DownloadOptions) -> None:
-        target = self._target
+    def _rename_to_target(self, version: Object, options: DownloadOptions) -> None:
+        target, mtime = self._target, version.mtime
+        kept = version.mode if options.preserve_posix else None
+        mode = target.mode if kept is None else kept
         check_listed(target.path, target.folder.stat_listed(target.name), options.listed, "replaced")
         try:
             if sys.platform == "win32":
                 self._close()
             else:
-                os.fchmod(self.descriptor, _find_default_mode() if target.mode is None else target.mode)
+                os.fchmod(self.descriptor, _find_default_mode() if mode is None else mode)
             if mtime is not None:
                 os.utime(self.descriptor if os.utime in os.supports_fd else self.path, (time.time(), mtime))
             if options.no_clobber or options.listed == ():

@@ -13,6 +13,7 @@ from forbear_transfer.objects import Url, check_scheme, is_cloud
 from forbear_transfer.plans.comparer import RsyncRules
 from forbear_transfer.plans.cp import CopyPlan
 from forbear_transfer.plans.filters import Filter
+from forbear_transfer.plans.links import LinkRule, check_links
 from forbear_transfer.plans.rsync import RsyncPlan
 from forbear_transfer.plans.sources import Source, parse_sources
 from forbear_transfer.plans.targets import names_folder
@@ -28,6 +29,8 @@ class CopyOptions(NewObjectOptions, KeyOptions, total=False):
     gzip: bool
     packed: bool
     verify_source: bool
+    preserve_posix: bool
+    links: LinkRule | None
 
 
 class SharedOptions(CopyOptions, total=False):
@@ -91,6 +94,7 @@ def make_copy_plan(
         names=names,
         each=each,
         moves=moves,
+        links=check_links(options.get("links"), has_files=any(not is_cloud(os.fspath(source)) for source in paths)),
     )
     _check_copy(plan)
     return plan
@@ -167,7 +171,9 @@ def prepare_rsync_plan(source: StrPath, target: StrPath, options: Mapping[str, A
         raise ValueError(
             f"`source` and `target` must not lie in each other, got {source} and {target}; name another target"
         )
-    return partial(RsyncPlan, source=one or source, target=other or target, rules=rules, names=names, each=each)
+    links = check_links(options.get("links"), has_files=one is None)
+    plan = partial(RsyncPlan, source=one or source, target=other or target, rules=rules, names=names)
+    return partial(plan, each=each, links=links)
 
 
 def _parse_common(function: str, known: type, options: Mapping[str, Any]) -> tuple[ItemOptions, Filter]:
@@ -186,6 +192,7 @@ def _parse_common(function: str, known: type, options: Mapping[str, Any]) -> tup
         no_clobber=options.get("no_clobber", False),
         generation=options.get("generation"),
         verify_source=options.get("verify_source", False),
+        preserve_posix=options.get("preserve_posix", False),
     )
     return each, names
 
@@ -210,6 +217,8 @@ def _check_packing(each: ItemOptions, source: str, target: str) -> None:
         raise ValueError(f"`gzip` is for uploads, got {source} to {target}; leave it out")
     if each.verify_source and (is_cloud(source) or not is_cloud(target)):
         raise ValueError(f"`verify_source` is for uploads, got {source} to {target}; leave it out")
+    if each.preserve_posix and (is_cloud(source) == is_cloud(target) or STREAM in (source, target)):
+        raise ValueError(f"`preserve_posix` is for files to and from the cloud, got {source} to {target}; leave it out")
     if each.gzip and encoding not in (None, "gzip"):
         raise ValueError(f"`content_encoding` must be gzip or None with `gzip`, got {encoding!r}; leave it out")
     if each.packed and (not is_cloud(source) or is_cloud(target)):

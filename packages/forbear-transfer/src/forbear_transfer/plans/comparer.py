@@ -3,8 +3,8 @@
 Two objects are the same if their sizes and CRC32Cs are. A local file is the same as an object if their sizes and their
 modification times in whole seconds agree. If the times differ, or with `checksum`, the file is read for its CRC32C. If
 only the time differs, the target gets the time of the source, and the contents are not sent again. An object without a
-time needs none: the same contents suffice. An object whose CRC32C the service does not state, because its
-customer-supplied key was not named, counts as different.
+time needs none: the same contents suffice. With `preserve_posix`, modes are compared in the same way. An object whose
+CRC32C the service does not state, because its customer-supplied key was not named, counts as different.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ class Comparer:
         self._each = each
 
     async def find_difference(self, item: Item, source: FileOrObject, target: FileOrObject) -> Item | None:
-        """Return `item`, or one that only sets the modification time, or None if source and target are the same."""
+        """Return `item`, or one that only sets time and mode, or None if source and target are the same."""
         if self._rules.size_only and source.size == target.size and _is_plain(source) and _is_plain(target):
             return None
         if isinstance(source, Object) and isinstance(target, Object):
@@ -51,9 +51,15 @@ class Comparer:
             same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
             return None if same else item
         unpacks = self.unpacks(source, target)
-        if isinstance(source, Object):
-            return await self._compare_file(item, target, source, unpacks=unpacks)
-        return await self._compare_file(item, source, target, unpacks=unpacks) if isinstance(target, Object) else item
+        file, there = (target, source) if isinstance(source, Object) else (source, target)
+        if not isinstance(there, Object):
+            return item
+        found = await self._compare_file(item, file, there, unpacks=unpacks)
+        if self._each.preserve_posix and isinstance(file, Entry) and (found is None or found.action is Action.TOUCH):
+            mode, now = (there.mode, file.mode) if isinstance(source, Object) else (file.mode, there.mode)
+            if mode not in (None, now):
+                return replace(found or item, action=Action.TOUCH, size=0, object=there, mode=mode)
+        return found
 
     def unpacks(self, source: FileOrObject, target: FileOrObject) -> bool:
         """Return whether a file should be what an object that is stored as gzip unpacks to; that takes a request."""

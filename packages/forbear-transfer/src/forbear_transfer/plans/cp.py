@@ -20,6 +20,7 @@ from forbear_transfer.errors import TransferError, describe, hint_of
 from forbear_transfer.items import STREAM, Action, Item, ItemOptions
 from forbear_transfer.objects import Object, Url, is_cloud
 from forbear_transfer.plans.filters import Filter
+from forbear_transfer.plans.links import LinkRule, Links
 from forbear_transfer.plans.matches import Match, matches, settle
 from forbear_transfer.plans.sources import Source
 from forbear_transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder
@@ -43,6 +44,7 @@ class CopyPlan:
     each: ItemOptions
     recursive: bool = False
     moves: bool = False
+    links: LinkRule | None = None
 
     @property
     def several(self) -> bool:
@@ -141,9 +143,10 @@ class CopyPlan:
         if [source.text for source in self.sources] == [STREAM]:
             yield self.each.apply_to(Item(STREAM, target.at))
             return
-        found = self._find_matches(storage)
+        links = Links.of(self.links)
+        found = self._find_matches(storage, links)
         async for match in refuse_clashes(found, target) if self.may_collide else found:
-            async for item in self._items_of(storage, match, target):
+            async for item in self._items_of(storage, match, target, links):
                 yield self._as_move(self.each.apply_to(item)) if self.moves else self.each.apply_to(item)
 
     def _as_move(self, item: Item) -> Item:
@@ -153,17 +156,17 @@ class CopyPlan:
             return item.refuse(TransferError("source and target are the same", "give it another key with cp"))
         return replace(item, action=Action.MOVE)
 
-    async def _find_matches(self, storage: Storage) -> AsyncGenerator[Match]:
+    async def _find_matches(self, storage: Storage, links: Links) -> AsyncGenerator[Match]:
         for source in self.sources:
             try:
                 if source.failure is not None:
                     raise source.failure
-                async for match in matches(storage, source, recursive=self.recursive):
+                async for match in matches(storage, source, recursive=self.recursive, links=links):
                     yield match
             except LISTING_FAILURES as error:
                 yield Match(source.text, source.text, problem=describe(error), hint=hint_of(error))
 
-    async def _items_of(self, storage: Storage, match: Match, target: CopyTarget) -> AsyncGenerator[Item]:
+    async def _items_of(self, storage: Storage, match: Match, target: CopyTarget, links: Links) -> AsyncGenerator[Item]:
         item = Item(match.source, target.at, size=match.size, object=match.object)
         if match.problem:
             action = Action.SKIP if match.left_out else Action.REFUSE
@@ -178,14 +181,14 @@ class CopyPlan:
                 if isinstance(match.source, Url):
                     contents = self._list_cloud_folder(storage, match.source, below)
                 else:
-                    contents = self._list_local_folder(match.source, below)
+                    contents = self._list_local_folder(match.source, below, links)
                 async for one in contents:
                     yield one
             except LISTING_FAILURES as error:
                 yield item.refuse(error)
 
-    async def _list_local_folder(self, folder: str, target: CopyTarget) -> AsyncGenerator[Item]:
-        async for entry in read_batches(walk(folder)):
+    async def _list_local_folder(self, folder: str, target: CopyTarget, links: Links) -> AsyncGenerator[Item]:
+        async for entry in read_batches(walk(folder, links=links)):
             if self.names.leaves_out(entry.name):
                 continue
             item = Item(entry.path, target.at, size=entry.size)

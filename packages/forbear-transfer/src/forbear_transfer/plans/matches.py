@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from forbear_transfer.errors import HttpError, TransferError, why_not
 from forbear_transfer.objects import Object, Url
+from forbear_transfer.plans.links import FOLLOW, LEFT_OUT, Links
 from forbear_transfer.plans.sources import Source, check_version
 from forbear_transfer.plans.trees import Entry, is_folder, read_batches, walk
 from forbear_transfer.plans.wildcards import compile_pattern, is_wild, literal_start
@@ -34,15 +35,15 @@ class Match:
     absent: bool = False
 
 
-async def matches(storage: Storage, source: Source, *, recursive: bool) -> AsyncGenerator[Match]:
+async def matches(storage: Storage, source: Source, *, recursive: bool, links: Links = FOLLOW) -> AsyncGenerator[Match]:
     """Yield the files, objects and folders that a source names, with wildcards expanded.
 
     If the source matches nothing, yield a Match with a problem. Without `recursive`, a folder is a Match with a
-    problem, and the address of a single object is not looked up.
+    problem, and the address of a single object is not looked up. `links` decides on what a pattern matches here.
     """
     at, nothing = source.at, True
     found = _match_in_cloud(storage, at, source.wild, recursive) if isinstance(at, Url) else None
-    async for match in read_batches(_match_here(str(at), source.wild, recursive)) if found is None else found:
+    async for match in read_batches(_match_here(str(at), source.wild, recursive, links)) if found is None else found:
         nothing = False
         yield match
     if nothing:
@@ -53,7 +54,7 @@ async def matches(storage: Storage, source: Source, *, recursive: bool) -> Async
         yield Match(source.text, source.text, problem=problem, hint=hint, absent=True)
 
 
-def _match_here(source: str, wild: bool, recursive: bool) -> Iterator[Match]:
+def _match_here(source: str, wild: bool, recursive: bool, links: Links) -> Iterator[Match]:
     try:
         os.lstat(source)
     except PermissionError as error:
@@ -64,8 +65,15 @@ def _match_here(source: str, wild: bool, recursive: bool) -> Iterator[Match]:
         if not wild:
             return
     try:
-        for path in expand(source) if wild else [source]:
-            yield from _match(path, recursive, wild=wild)
+        if not wild:
+            yield from _match(source, recursive, wild=False)
+            return
+        start = os.path.dirname(literal_start(source))
+        for path in expand(source, links):
+            if os.path.islink(path) and links.leaves_out(start, path):
+                yield Match(path, os.path.basename(path), problem=LEFT_OUT, left_out=True)
+            else:
+                yield from _match(path, recursive, wild=True)
     except TransferError as error:  # other matches are still copied
         yield Match(source, source, problem=str(error), hint=error.hint)
 
@@ -89,20 +97,20 @@ def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
             yield _refuse_folder(path, name, left_out=wild)
 
 
-def expand(pattern: str) -> Iterator[str]:
+def expand(pattern: str, links: Links = FOLLOW) -> Iterator[str]:
     """Yield the paths of the local files and folders that match a pattern.
 
     A hidden name matches a part with wildcards only if that part begins with a dot. From a part with `**` on, hidden
-    names match as well, and folders do not. Raises TransferError for a folder that may not be listed: matches in it
-    would be missed silently.
+    names match as well, and folders do not. `links` decides on links to folders on the way. Raises TransferError for a
+    folder that may not be listed: matches in it would be missed silently.
     """
     drive, rest = os.path.splitdrive(pattern)
     slashed = rest.replace(os.sep, "/")
     start = f"{drive}{os.sep}" if slashed.startswith("/") else drive
-    return _expand(start, [part for part in slashed.split("/") if part])
+    return _expand(start, [part for part in slashed.split("/") if part], links)
 
 
-def _expand(start: str, parts: list[str]) -> Iterator[str]:
+def _expand(start: str, parts: list[str], links: Links) -> Iterator[str]:
     if not parts:
         yield start
         return
@@ -110,7 +118,7 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
     if "**" in first:
         matching = compile_pattern("/".join(parts))
         unlisted: Entry | None = None
-        for entry in walk(start or os.curdir):
+        for entry in walk(start or os.curdir, links=links):
             if entry.problem:
                 unlisted = unlisted or entry
             elif not entry.note and matching.fullmatch(entry.name):
@@ -120,7 +128,7 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
     elif not is_wild(first):
         path = os.path.join(start, first)
         if os.path.lexists(path):
-            yield from _expand(path, rest)
+            yield from _expand(path, rest, links)
     else:
         matching = compile_pattern(first)
         try:
@@ -132,7 +140,9 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
             return
         for name in names:
             if matching.fullmatch(name) and (first.startswith(".") or not name.startswith(".")):
-                yield from _expand(os.path.join(start, name), rest)
+                path = os.path.join(start, name)
+                if not (rest and os.path.islink(path) and links.leaves_out(start, path)):
+                    yield from _expand(path, rest, links)
 
 
 async def _match_in_cloud(storage: Storage, url: Url, wild: bool, recursive: bool) -> AsyncGenerator[Match]:

@@ -17,6 +17,7 @@ from forbear_transfer.objects import Object, Url
 from forbear_transfer.plans.comparer import Comparer, FileOrObject, RsyncRules
 from forbear_transfer.plans.cp import LISTING_FAILURES
 from forbear_transfer.plans.filters import Filter
+from forbear_transfer.plans.links import LinkRule, Links
 from forbear_transfer.plans.side_by_side import side_by_side
 from forbear_transfer.plans.targets import Clashes, CopyTarget, Nesting
 from forbear_transfer.plans.trees import EMPTY_FOLDER, Entry, read_batches, walk
@@ -40,6 +41,7 @@ class RsyncPlan:
         rules: RsyncRules,
         names: Filter,
         each: ItemOptions,
+        links: LinkRule | None,
     ) -> None:
         self.rules = rules
         self._storage = storage
@@ -53,6 +55,7 @@ class RsyncPlan:
         self._blocked: list[Item] = []
         self._extra_files = Nesting()
         self._empty_folder: tuple[str, FileOrObject | None] | None = None
+        self._rule: LinkRule | None = links
         self._links: dict[str, Entry] = {}
         self._unseen: dict[str, Entry] = {}
         self._kept: Counter[str] = Counter()
@@ -182,7 +185,8 @@ class RsyncPlan:
 
     async def _list_files(self, folder: str, *, follow: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
         empty = self.rules.delete and not follow
-        async for entry in read_batches(walk(folder, follow=follow, recursive=self.rules.recursive, empty=empty)):
+        links, recursive = Links.of(self._rule), self.rules.recursive
+        async for entry in read_batches(walk(folder, follow=follow, recursive=recursive, empty=empty, links=links)):
             if entry.problem:
                 raise TransferError(
                     f"cannot read the folder {entry.path}: {entry.problem}",

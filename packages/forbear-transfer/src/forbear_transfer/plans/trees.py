@@ -8,14 +8,16 @@ import errno
 import os
 import stat
 import tempfile
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
 from forbear_transfer.downloads.target import is_part
 from forbear_transfer.files import FileIdentity, identify
+from forbear_transfer.plans.links import FOLLOW, LEFT_OUT, Links
 from forbear_transfer.state import default_directory
 
 _BATCH = 500
@@ -31,7 +33,8 @@ class Entry:
     """A file, or another entry that cannot be copied, found by `walk`; `size` is in bytes, `mtime` in epoch seconds.
 
     `name` is its name below the folder that is walked, with slashes as separators on every system. A `problem` says why
-    it cannot be read; a `note` says why it is nothing that can be copied. `identity` is that of its version.
+    it cannot be read; a `note` says why it is nothing that can be copied. `identity` is that of its version, and `mode`
+    has its permissions.
     """
 
     path: str
@@ -41,15 +44,19 @@ class Entry:
     note: str = ""
     problem: str = ""
     identity: FileIdentity = ()
+    mode: int = 0
 
 
-def walk(folder: str, *, follow: bool = True, recursive: bool = True, empty: bool = False) -> Iterator[Entry]:
+def walk(
+    folder: str, *, follow: bool = True, recursive: bool = True, empty: bool = False, links: Links = FOLLOW
+) -> Iterator[Entry]:
     """Yield an Entry for each file below a folder, in the order in which Cloud Storage lists names.
 
     Without `recursive`, only the files directly in it count; without `follow`, links to folders are not followed.
     Folders themselves are not yielded, but with `empty` those that hold nothing: their names end with a slash. A folder
-    that cannot be read is an entry with a problem. A link to a folder that is not followed is one with a note. So is
-    the folder with the states of transfers, which are secret and short-lived: its contents are left out.
+    that cannot be read is an entry with a problem. A link to a folder that is not followed is one with a note, and with
+    `follow`, every link that `links` leaves out. So is the folder with the states of transfers, which are secret and
+    short-lived: its contents are left out.
     """
     try:
         closed = [_identify(os.stat(folder))]
@@ -58,11 +65,23 @@ def walk(folder: str, *, follow: bool = True, recursive: bool = True, empty: boo
         return
     with suppress(OSError):
         closed.append(_identify(os.stat(default_directory())))
-    yield from _walk(folder, "", closed, follow=follow, recursive=recursive, empty=empty)
+    leaves_out = partial(links.leaves_out, folder) if follow else _keep
+    yield from _walk(folder, "", closed, leaves_out, follow=follow, recursive=recursive, empty=empty)
+
+
+def _keep(_: str) -> bool:
+    return False
 
 
 def _walk(
-    folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bool, recursive: bool, empty: bool
+    folder: str,
+    prefix: str,
+    closed: list[tuple[int, int]],
+    leaves_out: Callable[[str], bool],
+    *,
+    follow: bool,
+    recursive: bool,
+    empty: bool,
 ) -> Iterator[Entry]:
     if len(closed) > _DEEPEST:
         yield Entry(
@@ -71,7 +90,14 @@ def _walk(
         return
     try:
         with os.scandir(folder) as entries:  # names only: there may be a million
-            names = sorted(f"{entry.name}/" if _has_names(entry, closed, follow) else entry.name for entry in entries)
+            left_out, names = set[str](), list[str]()
+            for entry in entries:
+                if entry.is_symlink() and leaves_out(entry.path):
+                    left_out.add(entry.name)
+                    names.append(entry.name)
+                else:
+                    names.append(f"{entry.name}/" if _has_names(entry, closed, follow) else entry.name)
+            names.sort()
     except OSError as error:
         yield Entry(folder, prefix, problem=_describe(error))
         return
@@ -80,6 +106,9 @@ def _walk(
     for slashed in names:
         name = slashed.removesuffix("/")
         path = os.path.join(folder, name)
+        if name in left_out:
+            yield Entry(path, prefix + name, note=LEFT_OUT)
+            continue
         try:
             status = _stat(path)
         except FileNotFoundError:  # removed meanwhile
@@ -89,14 +118,16 @@ def _walk(
             continue
         if not stat.S_ISDIR(status.st_mode):
             note = _find_note(name, status)
-            yield Entry(path, prefix + name, status.st_size, status.st_mtime, note, identity=identify(status))
+            mode = stat.S_IMODE(status.st_mode) & 0o777
+            yield Entry(path, prefix + name, status.st_size, status.st_mtime, note, "", identify(status), mode)
         elif recursive and not follow and os.path.islink(path):
             yield Entry(path, prefix + name, note="a symbolic link to a folder")
         elif recursive and _identify(status) in closed:
             yield Entry(path, prefix + name, note=_explain_closed(path, status))
         elif recursive:
             inside = [*closed, _identify(status)]
-            yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive, empty=empty)
+            below = f"{prefix}{name}/"
+            yield from _walk(path, below, inside, leaves_out, follow=follow, recursive=recursive, empty=empty)
 
 
 def _explain_closed(path: str, status: os.stat_result) -> str:

@@ -17,7 +17,7 @@ from forbear_transfer.encryption import NewObjectOptions, ObjectEncryption
 from forbear_transfer.errors import HttpError, Stalled, StrPath, maybe_done
 from forbear_transfer.files import PIECE
 from forbear_transfer.metadata import ObjectMetadata, check_keywords, with_keywords
-from forbear_transfer.objects import FIELDS, MTIME, Object, Url
+from forbear_transfer.objects import FIELDS, MODE, MTIME, Object, Url, format_mode
 from forbear_transfer.precondition import Precondition, make_key_error, mismatch, refuses_checksum
 from forbear_transfer.progress import current_progress, warner
 from forbear_transfer.state import SMALL, State
@@ -48,6 +48,7 @@ async def upload(
     chunk_size: int = CHUNK_SIZE,
     state: StrPath | None = None,
     verify_source: bool = False,
+    preserve_posix: bool = False,
     **options: Unpack[NewObjectOptions],
 ) -> Object:
     """Upload a file, or all bytes of a stream, and return the metadata of the object that was made.
@@ -63,6 +64,7 @@ async def upload(
       $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
     - `verify_source` reads a file a second time before its last byte is sent, and raises SourceChanged if its CRC32C
       differs: a file that is written through a mapping may change without any trace in its times.
+    - `preserve_posix` adds the permissions of the file to the metadata, as gsutil and gcloud do.
     - `content_type` is guessed from the extension by default. `metadata` is added to the modification time of the file.
       The other options for metadata, and the keys (`encryption_key`, `kms_key`), are those of `cp`. A state keeps only
       the SHA-256 of a key: another key cannot continue the upload (TransferError).
@@ -79,7 +81,9 @@ async def upload(
     condition = Precondition(storage, target, generation, ObjectEncryption.of(options))
     if isinstance(source, str | os.PathLike):
         with FileSource(source, verifies=verify_source) as file:
-            resource = _make_resource(chosen, file.name, {MTIME: str(int(file.stat.st_mtime))})
+            times = {MTIME: str(int(file.stat.st_mtime))}
+            modes = {MODE: format_mode(file.stat.st_mode)} if preserve_posix else {}
+            resource = _make_resource(chosen, file.name, times | modes)
             if gzip:
                 chunk_size, packed = min(chunk_size, LAST), gzip_source(file)
                 if not await _fits(packed, chunk_size):

@@ -1,10 +1,6 @@
-"""Transfer one item, whatever its action is, and manage the local folders that it needs."""
+"""Transfer one item, whatever its action is."""
 
-import errno
-import os
 import sys
-import time
-from contextlib import suppress
 from functools import partial
 from typing import BinaryIO
 
@@ -15,16 +11,12 @@ from forbear_transfer.encryption import DEFAULT_ENCRYPTION, NewObjectOptions
 from forbear_transfer.errors import (
     HttpError,
     StrPath,
-    TargetChanged,
     TargetExists,
     TransferError,
     describe,
     hint_of,
     is_out_of_files,
-    unwritable,
-    why_not,
 )
-from forbear_transfer.files import FileIdentity, OpenFolder, check_listed, folder_below, real_below
 from forbear_transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear_transfer.metadata import MetadataOptions
 from forbear_transfer.objects import Object, Url
@@ -34,6 +26,7 @@ from forbear_transfer.storage.client import Storage
 from forbear_transfer.threads import in_thread
 from forbear_transfer.uploads.sources import is_pipe
 from forbear_transfer.uploads.upload import upload
+from forbear_transfer.workers.local import Folders, remove, touch
 from forbear_transfer.workers.versions import (
     delete_version,
     expect_unchanged,
@@ -44,30 +37,7 @@ from forbear_transfer.workers.versions import (
 )
 
 _JSON = {"Content-Type": "application/json"}
-_NOT_EMPTY = {errno.ENOTEMPTY, errno.EEXIST}
 _RUN_AGAIN = "another program made it: run it again"
-
-
-class Folders:
-    """Makes the local folders of files, and remembers them, so that each is made and checked once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str | None], tuple[int, int]] = {}
-
-    def prepare(self, path: str, root: str | None) -> None:
-        """Make the folder of the file `path`, and the missing ones above it; UnsafeName if a link leads out of `root`.
-
-        If `root` is None, no link is checked. A folder that is remembered, and has not been replaced since, is skipped.
-        TransferError if it cannot be made.
-        """
-        folder = os.path.dirname(path)
-        known = self._known.get((folder, root))
-        if known is None or known != _identify(folder):  # a link may have replaced it
-            if root is not None:
-                _make(root)
-                real_below(root, folder)
-            _make(folder)
-            self._known[folder, root] = _identify(folder)
 
 
 async def perform(
@@ -166,6 +136,7 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
             gzip=item.gzip,
             state=state,
             verify_source=item.verify_source,
+            preserve_posix=item.preserve_posix,
             **options,
         )
         if item.size is None and source != STREAM and is_pipe(source):  # a user has named it
@@ -201,6 +172,7 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
         state=state,
         root=item.root,
         listed=item.listed,
+        preserve_posix=item.preserve_posix,
         decryption_keys=keys,
     )
 
@@ -233,73 +205,11 @@ async def _delete(storage: Storage, item: Item) -> None:
 
 
 async def _touch(storage: Storage, item: Item) -> None:
-    """Set the modification time of the item's target: of a file, or in the metadata of an object, in whole seconds.
+    """Set the modification time and the mode of the item's target: of a file, or in the metadata of an object.
 
     TargetChanged if it was changed since it was listed.
     """
-    target, mtime = item.target, item.mtime
-    assert mtime is not None  # noqa: S101
-    if isinstance(target, Url):
-        await touch_version(storage, item, int(mtime))
+    if isinstance(item.target, Url):
+        await touch_version(storage, item)
     else:
-        touch(target, item.root, mtime, item.listed)
-
-
-def remove(path: str, root: str | None, listed: FileIdentity | None = None) -> None:
-    """Remove a file, and its folders below `root` that are empty then. It is no error if the file is gone already.
-
-    A path that ends with a separator is that of an empty folder. If `root` is None, only the file is removed.
-    UnsafeName if a symbolic link leads out of `root`. TargetChanged if the file is not the version that was `listed`
-    (None: any), or the folder is not empty any more. TransferError if it cannot be deleted.
-    """
-    folder, name = os.path.split(path.rstrip(os.sep))
-    try:
-        with suppress(FileNotFoundError), OpenFolder(folder) if root is None else folder_below(root, folder) as opened:
-            if path.endswith(os.sep):
-                opened.rmdir(name)
-            elif (status := opened.stat_listed(name)) is not None or listed is None:
-                check_listed(path, status, listed, "deleted")
-                opened.unlink(name)
-    except OSError as error:
-        if error.errno in _NOT_EMPTY:
-            raise TargetChanged(f"{path} is not empty any more, and is not deleted", "run it again") from error
-        raise unwritable(path, error, verb="delete") from error
-    with suppress(OSError):  # stops at the first folder that is not empty
-        while root is not None and len(folder) > len(root.rstrip(os.sep)):
-            os.rmdir(folder)
-            folder = os.path.dirname(folder)
-
-
-def touch(path: str, root: str | None, mtime: float, listed: FileIdentity | None = None) -> None:
-    """Set the modification time of a file, in epoch seconds, and its access time to now.
-
-    A symbolic link is not followed. UnsafeName if the file's folder does not lie below `root` (None: anywhere is
-    right), TargetChanged if the file is not the version that was `listed`, TransferError if the time cannot be set.
-    """
-    if root is not None:
-        real_below(root, os.path.dirname(path))
-    try:
-        check_listed(path, os.stat(path), listed, "given another time")
-        os.utime(path, (time.time(), mtime), follow_symlinks=False)
-    except OSError as error:
-        raise unwritable(path, error, verb="set the time of", named=False) from error
-
-
-def _make(folder: str) -> None:
-    try:
-        os.makedirs(folder or os.curdir, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        why = why_not(os.path.join(folder, os.curdir), error)
-        raise TransferError(
-            f"cannot make the folder {folder}: {why}", "move what is in the way, or choose another target"
-        ) from error
-    except OSError as error:
-        raise unwritable(folder, error, verb="make the folder") from error
-
-
-def _identify(folder: str) -> tuple[int, int]:
-    try:
-        status = os.stat(folder or os.curdir)
-    except OSError:
-        return 0, 0
-    return status.st_dev, status.st_ino
+        touch(item.target, item.root, item.mtime, item.listed, mode=item.mode)

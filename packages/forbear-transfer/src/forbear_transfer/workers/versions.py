@@ -10,7 +10,8 @@ from forbear.adapters import attach_report, current_runtime
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION
 from forbear_transfer.errors import HttpError, SourceChanged, StrPath, TargetChanged, TransferError, maybe_done
 from forbear_transfer.items import Item
-from forbear_transfer.objects import MTIME, Object, Url
+from forbear_transfer.metadata import ObjectMetadata
+from forbear_transfer.objects import MODE, MTIME, Object, Url, format_mode
 from forbear_transfer.rewrite import copy
 from forbear_transfer.storage.client import Storage
 
@@ -99,12 +100,14 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
     return made
 
 
-async def touch_version(storage: Storage, item: Item, seconds: int) -> None:
-    """Set the time of a file in the metadata of an object. TargetChanged if it was changed since it was listed."""
-    target, listed = item.target, item.object
+async def touch_version(storage: Storage, item: Item) -> None:
+    """Set time and mode of a file in the metadata of an object. TargetChanged if it was changed since it was listed."""
+    target, listed, mtime, mode = item.target, item.object, item.mtime, item.mode
     assert isinstance(target, Url) and listed is not None  # noqa: S101, PT018
-    resource = {"metadata": {MTIME: str(seconds)}}
-    await _patch(storage, target, listed, resource, lambda there: there.mtime == float(seconds), "time")
+    times = {} if mtime is None else {MTIME: str(int(mtime))}
+    metadata = times if mode is None else {**times, MODE: format_mode(mode)}
+    chosen = ObjectMetadata(metadata=metadata)
+    await _patch(storage, target, listed, chosen.over({}), chosen.is_of, "time" if mode is None else "mode")
 
 
 async def update_version(storage: Storage, item: Item) -> None:

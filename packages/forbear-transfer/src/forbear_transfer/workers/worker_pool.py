@@ -13,8 +13,9 @@ from forbear_transfer.errors import StrPath
 from forbear_transfer.items import Item, Outcome, Status, Summary
 from forbear_transfer.progress import Finished, Planned, Progress, current_progress
 from forbear_transfer.storage.client import Storage
+from forbear_transfer.workers.local import Folders
 from forbear_transfer.workers.manifest import Manifest
-from forbear_transfer.workers.perform import Folders, perform
+from forbear_transfer.workers.perform import perform
 
 START = 16
 _QUEUED = 1000

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from forbear_transfer.encryption import EncryptionKey, KeyOptions
     from forbear_transfer.metadata import MetadataOptions
     from forbear_transfer.plans.arguments import SharedOptions
+    from forbear_transfer.plans.links import LinkRule
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,6 +35,7 @@ _METADATA = place_under(
     click.option("--gzip", is_flag=True, help="Compress uploads, and set their Content-Encoding."),
     click.option("--packed", is_flag=True, help="Do not decompress downloads of Content-Encoding gzip."),
     click.option("--verify-source", is_flag=True, help="Read each uploaded file twice, and compare."),
+    click.option("--preserve-posix", is_flag=True, help="Keep the permissions of files, as gsutil -P does."),
     click.option("--content-type", metavar="TYPE", help="Content type of new objects.  [default: by the name]"),
     click.option("--cache-control", metavar="TEXT", help="Cache-Control of new objects."),
     click.option("--content-disposition", metavar="TEXT", help="Content-Disposition of new objects."),
@@ -67,6 +69,11 @@ _FILES = place_under(
     "Which files, and how fast",
     click.option("-x", "--exclude", multiple=True, metavar="REGEX", help="Skip names within SOURCE that it matches."),
     click.option("--include", multiple=True, metavar="REGEX", help="Skip names that no --include matches."),
+    click.option(
+        "--links",
+        type=click.Choice(["follow", "skip"]),
+        help="Follow symbolic links, or skip them; if not set, follow, and warn of links out of SOURCE.",
+    ),
     click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."),
     click.option(
         "--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time.  [default: 64]"
@@ -137,6 +144,8 @@ class TransferOptions(PolicyOptions):
     gzip: bool
     packed: bool
     verify_source: bool
+    preserve_posix: bool
+    links: "LinkRule | None"
     content_type: str | None
     cache_control: str | None
     content_disposition: str | None
@@ -274,6 +283,8 @@ def make_keywords(options: TransferOptions) -> "SharedOptions":
         "gzip": options["gzip"],
         "packed": options["packed"],
         "verify_source": options["verify_source"],
+        "preserve_posix": options["preserve_posix"],
+        "links": options["links"],
         **metadata_of(options),
         **keys_of(options),
     }

@@ -29,7 +29,7 @@ _DONE = {
     Action.COPY: "copied",
     Action.DELETE: "deleted",
     Action.MOVE: "moved",
-    Action.TOUCH: "set the time of",
+    Action.TOUCH: "set time or mode of",
     Action.UPDATE: "updated",
 }
 _WORD = re.compile(r"[\w ]+")

@@ -1,0 +1,125 @@
+"""The permissions of files: kept in both directions, in the metadata of gsutil and gcloud, and set by rsync alone."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forbear_cloud import Cloud, Fault
+from forbear_testkit.transfer.files import make, moved, synced
+from forbear_transfer import Settings, Storage, Url, cp, download, rsync, upload
+from forbear_transfer.objects import MODE, MTIME
+from forbear_transfer.workers.local import touch
+
+NOTHING = (0, 0, 0, 0)
+TOUCHED = (1, 0, 0, 0)
+
+
+def mode_of(path: Path) -> int:
+    """Return the permissions of a file."""
+    return path.stat().st_mode & 0o7777
+
+
+def stored(cloud: Cloud, name: str) -> dict[str, str]:
+    """Return the custom metadata of an object."""
+    values: Any = cloud.store.object("bkt", name).fields.get("metadata", {})
+    return dict(values)
+
+
+@pytest.mark.parametrize("mode", [0o400, 0o640, 0o755, 0o4711])
+@pytest.mark.parametrize("size", [3, 9 * 1024 * 1024])
+def test_permissions_go_there_and_back(here: Path, cloud: Cloud, mode: int, size: int) -> None:
+    """As three octal digits, beside the time; other bits of the mode are not kept."""
+    settings = Settings(endpoint=cloud.url)
+    (here / "f").write_bytes(bytes(size))
+    os.utime("f", (1_600_000_000, 1_600_000_000))
+    Path("f").chmod(mode)
+    assert cp("f", "gs://bkt/", preserve_posix=True, settings=settings).ok
+    assert stored(cloud, "f") == {MODE: f"{mode & 0o777:03o}", MTIME: "1600000000"}
+    (here / "there").write_bytes(b"other")
+    for target in ("there", "new"):
+        assert cp("gs://bkt/f", target, preserve_posix=True, settings=settings).ok
+        assert (mode_of(here / target), (here / target).stat().st_mtime) == (mode & 0o777, 1_600_000_000)
+
+
+def test_without_the_option_permissions_stay(here: Path, cloud: Cloud) -> None:
+    """Those of a replaced file do, and a new one has those of the umask; so it is for a mode that is none."""
+    settings = Settings(endpoint=cloud.url)
+    cloud.store.put("bkt", "f", b"1", {"metadata": {MODE: "700"}})
+    for name, text in (("odd", "rwx"), ("long", "100644"), ("eight", "888"), ("set", "4755"), ("none", None)):
+        cloud.store.put("bkt", name, b"1", {"metadata": {} if text is None else {MODE: text}})
+        make(here, name)
+        Path(name).chmod(0o604)
+        assert cp(f"gs://bkt/{name}", name, preserve_posix=True, settings=settings).ok
+        assert mode_of(here / name) == 0o604
+    make(here, "f")
+    Path("f").chmod(0o604)
+    assert cp("gs://bkt/f", "f", settings=settings).ok
+    assert mode_of(here / "f") == 0o604
+
+
+async def test_single_files_have_them_too(here: Path, cloud: Cloud) -> None:
+    """`upload` and `download` take the option, also for an address whose metadata are not known yet."""
+    make(here, "f")
+    (here / "f").chmod(0o601)
+    async with Storage(endpoint=cloud.url) as storage:
+        await upload(storage, "f", Url("bkt", "f"), preserve_posix=True)
+        await download(storage, Url("bkt", "f"), "back", preserve_posix=True)
+    assert mode_of(here / "back") == 0o601
+
+
+@pytest.mark.parametrize("downloads", [True, False], ids=["down", "up"])
+@pytest.mark.parametrize("fault", [None, Fault.reset(when="after", method="PATCH")], ids=["well", "lost"])
+def test_rsync_sets_permissions_alone(here: Path, cloud: Cloud, downloads: bool, fault: Fault | None) -> None:
+    """No bytes are sent again; a second run does nothing, and one without the option never looks at them."""
+    make(here, "t/f", "t/g")
+    for name in ("f", "g"):
+        Path(f"t/{name}").chmod(0o640)
+    assert synced(cloud, "t", "gs://bkt/t", preserve_posix=True).done == 2
+    source, target = ("gs://bkt/t", "t") if downloads else ("t", "gs://bkt/t")
+    Path("t/f").chmod(0o755)
+    assert moved(synced(cloud, source, target)) == NOTHING
+    if fault is not None:
+        cloud.fault(fault)
+    assert moved(synced(cloud, source, target, preserve_posix=True)) == TOUCHED
+    cloud.clear_faults()
+    assert moved(synced(cloud, source, target, preserve_posix=True)) == NOTHING
+    assert mode_of(here / "t/f") == (0o640 if downloads else 0o755)
+    assert stored(cloud, "t/f")[MODE] == ("640" if downloads else "755")
+
+
+@pytest.mark.parametrize("downloads", [True, False], ids=["down", "up"])
+def test_rsync_sets_both_at_once(here: Path, cloud: Cloud, downloads: bool) -> None:
+    """If time and permissions differ, one item sets them; objects without a mode get one, and files keep theirs."""
+    make(here, "t/f")
+    assert synced(cloud, "t", "gs://bkt/t").done == 1
+    os.utime("t/f", (5, 5))
+    Path("t/f").chmod(0o705)
+    source, target = ("gs://bkt/t", "t") if downloads else ("t", "gs://bkt/t")
+    assert moved(synced(cloud, source, target, preserve_posix=True)) == TOUCHED
+    assert moved(synced(cloud, source, target, preserve_posix=True)) == NOTHING
+    assert mode_of(here / "t/f") == 0o705
+    assert stored(cloud, "t/f").get(MODE) == (None if downloads else "705")
+    assert (stored(cloud, "t/f")[MTIME] == "5") != downloads
+
+
+def test_the_mode_of_a_link_is_not_set(here: Path) -> None:
+    """Nor that of the file to which it leads."""
+    make(here, "t/f")
+    Path("t/f").chmod(0o600)
+    Path("t/link").symlink_to("f")
+    with pytest.raises(Exception, match="cannot set the time or mode of t/link"):
+        touch("t/link", "t", None, mode=0o777)
+    assert mode_of(here / "t/f") == 0o600
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [("gs://bkt/a", "gs://bkt/b/"), ("-", "gs://bkt/b"), ("gs://bkt/a", "-")]
+)
+def test_there_must_be_a_file(source: Any, target: str) -> None:
+    """Copies within the cloud keep all metadata, and a stream has no permissions."""
+    functions = (cp,) if "-" in (source, target) else (cp, rsync)
+    for function in functions:
+        with pytest.raises(ValueError, match="`preserve_posix` is for files to and from the cloud, got"):
+            function(source, target, preserve_posix=True)
