@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from forbear.run.plan import RetryPlan
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
+    from forbear.services.at_least_once import at_least_once
 
 _PARTS = ("answers", "apis", "budgets", "clients", "events", "observe", "policies", "services", "testing", "verdicts")
 """The public modules below this one, which are loaded when they are first used."""
@@ -47,6 +48,7 @@ if not TYPE_CHECKING:
         "Api": "http.api",
         "IdempotencyKey": "http.api",
         "NoAnswer": "answers.errors",
+        "at_least_once": "services.at_least_once",
         "aupdate": "read_modify_write",
         "explain": "answers.subject",
         "may_repeat": "judges.functions",
@@ -109,6 +111,7 @@ __all__ = [
     "Throttled",
     "TryAgain",
     "Unsatisfied",
+    "at_least_once",
     "aupdate",
     "disable",
     "disabled",

@@ -15,6 +15,7 @@ from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind
 from forbear.evidence.sent import AwsCall
 from forbear.policy import Policy
 from forbear.services import aws
+from forbear.services.at_least_once import option_for
 from forbear.services.aws.errors import verdict_of_response
 from forbear.services.aws.service import classify
 from forbear.services.aws.table import find_refusals
@@ -67,7 +68,7 @@ def answer(call: AwsCall, profile: ProfileChoice) -> Answer:
     policy = _find_policy(profile)
     judgement = classify(call.model, call.parameters)
     service, _, operation = call.operation.partition(".")
-    option = f'safe="{call.operation}"'
+    option = option_for(call, f'safe="{call.operation}"')
     cure = cure_for(judgement, option)
     names = sorted(name for name, value in call.parameters.items() if value != _FILLED)
     filled = sorted(name for name, value in call.parameters.items() if value == _FILLED)

@@ -15,6 +15,7 @@ from forbear.grpc import codes, status
 from forbear.grpc.call import GrpcCall, Metadata, is_rpc_service
 from forbear.policy import Policy
 from forbear.services import registry
+from forbear.services.at_least_once import option_for
 from forbear.services.policies import DEFAULT_PROFILE
 from forbear.services.rpcs import rules
 from forbear.waits import add_wait, find_wait_of_rpc
@@ -72,7 +73,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
     """
     policy, judge = _policy_for(call, service, profile)
     judgement = rules.judge(call, judge)
-    option = f'safe="/{call.name}"'
+    option = option_for(call, f'safe="/{call.name}"')
     cure = cure_for(judgement, option)
 
     def verdict(code: int, metadata: Metadata = ()) -> Verdict | None:

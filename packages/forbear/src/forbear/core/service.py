@@ -140,6 +140,32 @@ class TableEntry(Record):
         )  # fmt: skip
 
 
+class OperationSet(str):
+    """A named set of operations that users vouch for together, such as `forbear.at_least_once`, as an item of `safe`.
+
+    As a text it is the name by which users write it. A call of it returns whether the set holds a request, an RPC or
+    a call of AWS.
+    """
+
+    __slots__ = ("__dict__",)
+
+    def __call__(self, call: object) -> bool:
+        """Return whether the set holds what was sent."""
+        raise NotImplementedError
+
+    def bind(self, origin: str) -> "OperationSet":
+        """Return the part of the set that is sent by HTTP to an origin, such as "https://api.example.com"."""
+        raise NotImplementedError
+
+    @property
+    def text(self) -> str:
+        """The set itself, as the text of a pattern is the pattern's."""
+        return self
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
 def why_not(judgement: Judgement, unknown: str) -> str:
     """Return the reason why an operation may not be executed twice, with the conditions that would allow it, if any.
 

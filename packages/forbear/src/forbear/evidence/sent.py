@@ -112,6 +112,16 @@ class AwsCall:
         self.parameters = parameters
 
 
+class NamedCall:
+    """A call that its name stands for, such as "kafka.Produce", and the parameters that decide about it."""
+
+    __slots__ = ("name", "parameters")
+
+    def __init__(self, name: str, parameters: "dict[str, Any]") -> None:
+        self.name = name
+        self.parameters = parameters
+
+
 def get_own(thing: object, name: str) -> "Any":
     """Return what the instance itself keeps as `name`, None without it; no property and no method is run."""
     try:

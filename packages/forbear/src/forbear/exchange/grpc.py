@@ -27,11 +27,13 @@ from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, field, is_rpc_service
-from forbear.grpc.vouch import NO_RPC_VOUCH, RpcVouch, vouched
+from forbear.grpc.vouch import ANY_RPC, NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.judges import Broken
+from forbear.run.vouching import is_vouched
 from forbear.services import errors, registry, rfc9110
+from forbear.services.at_least_once import option_for
 from forbear.services.error_verdicts import verdict_of_one_request
 from forbear.services.rpcs import rules
 from forbear.waits import add_wait
@@ -140,10 +142,9 @@ class Rpc:
             message, stuck = None, ONCE
         try:
             judgement = self.judge(message)
-            code = status = errors.status_of(error)
-            if status is None:
-                code = errors.code_of(error)
-            else:
+            status = errors.status_of(error)
+            code = errors.code_of(error) if status is None else status
+            if status is not None:
                 judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
             verdict = self.verdict(error, judgement)
             if on_error is not None and verdict.kind in _WORTH_IT:
@@ -151,8 +152,8 @@ class Rpc:
             by_word = verdict.kind is Kind.NOT_EXECUTED and is_only_of_user(
                 verdict, self._verdict_of_tables(error, judgement)
             )
-            subject = self._subject(message)
-            return call.failed(error, verdict, judgement, code, stuck, self.option, subject, by_word=by_word)
+            option = option_for(GrpcCall(self.method, message), self.option)
+            return call.failed(error, verdict, judgement, code, stuck, option, self._subject(message), by_word=by_word)
         except Exception as broken:  # raised by a function of the user
             judgement = self.judge(message, by_table=True)
             proven = self._verdict_of_tables(error, judgement).kind is Kind.NOT_EXECUTED
@@ -194,7 +195,7 @@ class Rpc:
         """
         call = GrpcCall(self.method, message)
         judgement = rules.judge(call, self.service)
-        return judgement if by_table else vouched(judgement, call, self.vouch)
+        return judgement if by_table else vouched(judgement, call, ANY_RPC if is_vouched(call) else self.vouch)
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failed attempt, by the RPC's service; a policy that is no service's overrules it.

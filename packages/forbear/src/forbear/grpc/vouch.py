@@ -7,6 +7,7 @@ The tables judge strictly. `vouched` raises their judgement where the user said 
 from collections.abc import Iterable
 
 from forbear.core.record import Record
+from forbear.core.service import OperationSet
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall
 
@@ -40,7 +41,7 @@ class RpcVouch(Record):
 
     __slots__ = ("safe", "not_executed", "refusals")
 
-    safe: "tuple[RpcPattern, ...] | Callable[[GrpcCall], bool]"
+    safe: "tuple[RpcPattern | OperationSet, ...] | Callable[[GrpcCall], bool]"
     not_executed: frozenset[object]
     refusals: frozenset[int]
 
@@ -118,7 +119,7 @@ class RpcPattern(Record):
         return len(method) >= len(before) + len(after) and method.startswith(before) and method.endswith(after)
 
 
-def rpc_patterns(safe: "str | Iterable[str | RpcPattern]") -> tuple[RpcPattern, ...]:
+def rpc_patterns(safe: "str | Iterable[str | RpcPattern]") -> "tuple[RpcPattern | OperationSet, ...]":
     """Return the patterns in `safe`, one or several; TypeError or ValueError for wrong ones."""
     if isinstance(safe, str):
         return (RpcPattern(safe),)
@@ -127,7 +128,7 @@ def rpc_patterns(safe: "str | Iterable[str | RpcPattern]") -> tuple[RpcPattern, 
             f"`safe` must be the full name of an RPC such as {_EXAMPLE}, several of them, or a function of the call; "
             f"got {safe!r}"
         )
-    return tuple(each if isinstance(each, RpcPattern) else RpcPattern(each) for each in safe)
+    return tuple(each if isinstance(each, RpcPattern | OperationSet) else RpcPattern(each) for each in safe)
 
 
 def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgement":
@@ -139,10 +140,14 @@ def vouched(judgement: "Judgement", call: GrpcCall, vouch: RpcVouch) -> "Judgeme
     safe = vouch.safe
     if safe == () or judgement.repeatable or judgement.refused is not None or judgement.session:
         return judgement
-    covered: object = safe(call) if callable(safe) else any(pattern.covers(call.name) for pattern in safe)
+    covered: object = safe(call) if callable(safe) else any(_covers(each, call) for each in safe)
     if not isinstance(covered, bool):
         raise TypeError(f"`safe` must return True or False, got {covered!r}")
     return judgement.replace(repeatable=True, vouched=True) if covered else judgement
+
+
+def _covers(pattern: RpcPattern | OperationSet, call: GrpcCall) -> bool:
+    return pattern(call) if isinstance(pattern, OperationSet) else pattern.covers(call.name)
 
 
 def _is_visible(text: str) -> bool:
@@ -164,3 +169,6 @@ def _number(code: object, rule: str) -> int:
 
 NO_RPC_VOUCH = RpcVouch()
 """The word of a user who vouches for nothing."""
+
+ANY_RPC = RpcVouch(lambda _: True)
+"""The word of a user who vouches for the RPC at hand, by a scope."""

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 
 from forbear.core import check
 from forbear.core.record import UserRecord
+from forbear.core.service import OperationSet
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.http.patterns import Pattern, origin_of
+from forbear.http.patterns import Cover, Pattern, origin_of
 from forbear.http.status import THROTTLED_STATUSES
 
 TYPE_CHECKING = False
@@ -70,7 +71,8 @@ class Api(UserRecord):
     """Facts of the API at one origin, for `apis=` of adapters: `Api("https://api.example.com", transient=[409])`.
 
     - `origin`: scheme, host and port. `*` may stand for the first label of the host ("https://*.example.com").
-    - `safe`: the requests that may be executed twice, as patterns without the origin: "POST /v1/search*".
+    - `safe`: the requests that may be executed twice, as patterns without the origin: "POST /v1/search*"; or
+      `forbear.at_least_once`, for an emulator of Pub/Sub.
     - `service`: the name of the service whose table knows its operations ("cloud_storage"), instead of patterns.
     - `key`: the header by which it drops duplicates.
     - `not_executed`: statuses by which it refuses requests before it executes them. Any request is then repeated.
@@ -99,7 +101,7 @@ class Api(UserRecord):
     throttles: frozenset[int]
     wait_headers: Mapping[str, str]
     retry_headers: tuple[str, ...]
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[Cover, ...]
     _parsed: "Origin"
 
     def __init__(
@@ -239,7 +241,9 @@ def _texts(parameter: str, values: object, example: str) -> tuple[str, ...]:
     return texts
 
 
-def _pattern(text: str, origin: str) -> Pattern:
+def _pattern(text: str, origin: str) -> Cover:
+    if isinstance(text, OperationSet):
+        return text.bind(origin)
     method, space, path = text.partition(" ")
     if not space or not path.startswith("/"):
         raise ValueError(f'`safe` must hold methods and paths without the origin, as "POST /search*"; got {text!r}')

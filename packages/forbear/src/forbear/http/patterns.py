@@ -1,6 +1,7 @@
 """Patterns by which users vouch for requests: a method and a URL, "POST https://api.example.com/v1/search*"."""
 
 from forbear.core.record import Record
+from forbear.core.service import OperationSet
 from forbear.http.request import Request, method_overrides
 from forbear.text.redact import HIDDEN, hide, printable, without_user
 
@@ -60,11 +61,15 @@ class Pattern(Record):
         return len(segments) == len(self.segments) and all(map(_covers, self.segments, segments))
 
 
-def patterns(safe: "str | Iterable[str]", parameter: str = "safe") -> tuple[Pattern, ...]:
+Cover = Pattern | OperationSet
+"""A pattern or a named set, which may vouch for a request."""
+
+
+def patterns(safe: "str | Iterable[str]", parameter: str = "safe") -> tuple[Cover, ...]:
     """Return the patterns in `safe`, one or several; TypeError or ValueError naming `parameter` for wrong ones."""
     listed = [safe] if isinstance(safe, str) else safe
     try:
-        return tuple(Pattern(text, parameter) for text in listed)
+        return tuple(text if isinstance(text, OperationSet) else Pattern(text, parameter) for text in listed)
     except TypeError as error:
         if "not iterable" not in str(error):
             raise
@@ -74,13 +79,19 @@ def patterns(safe: "str | Iterable[str]", parameter: str = "safe") -> tuple[Patt
         ) from None
 
 
-def covers(patterns: "Iterable[Pattern]", request: Request) -> bool:
+def covers(covering: "Iterable[Cover]", request: object) -> bool:
     """Return whether patterns cover a request: its method and every method of an override header.
 
-    Nothing covers a request whose Host header differs from the host of its URL.
+    A named set may hold it, or what is no request of HTTP. No pattern covers a request whose Host header differs from
+    the host of its URL.
     """
-    listed = tuple(patterns)
-    if not listed or not is_for_its_host(request):
+    every = tuple(covering)
+    if not every:
+        return False
+    if any(isinstance(each, OperationSet) and each(request) for each in every):
+        return True
+    listed = [each for each in every if isinstance(each, Pattern)]
+    if not listed or not isinstance(request, Request) or not is_for_its_host(request):
         return False
     origin = request.origin
     methods = {request.method, *method_overrides(request.headers)}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from forbear.core.record import Record
 from forbear.http.api import Api, check_apis
-from forbear.http.patterns import Pattern, covers, patterns, suggested
+from forbear.http.patterns import Cover, covers, patterns, suggested
 from forbear.http.request import Request
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ class Vouch(Record):
 
     safe: "tuple[str, ...] | Callable[[Request], bool]"
     apis: tuple[Api, ...]
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[Cover, ...]
 
     def __init__(self, safe: "Safe" = (), apis: "Apis" = ()) -> None:
         listed = () if callable(safe) else patterns(safe)

@@ -10,6 +10,7 @@ from forbear.evidence.sent import AwsCall, Sent, Statement, package
 from forbear.judges.arguments import Arguments
 from forbear.judges.databases import database_verdict
 from forbear.judges.facts import UNKNOWN_SPAN, VOUCH_FOR_ALL, Facts
+from forbear.services.at_least_once import option_for
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -84,7 +85,8 @@ def aws_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
 
     call: AwsCall = sent.subject
     parameters = call.parameters
-    facts = Facts(sent, call.operation, f'if a second execution does no harm, say so: safe="{call.operation}"')
+    option = option_for(call, f'safe="{call.operation}"')
+    facts = Facts(sent, call.operation, f"if a second execution does no harm, say so: {option}")
     parsed: Any = attributes_of(error).get("response")
     if is_mapping(parsed):
         service_name, _, operation = call.operation.partition(".")

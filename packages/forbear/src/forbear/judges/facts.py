@@ -7,13 +7,14 @@ from forbear.apis import find_api
 from forbear.core.chain import cause_of
 from forbear.core.decide import Reason
 from forbear.core.report import report_on
-from forbear.core.service import Judgement
+from forbear.core.service import Judgement, OperationSet
 from forbear.evidence.sent import Sent
 from forbear.http import preconditions
 from forbear.http.api import IdempotencyKey
 from forbear.http.patterns import covers, is_for_its_host, patterns
 from forbear.http.request import IDEMPOTENT, READS, Request
 from forbear.judges.arguments import Arguments
+from forbear.services.at_least_once import option_for
 from forbear.text.redact import redact
 
 TYPE_CHECKING = False
@@ -154,7 +155,10 @@ def _is_vouched(request: Request, safe: tuple[str, ...], api: "Api | None", erro
     if is_vouched(request) or any(is_vouched_within(request, error) for error in errors):
         return True
     by_api = () if api is None else api.patterns
-    return bool(safe or by_api) and covers((*patterns(text for text in safe if "://" in text), *by_api), request)
+    if not safe and not by_api:
+        return False
+    by_option = patterns(text for text in safe if "://" in text or isinstance(text, OperationSet))
+    return covers((*by_option, *by_api), request)
 
 
 def _read_key(facts: Facts, request: Request, honoured: "IdempotencyKey | None", arguments: Arguments) -> None:
@@ -246,7 +250,8 @@ def grpc_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     from forbear.services.rpcs import rules
 
     call: GrpcCall = sent.subject
-    facts = Facts(sent, call.name, f'if a second execution does no harm, say so: safe="{call.name}"')
+    option = option_for(call, f'safe="{call.name}"')
+    facts = Facts(sent, call.name, f"if a second execution does no harm, say so: {option}")
     facts.refused = is_refused(error)
     judgement = rules.judge(call, registry.find_rpc(call.name))
     _read_condition(facts, judgement, _field(call, judgement.met), arguments)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forbear.core.chain import traceback_of
-from forbear.core.service import Judgement
+from forbear.core.service import Judgement, OperationSet
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.walk import read
@@ -131,8 +131,17 @@ def facts_of(
         facts.refused = sent.protocol == "grpc" and is_refused(error)
     else:
         facts = _BY_PROTOCOL[sent.protocol](sent, error, arguments)
-    facts.vouched = bool(sent.method) and sent.method in safe
+    facts.vouched = (bool(sent.method) and sent.method in safe) or _is_vouched(sent.subject, safe, errors)
     return facts
+
+
+def _is_vouched(call: object, safe: tuple[str, ...], errors: tuple[BaseException, ...]) -> bool:
+    """Return whether a named set vouches for a call: one in `safe`, or in a scope that was open when it was sent."""
+    from forbear.run.vouching import is_vouched, is_vouched_within
+
+    if any(isinstance(each, OperationSet) and each(call) for each in safe):
+        return True
+    return is_vouched(call) or any(is_vouched_within(call, error) for error in errors)
 
 
 def row_of(facts: Facts) -> Ruling:

@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
-    from forbear.http.request import Request
-
 _WORD = "__forbear_safe__"
 """The name of the attribute by which an error carries the patterns of the scopes that it has left."""
 
@@ -45,16 +43,16 @@ class safe_to_repeat(Scope):  # noqa: N801 - used like a function
             kept: dict[str, Any] = attributes_of(error)
             kept[_WORD] = tuple(dict.fromkeys((*kept.get(_WORD, ()), *self._patterns)))
 
-    def _covers(self, request: "Request") -> bool:
+    def _covers(self, request: object) -> bool:
         return covers(self._patterns, request)
 
 
-def is_vouched(request: "Request") -> bool:
-    """Return whether an open scope vouches for a request that is sent now."""
+def is_vouched(request: object) -> bool:
+    """Return whether an open scope vouches for a request, an RPC or a call that is sent now."""
     return any(scope._covers(request) for scope in open_scopes(safe_to_repeat))
 
 
-def is_vouched_within(request: "Request", error: BaseException) -> bool:
+def is_vouched_within(request: object, error: BaseException) -> bool:
     """Return whether a scope that `error` has left vouches for the request."""
     patterns: Any = attributes_of(error).get(_WORD, ())
     return covers(patterns, request)

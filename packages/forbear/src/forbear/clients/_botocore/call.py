@@ -9,6 +9,7 @@ from forbear.evidence.sent import AwsCall
 from forbear.exchange.call import RetriedCall, Start, with_proof
 from forbear.policy import Policy
 from forbear.run.judges import Broken
+from forbear.services.at_least_once import option_for
 from forbear.services.aws.errors import verdict_of_exception
 from forbear.services.aws.service import classify
 from forbear.services.aws.vouch import AwsVouch, vouched
@@ -82,7 +83,7 @@ class AwsAttempts:
             proven = outcome.verdict.kind is Kind.NOT_EXECUTED
             verdict = Broken(broken, Kind.NOT_EXECUTED if proven else Kind.PERMANENT)
         done = outcome.status is not None and judgement.is_maybe_done(outcome.status, outcome.code)
-        option = f'safe="{self._name}"'
+        option = option_for(AwsCall(self._name, self._operation, self._parameters), f'safe="{self._name}"')
         return self._call.failed(
             outcome.error,
             verdict,

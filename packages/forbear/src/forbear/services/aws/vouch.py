@@ -6,7 +6,9 @@ from fnmatch import fnmatchcase
 from typing import cast
 
 from forbear.core.record import Record
+from forbear.core.service import OperationSet
 from forbear.evidence.sent import AwsCall
+from forbear.run.vouching import is_vouched
 from forbear.services.aws.service import AwsJudgement
 
 SafeCalls = str | Iterable[str] | Callable[[AwsCall], bool]
@@ -33,22 +35,26 @@ class AwsVouch(Record):
         """Raise ValueError for a name that is none of this service's `operations`: it would never count."""
         listed = [f"{service}.{operation}" for operation in operations]
         for pattern in () if callable(self.safe) else self.safe:
-            if not any(fnmatchcase(name, pattern) for name in listed):
+            if not isinstance(pattern, OperationSet) and not any(fnmatchcase(name, pattern) for name in listed):
                 raise ValueError(f"`safe` must hold names of operations of {service}, got {pattern!r}")
 
 
 def vouched(judgement: AwsJudgement, call: AwsCall, vouch: AwsVouch) -> AwsJudgement:
     """Return the judgement, repeatable and `vouched` if the user vouches for the call; else return it as it is.
 
-    TypeError if a function of the user returns no bool.
+    The user does so by `safe`, or by a scope that is open. TypeError if a function of the user returns no bool.
     """
     safe = vouch.safe
-    if safe == () or judgement.repeatable:
+    if judgement.repeatable:
         return judgement
-    covered: object = safe(call) if callable(safe) else any(fnmatchcase(call.operation, name) for name in safe)
+    covered: object = safe(call) if callable(safe) else any(_covers(name, call) for name in safe)
     if not isinstance(covered, bool):
         raise TypeError(f"`safe` must return True or False, got {covered!r}")
-    return judgement.replace(repeatable=True, vouched=True) if covered else judgement
+    return judgement.replace(repeatable=True, vouched=True) if covered or is_vouched(call) else judgement
+
+
+def _covers(name: str, call: AwsCall) -> bool:
+    return name(call) if isinstance(name, OperationSet) else fnmatchcase(call.operation, name)
 
 
 def _check_all(safe: object) -> tuple[str, ...]:
@@ -61,6 +67,8 @@ def _check_all(safe: object) -> tuple[str, ...]:
 
 
 def _check(name: object) -> str:
+    if isinstance(name, OperationSet):
+        return name
     if not isinstance(name, str):
         raise TypeError(f"`safe` must hold names of operations such as {_EXAMPLE}, got {name!r}")
     if _PATTERN.fullmatch(name) is None:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from functools import cache
 
+from forbear.core.service import OperationSet
 from forbear.core.verdict import Safety
 from forbear.services.redis.service import commands
 from forbear.services.redis.table import CommandJudgement
@@ -65,6 +66,8 @@ def _check_name(text: object) -> str:
     """Return a name in upper case with single spaces; TypeError or ValueError for a wrong one."""
     if not isinstance(text, str):
         raise TypeError(f'`safe` must hold names of commands such as "INCR", got {text!r}')
+    if isinstance(text, OperationSet):
+        raise ValueError(f"`safe` must hold names of commands; {text} has none of Redis")
     name = " ".join(text.upper().split())
     if not _NAME.fullmatch(name):
         raise ValueError(
