@@ -51,6 +51,15 @@ def test_predefined_lists(cloud: Cloud, http: httpx.Client) -> None:
     assert "allAuthenticatedUsers" in cloud.store.bucket("bkt").default_acl
 
 
+def test_an_empty_list_clears_the_entries(cloud: Cloud, http: httpx.Client) -> None:
+    """The bucket keeps that of its owner, whom its resource names."""
+    cloud.store.put("bkt", "o", b"x")
+    bucket = http.patch("/storage/v1/b/bkt?projection=full", json={"acl": [], "defaultObjectAcl": []}).json()
+    assert [(entry["entity"], entry["role"]) for entry in bucket["acl"]] == [("project-owners-p", "OWNER")]
+    assert (bucket["owner"], bucket["defaultObjectAcl"]) == ({"entity": "project-owners-p"}, [])
+    assert http.patch("/storage/v1/b/bkt/o/o?projection=full", json={"acl": []}).json()["acl"] == []
+
+
 @pytest.mark.parametrize("path", ["/storage/v1/b/bkt/iam", "/storage/v1/b/bkt/o/o/iam"])
 def test_a_policy_is_written_under_its_etag(cloud: Cloud, http: httpx.Client, path: str) -> None:
     """A policy is written under its etag: if two writers have read the same policy, the second write fails."""

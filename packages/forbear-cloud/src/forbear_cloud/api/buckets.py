@@ -16,10 +16,9 @@ from forbear_cloud.storage.model import Bucket, etag_of, get_object
 from forbear_cloud.storage.resources import bucket_resource, listing, moment, storage_page
 from forbear_cloud.storage.retention import check_policy, check_soft_delete
 from forbear_cloud.storage.writable import (
-    acl_field,
     bucket_fields,
     check_bucket_name,
-    find_predefined_acl,
+    find_acl,
     merge_patch,
 )
 
@@ -164,11 +163,13 @@ def _find_deleted(call: ApiCall) -> Bucket:
 def _acls(call: ApiCall, project: str, body: JsonObject) -> tuple[dict[str, str] | None, dict[str, str] | None]:
     """Return the access control lists for the bucket and for new objects, each None if the request does not set it.
 
-    They come from the fields of the body, otherwise from the predefined ones that the query names.
+    They come from the fields of the body, otherwise from the predefined ones that the query names. A bucket that is
+    cleared of its list keeps the entry of its owner.
     """
-    acl = acl_field(body, "acl") or find_predefined_acl(call.query, "predefinedAcl", project)
-    default_acl = acl_field(body, "defaultObjectAcl")
-    return acl, default_acl or find_predefined_acl(call.query, "predefinedDefaultObjectAcl", project)
+    acl = find_acl(body, "acl", call.query, "predefinedAcl", project)
+    if acl == {}:  # the owner stays
+        acl = {f"project-owners-{project}": "OWNER"}
+    return acl, find_acl(body, "defaultObjectAcl", call.query, "predefinedDefaultObjectAcl", project)
 
 
 def _changed(call: ApiCall, bucket: Bucket, fields: JsonObject, body: JsonObject) -> HttpResponse:
@@ -179,7 +180,8 @@ def _changed(call: ApiCall, bucket: Bucket, fields: JsonObject, body: JsonObject
     acl, default_acl = _acls(call, bucket.project, body)
     check_policy(bucket.fields, fields, call.store.now())
     check_soft_delete(fields)
-    bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
+    bucket.acl = bucket.acl if acl is None else acl
+    bucket.default_acl = bucket.default_acl if default_acl is None else default_acl
     bucket.fields = fields
     call.store.touch(bucket)
     call.commit(bucket.name, bucket.generation)

@@ -17,10 +17,9 @@ from forbear_cloud.storage.model import StoredObject
 from forbear_cloud.storage.resources import listing, moment, object_resource
 from forbear_cloud.storage.retention import check_object_retention, expiration
 from forbear_cloud.storage.writable import (
-    acl_field,
     check_custom_time,
     check_metadata,
-    find_predefined_acl,
+    find_acl,
     merge_patch,
     object_fields,
 )
@@ -154,7 +153,7 @@ def _changed(call: ApiCall, item: StoredObject, fields: JsonObject, body: JsonOb
 
     Raise its metageneration, record the change in the journal, and respond with its resource.
     """
-    acl = acl_field(body, "acl") or find_predefined_acl(call.query, "predefinedAcl", call.bucket().project)
+    acl = find_acl(body, "acl", call.query, "predefinedAcl", call.bucket().project)
     override = query_flag(call.query, "overrideUnlockedRetention")
     check_object_retention(call.bucket(), item.fields, fields, override=override)
     if acl is not None:

@@ -41,6 +41,7 @@ def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
         "updated": moment(bucket.updated),
         "etag": bucket.etag,
         **_soft_delete_times(bucket),
+        "owner": {"entity": f"project-owners-{bucket.project}"} if full else None,
         "acl": acl_resources("bucketAccessControl", bucket, bucket.acl) if full else None,
         "defaultObjectAcl": acl_resources("objectAccessControl", bucket, bucket.default_acl) if full else None,
     })  # fmt: skip

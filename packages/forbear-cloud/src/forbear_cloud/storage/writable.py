@@ -169,6 +169,17 @@ def find_predefined_acl(query: Mapping[str, str], name: str, project: str) -> di
     return acl
 
 
+def find_acl(
+    body: Mapping[str, Json], name: str, query: Mapping[str, str], parameter: str, project: str
+) -> dict[str, str] | None:
+    """Return the access control list that a request sets: in the field `name`, or the predefined one in the query.
+
+    It is None if the request sets neither, and empty if it only clears the list.
+    """
+    acl = acl_field(body, name)
+    return acl or find_predefined_acl(query, parameter, project) or acl
+
+
 def policy_fields(body: Mapping[str, Json]) -> JsonObject:
     """Return the version (1 if absent) and the bindings of the IAM policy in a body; raise 400 if they are malformed.
 
