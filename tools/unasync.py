@@ -163,7 +163,7 @@ PAIRS = (
             "[chunk async for chunk in response.stream]": "response.stream",
             "The async transport:": "The sync transport:",
             "an async client:": "a sync client:",
-            "import AsyncIterator, Awaitable\n": "import Iterator\n",
+            "import AsyncIterator, Awaitable, Mapping\n": "import Iterator, Mapping\n",
         },
     ),
     Pair(

@@ -32,10 +32,16 @@ def _row(entry: TableEntry) -> tuple[str, ...]:
         _request(entry) if "resource" in columns else "",
         _safe(entry),
         _documented(entry),
-        ", ".join(entry.maybe_done),
+        _maybe_done(entry),
         "" if entry.effect == "none" else entry.effect,
         entry.source,
     )
+
+
+def _maybe_done(entry: TableEntry) -> str:
+    """Return the responses that may mean success, and how a read settles it, if one can."""
+    proof = entry.columns.get("settled_by", "")
+    return ", ".join(entry.maybe_done) + (f" (settled by {proof})" if proof else "")
 
 
 def _safe(entry: TableEntry) -> str:

@@ -17,6 +17,7 @@ from forbear.run.harm import HarmLog, settle, watch
 from forbear.run.judge_slot import unsafe_by_evidence
 from forbear.run.nesting import inherit, inner_report
 from forbear.run.runtime import AttemptTimeout, current
+from forbear.run.scope import OwnWrites
 from forbear.run.spending import begin
 from forbear.run.state import Run
 
@@ -84,7 +85,8 @@ def update(
             if cycle.is_done(value):
                 return value
             changed = cycle.changed(value)
-            stored = write(changed)
+            with OwnWrites():
+                stored = write(changed)
         except Exception as error:
             grant = cycle.failed(error)
             if grant is None or not grant.ask():
@@ -120,7 +122,8 @@ async def aupdate(
                 if cycle.is_done(value):
                     return value
                 changed = cycle.changed(value)
-                stored = await cycle.bounded("write", write, changed)
+                with OwnWrites():
+                    stored = await cycle.bounded("write", write, changed)
             except Exception as error:
                 grant = cycle.failed(error)
                 if grant is None or not await grant.aask():

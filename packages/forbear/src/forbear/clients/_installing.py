@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar, Unpack
 
+    from forbear.exchange.http.settling import Settle
     from forbear.http.vouch import Apis, Safe
     from forbear.policy import Policy
     from forbear.run.derive import ClientOptions
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
         safe: Safe | SafeCalls
         apis: Apis
+        settle: Settle
         buffer: int
 
 

@@ -128,7 +128,7 @@ class Limits(UserRecord):
 
 
 class Reason(Enum):
-    """The rule that stopped a run; its value is the rule in words."""
+    """The rule that stopped a run; its value is the rule in words. SETTLED ends it with a success."""
 
     PERMANENT = "the error is permanent"
     CONFLICT = "a conflict: only the whole read-modify-write may be repeated"
@@ -141,6 +141,7 @@ class Reason(Enum):
     STOPPED = "the caller stopped the run"
     EXHAUSTED = "the retries of the client itself are used up; turn them off, or pass retry_exhausted=True"
     BROKEN = "a function of the policy raised an error"
+    SETTLED = "a read showed that an earlier attempt had worked"
 
     @property
     def code(self) -> str:

@@ -114,21 +114,30 @@ class Recovered(Record):
     """The run succeeded on attempt number `attempt`, after at least one failure, `elapsed` seconds into the run.
 
     `failures` are the attempts before it; of more than 32, the first 16 and the last 16. `maybe_done` is True if an
-    earlier attempt may have worked, and a conflict that the function handled may have been with that one.
+    earlier attempt may have worked, and a conflict that the function handled may have been with that one. `settled` is
+    True if the last attempt met what an earlier one had done, as a read showed; then `failures` has that attempt, too.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "failures", "maybe_done")
+    __slots__ = ("operation", "attempt", "elapsed", "failures", "maybe_done", "settled")
 
     operation: str
     attempt: int
     elapsed: float
     failures: "tuple[Attempt, ...]"
     maybe_done: bool
+    settled: bool
 
     def __init__(
-        self, operation: str, attempt: int, elapsed: float, failures: "tuple[Attempt, ...]", maybe_done: bool = False
+        self,
+        operation: str,
+        attempt: int,
+        elapsed: float,
+        failures: "tuple[Attempt, ...]",
+        maybe_done: bool = False,
+        settled: bool = False,
     ) -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed, failures=failures, maybe_done=maybe_done)
+        self._set(operation=operation, attempt=attempt, elapsed=elapsed, failures=failures)
+        self._set(maybe_done=maybe_done, settled=settled)
 
 
 class GaveUp(Record):

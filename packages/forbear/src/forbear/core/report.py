@@ -38,7 +38,7 @@ While it does not change, no inner run has made a report.
 
 
 class Report(Record):
-    """The attempts of a run that gave up, and the reason.
+    """The attempts of a run that gave up, or was settled by a read, and the reason.
 
     `operation` is the name of the call, and `elapsed` the run's seconds until its last failure. `reason` is the rule
     that ended the run and `text` that rule in words. `maybe_done` is set if the last response may mean that an earlier
@@ -46,13 +46,14 @@ class Report(Record):
     Redis may. `vouched` is set if only the user's word allowed a retry. A run of very many attempts keeps its first and
     last failures: `omitted` is the number of those between them, and `count` the number of all attempts. `method` is
     the HTTP method or the full name of the RPC, and `resource` the URL without its query, or the resource that an RPC
-    names. Both are None where they are not known, and contain no secrets. `number` counts the reports of this process,
-    and `origin` identifies the run that made this one; comparisons and pickles leave out both.
+    names. Both are None where they are not known, and contain no secrets. `hint` ends what the note says of
+    `maybe_done`, "" for nothing. `number` counts the reports of this process, and `origin` identifies the run that made
+    this one; comparisons and pickles leave out both.
     """
 
     __slots__ = (
         "operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "method", "resource", "vouched",
-        "number", "origin",
+        "hint", "number", "origin",
     )  # fmt: skip
 
     operation: str
@@ -65,6 +66,7 @@ class Report(Record):
     method: str | None
     resource: str | None
     vouched: bool
+    hint: str
     number: int
     origin: object
 
@@ -81,6 +83,7 @@ class Report(Record):
         method: str | None = None,
         resource: str | None = None,
         vouched: bool = False,
+        hint: str = "",
     ) -> None:
         number = reports_made[0] = next(_numbers)
         self._set(
@@ -94,6 +97,7 @@ class Report(Record):
             method=None if method is None else redact(method),
             resource=None if resource is None else redact(resource)[:_LONGEST_RESOURCE],
             vouched=vouched,
+            hint=hint,
             number=number,
             origin=origin,
         )
@@ -108,6 +112,11 @@ class Report(Record):
         return len(self.attempts) + self.omitted
 
     @property
+    def settled(self) -> bool:
+        """True if the run ended well: a read showed that an earlier attempt had worked."""
+        return self.reason is Reason.SETTLED
+
+    @property
     def note(self) -> str:
         """The text that is added as a note to the exception: number of attempts, seconds, reason, and code.
 
@@ -117,10 +126,11 @@ class Report(Record):
         count = f"{self.count} attempt{'s' if self.count != 1 else ''}"
         omitted = f" ({self.omitted} of them omitted from the report)" if self.omitted else ""
         which = "an earlier" if self.count > 1 else "the"
-        doubt = f"; {which} attempt may have worked" if self.maybe_done else ""
+        doubt = f"; {which} attempt may have worked{self.hint}" if self.maybe_done else ""
         word = "; a retry was allowed by the user's word alone" if self.vouched else ""
         text = f"{self.text}{doubt}{word} [{self.reason.code}]"
-        return f"{PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {text}"
+        end = "settled" if self.settled else "gave up"
+        return f"{PREFIX}{end} after {count}{omitted} in {show(self.elapsed)}: {text}"
 
     def as_text(self) -> str:
         """Return the report as lines of text for a support case: the request, the outcome, and each attempt.

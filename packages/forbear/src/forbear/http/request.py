@@ -180,3 +180,17 @@ def method_label(method: str) -> str:
     So labels stay few. Case matters: "get" is "_OTHER".
     """
     return method if method in READS or method in _WRITES else "_OTHER"
+
+
+_UNSIGNED = ("", "basic", "bearer")
+
+
+def is_signed(target: str, authorization: str) -> bool:
+    """Return whether a URL or an Authorization header has a signature; an unknown scheme counts as one.
+
+    `target` is signed if it contains `signature=` in any case. Basic and Bearer, or no header, are no signature.
+    Nothing may be added to a signed request's query, or to its headers of the service. Source: the signing processes of
+    Cloud Storage and Amazon S3 (versions 2 and 4), which cover the whole query and every header whose name begins with
+    `x-goog-` or `x-amz-`.
+    """
+    return "signature=" in target.lower() or authorization.partition(" ")[0].lower() not in _UNSIGNED

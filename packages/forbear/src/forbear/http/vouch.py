@@ -76,10 +76,10 @@ def option_for(request: Request) -> str:
     return f"safe={safe}"
 
 
-def check_flag(answer: object) -> bool:
-    """Return the answer of the user's function `safe`; TypeError if it is no bool."""
+def check_flag(answer: object, option: str = "safe") -> bool:
+    """Return the answer of the user's function for an `option`; TypeError if it is no bool."""
     if not isinstance(answer, bool):
-        raise TypeError(f"`safe` must return True or False, got {answer!r}")
+        raise TypeError(f"`{option}` must return True or False, got {answer!r}")
     return answer
 
 

@@ -31,8 +31,8 @@ def fields(event: Event) -> tuple[str, Fields]:
     values = {each: round(value, 3) if isinstance(value, float) else value for each, value in values.items()}
     if isinstance(event, Scheduled):
         values |= {"error": event.failure.error, "text": event.failure.text}
-    elif isinstance(event, Recovered) and event.maybe_done:
-        values["maybe_done"] = True
+    elif isinstance(event, Recovered):
+        values |= {each: True for each in ("maybe_done", "settled") if getattr(event, each)}
     elif isinstance(event, Failed):
         values |= {"error": event.name, "text": event.text}
     return name, values

@@ -49,6 +49,8 @@ def _line(event: Scheduled | Recovered | GaveUp | WouldStop | BudgetDegraded | B
             line += f", as {event.wait_from} asks"
     elif isinstance(event, Recovered):
         line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
+        if event.settled:
+            line = f"settled after {show(event.elapsed)}: a read showed that an attempt before the last had worked"
         line += "; an earlier attempt may have worked" if event.maybe_done else ""
     elif isinstance(event, WouldStop):
         line = f'attempt {event.attempt} would be the last, but enforce is "warn": {event.text}'

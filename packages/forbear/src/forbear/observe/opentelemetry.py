@@ -77,7 +77,8 @@ class OpenTelemetry:
             case Recovered():
                 self._recoveries.add(1, operation)
                 self._attempts.record(event.attempt, operation)
-                self._span(event.operation, event.elapsed, event.failures, event.attempt, {}, None)
+                settled: _Attributes = {"forbear.settled": True} if event.settled else {}
+                self._span(event.operation, event.elapsed, event.failures, event.attempt, settled, None)
             case GaveUp():
                 report = event.report
                 why: _Attributes = {"forbear.reason": reason(event)}

@@ -27,6 +27,8 @@ class Failure:
     """The response or value that counts as a failure, where there is no error."""
     maybe_done: bool = False
     """True if an earlier success would lead to this outcome."""
+    hint: str = ""
+    """The words that end what the note says of `maybe_done`."""
     vouched: bool = False
     """True if only the user's word allows a retry."""
     harmless: bool = False
@@ -64,7 +66,7 @@ class DetailedFailure(Failure):
     It is slower to make. Functions, which fail more often than requests, do not need it.
     """
 
-    __slots__ = ("blocked", "details", "harmless", "maybe_done", "response", "until", "vouched")
+    __slots__ = ("blocked", "details", "harmless", "hint", "maybe_done", "response", "until", "vouched")
 
     def __init__(
         self,
@@ -92,4 +94,5 @@ class DetailedFailure(Failure):
         self.vouched = vouched
         self.harmless = harmless
         self.details = details
+        self.hint = ""
         self.until: float | None = None

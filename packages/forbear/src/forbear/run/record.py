@@ -115,30 +115,48 @@ class RunRecord(Grant):
             if declined[0] is not None and failure.error is not None and failure.unsafe is None:
                 declined[0](failure.error, self.plan, self.operation)
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
-        error, elapsed = failure.error, failure.elapsed
+        error = failure.error
         last = self._attempt_of(failure, None)
+        maybe_done = failure.maybe_done and self.in_doubt and not known
+        report = self._make_report(stop, failure, last, maybe_done=maybe_done)
+        record_report(report, failure.outcome)
+        if error is not None:
+            attach(error, report)
+        if self.listeners:
+            news = () if known else (self.event_of(failure, last.text),)
+            listeners.notify(self.listeners, *news, GaveUp(self.operation, report))
+
+    def settle(self, failure: "Failure") -> None:
+        """End with a success although the last attempt failed: a read showed that an earlier one had worked.
+
+        Make the report and notify the listeners.
+        """
+        failure.elapsed = elapsed = self.runtime.monotonic() - self.started
+        last = self._attempt_of(failure, None)
+        report = self._make_report(Stop(Reason.SETTLED), failure, last, maybe_done=False)
+        if self.listeners:
+            recovered = Recovered(self.operation, self.attempt, elapsed, report.attempts, settled=True)
+            listeners.notify(self.listeners, self.event_of(failure, last.text), recovered)
+
+    def _make_report(self, stop: Stop, failure: "Failure", last: Attempt, *, maybe_done: bool) -> Report:
+        """Keep the `last` attempt, and make the report of the run, which ends."""
         self.failures = with_kept(self.failures, last)
-        attempts = self._attempts(elapsed)
-        subject = self.subject
+        attempts, subject = self._attempts(failure.elapsed), self.subject
         self.report = Report(
             self.operation,
             attempts,
-            elapsed,
+            failure.elapsed,
             stop.reason,
             stop.text,
-            failure.maybe_done and self.in_doubt and not known,
+            maybe_done,
             self.attempt - len(attempts),
-            RunOrigin(self.started, self.runtime, error),
+            RunOrigin(self.started, self.runtime, failure.error),
             None if subject is None else subject.method,
             None if subject is None else subject.resource,
             vouched=self.vouched,
+            hint=failure.hint,
         )
-        record_report(self.report, failure.outcome)
-        if error is not None:
-            attach(error, self.report)
-        if self.listeners:
-            news = () if known else (self.event_of(failure, last.text),)
-            listeners.notify(self.listeners, *news, GaveUp(self.operation, self.report))
+        return self.report
 
     def event_of(self, failure: "Failure", text: str) -> Failed:
         """Return the event of a failed attempt; `text` is without secrets."""

@@ -70,6 +70,12 @@ class Scope:
         return self._is_open and (self._frame is None or _is_running(self._frame))
 
 
+class OwnWrites(Scope):
+    """The block in which `forbear.update` writes: its `mine` decides what is its own, and no adapter's `settle`."""
+
+    __slots__ = ()
+
+
 def open_scopes(kind: "type[S]") -> "Iterator[S]":
     """Yield the open scopes of a class that apply to the code that runs now, the outermost first."""
     return (scope for scope in (*_of_fixtures, *_scopes.get()) if isinstance(scope, kind) and scope._applies)

@@ -3,7 +3,7 @@
 `sync.py` has the sync ones. It is generated from this file: change this one, then run `make unasync`.
 """
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -55,6 +55,9 @@ class AsyncHttpxPort(HttpxPortBase, AsyncPort[Any]):
         finally:
             await response.stream.aclose()
         response.stream = self._library.ByteStream(content)
+
+    async def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> Any:
+        return await self._send(self._reading(target, headers, limit))
 
     async def close(self, response: Any) -> None:
         await response.stream.aclose()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol, Unpack
 
+    from forbear.exchange.http.settling import Settle
     from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
             *,
             safe: Safe = (),
             apis: Apis = (),
+            settle: Settle = False,
             buffer: int = BUFFER,
             **options: Unpack[ClientOptions],
         ) -> AnyClient:

@@ -18,10 +18,15 @@ _PIECE = 4096
 """The bytes of a coded body that are decoded at once."""
 
 
+_TIMEOUTS = ("connect", "read", "write", "pool")
+
+
 class HttpxPortBase(HttpCall):
     """The base of both ports, for one request; `send` is the method of the wrapped transport that makes an attempt."""
 
     __slots__ = ("_library", "_request", "_send", "_stream", "_url")
+
+    can_read_back = True
 
     def __init__(self, options: HttpOptions, library: HttpxLibrary, send: Any, request: Any) -> None:
         self._library = library
@@ -48,6 +53,14 @@ class HttpxPortBase(HttpCall):
 
     def verdict(self, error: Exception) -> Verdict:
         return self._library.verdict(error)
+
+    def answer(self, response: Any, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        response.status_code = status
+        response.headers = self._library.module.Headers(headers)
+        response.stream = self._library.ByteStream(content)
+        if hasattr(response, "_content"):  # of a transport that makes responses in memory
+            response._content = content
+        response.extensions.pop("reason_phrase", None)
 
     def note_broken_body(self) -> None:
         remember(self._request, self.report)
@@ -98,14 +111,25 @@ class HttpxPortBase(HttpCall):
         if variation.query:
             url = url.copy_with(query=b"&".join(filter(None, (url.query, variation.query.encode("ascii")))))
         if limit is not None:
-            own = extensions.get("timeout", {})
-            bounds = {kind: _least(own.get(kind), limit) for kind in ("connect", "read", "write", "pool")}
-            extensions = {**extensions, "timeout": bounds}
+            extensions = _limit(extensions, limit)
         varied = self._library.Request(
             request.method, url, headers=request.headers, stream=stream, extensions=extensions
         )
         self._adjust(varied.headers, variation)
         return varied
+
+    def _reading(self, target: str, headers: Mapping[str, str], limit: float) -> Any:
+        """Return a GET for another target of the same server."""
+        extensions = _limit(self._request.extensions, limit)
+        extensions.pop("target", None)
+        url = self._url.copy_with(raw_path=target.encode("ascii"))
+        return self._library.Request("GET", url, headers=headers, extensions=extensions)
+
+
+def _limit(extensions: Any, limit: float) -> dict[str, Any]:
+    """Return the extensions of a request with timeouts of at most `limit` seconds."""
+    own = extensions.get("timeout", {})
+    return {**extensions, "timeout": {kind: _least(own.get(kind), limit) for kind in _TIMEOUTS}}
 
 
 def _close_nothing() -> None:

@@ -3,7 +3,7 @@
 Generated from aio.py: change that file, then run `make unasync`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -55,6 +55,9 @@ class HttpxPort(HttpxPortBase, Port[Any]):
         finally:
             response.stream.close()
         response.stream = self._library.ByteStream(content)
+
+    def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> Any:
+        return self._send(self._reading(target, headers, limit))
 
     def close(self, response: Any) -> None:
         response.stream.close()

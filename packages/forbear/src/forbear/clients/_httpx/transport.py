@@ -6,6 +6,7 @@ from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.core.report import ATTRIBUTE, EXTENSION, Report
 from forbear.exchange.chosen import choose
 from forbear.exchange.http.options import BUFFER, HttpOptions
+from forbear.exchange.http.settling import read_settle
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -14,10 +15,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from forbear.exchange.http.settling import Settle
     from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
 
-_OWN = ("transport", "safe", "apis", "buffer")
+_OWN = ("transport", "safe", "apis", "settle", "buffer")
 
 OVERRIDE = "forbear"
 """The name of the request extension whose value is the policy of that request; the value None sends it once."""
@@ -36,6 +38,9 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
       "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
       `forbear.http.request.Request`.
     - `apis`: what you know of APIs, as `forbear.Api` values: their statuses, keys, waits and safe requests.
+    - `settle`: whether a read may say what became of a write, if a later attempt finds it done. True: the state counts,
+      whoever made it. Patterns as for `safe`: so for these requests. A function `mine(sent, read)` of two resources:
+      whether they are the same write. False (default): you get the conflict.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. It limits each wait for the network, not
@@ -73,6 +78,7 @@ class RetryingBase(Generic[Transport, Req, Resp]):
         transport: Transport | None = None,
         safe: "Safe" = (),
         apis: "Apis" = (),
+        settle: "Settle" = False,
         buffer: int = BUFFER,
         **options: "Unpack[ClientOptions]",
     ) -> None:
@@ -84,7 +90,9 @@ class RetryingBase(Generic[Transport, Req, Resp]):
         self._transport: Any = getattr(module, plain)() if transport is None else transport
         is_own = type(self._transport).__module__.partition(".")[0] == module.__name__  # another may raise anything
         raised = library.raised if is_own else ()
-        self._options = HttpOptions(policy, buffer, vouch=vouch, changes=changes, raised=raised)
+        self._options = HttpOptions(
+            policy, buffer, vouch=vouch, changes=changes, raised=raised, settle=read_settle(settle)
+        )
 
     if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
 

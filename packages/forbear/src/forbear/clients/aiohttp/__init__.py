@@ -20,6 +20,7 @@ from forbear.clients.aiohttp.response import attach_report
 from forbear.exchange.chosen import choose
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
+from forbear.exchange.http.settling import read_settle
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -28,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from forbear.exchange.http.settling import Settle
     from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
 
@@ -47,6 +49,9 @@ class RetryMiddleware:
       "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
       `forbear.http.request.Request`.
     - `apis`: what you know of APIs, as `forbear.Api` values: their statuses, keys, waits and safe requests.
+    - `settle`: whether a read may say what became of a write, if a later attempt finds it done. True: the state counts,
+      whoever made it. Patterns as for `safe`: so for these requests. A function `mine(sent, read)` of two resources:
+      whether they are the same write. False (default): you get the conflict.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     The session's `total` timeout (five minutes by default) is for all attempts and waits together. The policy's
@@ -67,12 +72,15 @@ class RetryMiddleware:
         *,
         safe: "Safe" = (),
         apis: "Apis" = (),
+        settle: "Settle" = False,
         buffer: int = BUFFER,
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        policy, changes = choose("RetryMiddleware", policy, options, ("safe", "apis", "buffer"))
+        policy, changes = choose("RetryMiddleware", policy, options, ("safe", "apis", "settle", "buffer"))
         vouch = Vouch(safe, apis)
-        self._options = HttpOptions(policy, buffer, vouch=vouch, changes=changes, raised=_RAISED)
+        self._options = HttpOptions(
+            policy, buffer, vouch=vouch, changes=changes, raised=_RAISED, settle=read_settle(settle)
+        )
 
     def __repr__(self) -> str:
         return self._options.show_as("RetryMiddleware")

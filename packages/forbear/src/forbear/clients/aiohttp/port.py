@@ -14,10 +14,11 @@ from aiohttp import ClientHandlerType, ClientPayloadError, ClientRequest, Client
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.payload import AsyncIterablePayload, BytesPayload
+from multidict import CIMultiDict
 from yarl import URL
 
 from forbear.clients.aiohttp.body import Reusable, body_of
-from forbear.clients.aiohttp.response import Continued, Pieces, read_copy, settle
+from forbear.clients.aiohttp.response import Continued, Pieces, answer, read_copy, set_headers, settle
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.options import HttpOptions
@@ -90,6 +91,8 @@ class AiohttpPort(AsyncPort[ClientResponse]):
 
     __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_replaced", "_request", "_seen",
                  "_url")  # fmt: skip
+
+    can_read_back = True
 
     _last: ClientResponse | None  # the last response, once a body was continued
 
@@ -166,11 +169,9 @@ class AiohttpPort(AsyncPort[ClientResponse]):
         return headers
 
     def adopt(self, seen: Mapping[str, str], response: ClientResponse) -> None:
-        caller: Any = self._seen()
+        caller = self._seen()
         if caller is not None:
-            caller._headers, caller._raw_headers = response.headers, response.raw_headers
-            for name in ("headers", "raw_headers", "content_disposition"):
-                caller._cache.pop(name, None)
+            set_headers(caller, response.headers, response.raw_headers)
 
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
         return Pieces(response)
@@ -184,6 +185,22 @@ class AiohttpPort(AsyncPort[ClientResponse]):
 
     async def settle(self, response: ClientResponse) -> None:
         await settle(response)
+
+    async def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> ClientResponse:
+        """Send the session's own request as a GET of another target, then give it its method back."""
+        request, method = self._request, self._request.method
+        await request.update_body(None)
+        request.headers, request.chunked, self._replaced = CIMultiDict(headers), None, True
+        request.url = self._url.origin().join(URL(target, encoded=True))
+        request.method = "GET"
+        try:
+            async with within(limit):
+                return await self._handler(request)
+        finally:
+            request.method, request.url = method, self._url
+
+    def answer(self, response: ClientResponse, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        answer(response, status, headers, content)
 
     async def close(self, response: ClientResponse) -> None:
         response.close()

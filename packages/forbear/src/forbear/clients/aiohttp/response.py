@@ -5,17 +5,19 @@ Everything in aiohttp that reads a body, `response.content` included, waits for 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from copy import copy
 from typing import Any, cast
 
 from aiohttp import ClientPayloadError, ClientResponse, StreamReader
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.http_exceptions import ContentEncodingError
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from forbear.clients._given_up import GivenUp, make_given_up
 from forbear.core.report import Report
 from forbear.exchange.http.adrive import AsyncReader
+from forbear.http.status import reason
 
 _LIMIT = 64 * 1024
 
@@ -77,6 +79,23 @@ async def read_copy(response: ClientResponse, enough: Callable[[int], bool]) -> 
         each.content = _Fed(bytes(body))
         each.content.feed_eof()
     return seen
+
+
+def answer(response: ClientResponse, status: int, headers: Mapping[str, str], content: bytes) -> None:
+    """Give a response whose body is in memory another status, other headers and another body."""
+    response.status, response.reason = status, reason(status).partition(" ")[2]
+    raw = tuple((name.encode(), value.encode()) for name, value in headers.items())
+    set_headers(response, CIMultiDictProxy(CIMultiDict(headers)), raw)
+    response.content = _Fed(content)
+    response.content.feed_eof()
+
+
+def set_headers(response: ClientResponse, headers: Any, raw: Any) -> None:
+    """Replace the headers of a response."""
+    known: Any = response
+    known._headers, known._raw_headers = headers, raw
+    for name in ("headers", "raw_headers", "content_disposition"):
+        known._cache.pop(name, None)
 
 
 def attach_report(response: ClientResponse, report: Report) -> None:

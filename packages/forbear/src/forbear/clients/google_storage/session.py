@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from forbear.clients.google_storage.callers import Caller
+    from forbear.exchange.http.settling import Settle
     from forbear.run.derive import ClientOptions
 
 C = TypeVar("C", bound=storage.Client)
@@ -39,7 +40,9 @@ _BROKEN = (OSError, HTTPException, urllib3.exceptions.HTTPError)
 """Errors of the connection, those of requests included."""
 
 
-def install(client: C, policy: Policy | None = None, **options: "Unpack[ClientOptions]") -> C:
+def install(
+    client: C, policy: Policy | None = None, *, settle: "Settle" = False, **options: "Unpack[ClientOptions]"
+) -> C:
     """Make a google-cloud-storage client safe, and return it.
 
     Every request is judged as it is sent. It is repeated only if its operation allows it. Broken downloads are
@@ -51,6 +54,9 @@ def install(client: C, policy: Policy | None = None, **options: "Unpack[ClientOp
     condition does not hold. Its errors are those of the plain client. With any other `retry=`, `policy` decides, and
     Google's loops end after their first attempt. Giving up raises a `google.api_core.exceptions.RetryError` whose
     `cause` is the original error, with a note and a report. Errors that no loop would repeat are raised unchanged.
+
+    `settle` lets a read say what became of a write that a later attempt finds done, as for RetryAdapter: True for the
+    state, patterns for some requests, or a function `mine(sent, read)` that recognizes its own write.
 
     Raises TypeError for the policy of another service, for another client, and for a client whose session has its own
     adapters (mutual TLS). Raises ImportError for a version of google-cloud-storage that keeps `retry=` elsewhere.
@@ -64,7 +70,7 @@ def install(client: C, policy: Policy | None = None, **options: "Unpack[ClientOp
             "`client` must be a google.cloud.storage.Client whose session is one of requests; for asyncio and gRPC "
             f"there is forbear.clients.grpc, got {client!r}"
         )
-    chosen: Any = choose("install", cloud_storage.policy if policy is None else policy, options)[0]
+    chosen: Any = choose("install", cloud_storage.policy if policy is None else policy, options, ("settle",))[0]
     check_policy(chosen)
     if chosen.service is not None and chosen.service.name != RECOMMENDED.name:
         raise TypeError(
@@ -84,6 +90,7 @@ def install(client: C, policy: Policy | None = None, **options: "Unpack[ClientOp
             _Adapter(
                 chosen,
                 callers.Caller,
+                settle=settle,
                 pool_connections=kept._pool_connections,
                 pool_maxsize=kept._pool_maxsize,
                 pool_block=kept._pool_block,

@@ -17,6 +17,7 @@ from forbear.clients.requests.response import attach_report, continue_body, read
 from forbear.exchange.chosen import choose
 from forbear.exchange.http.drive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
+from forbear.exchange.http.settling import read_settle
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -25,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar, Unpack
 
+    from forbear.exchange.http.settling import Settle
     from forbear.http.vouch import Apis, Safe
     from forbear.run.derive import ClientOptions
 
@@ -53,6 +55,9 @@ class RetryAdapter(HTTPAdapter):
       "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
       `forbear.http.request.Request`.
     - `apis`: what you know of APIs, as `forbear.Api` values: their statuses, keys, waits and safe requests.
+    - `settle`: whether a read may say what became of a write, if a later attempt finds it done. True: the state counts,
+      whoever made it. Patterns as for `safe`: so for these requests. A function `mine(sent, read)` of two resources:
+      whether they are the same write. False (default): you get the conflict.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     Everything else is as in HTTPAdapter, whose own `max_retries` is off: two layers of retries multiply.
@@ -74,15 +79,18 @@ class RetryAdapter(HTTPAdapter):
         *,
         safe: "Safe" = (),
         apis: "Apis" = (),
+        settle: "Settle" = False,
         buffer: int = BUFFER,
         pool_connections: int = 10,
         pool_maxsize: int = 10,
         pool_block: bool = False,
         **options: "Unpack[ClientOptions]",
     ) -> None:
-        policy, changes = choose("RetryAdapter", policy, options, ("safe", "apis", "buffer"))
+        policy, changes = choose("RetryAdapter", policy, options, ("safe", "apis", "settle", "buffer"))
         vouch = Vouch(safe, apis)
-        self._options = HttpOptions(policy, buffer, vouch=vouch, changes=changes, raised=_RAISED)
+        self._options = HttpOptions(
+            policy, buffer, vouch=vouch, changes=changes, raised=_RAISED, settle=read_settle(settle)
+        )
         super().__init__(pool_connections, pool_maxsize, max_retries=0, pool_block=pool_block)
 
     def __repr__(self) -> str:

@@ -9,9 +9,10 @@ from weakref import ref
 
 import requests
 import urllib3
+from requests.structures import CaseInsensitiveDict
 
 from forbear.clients._urllib3 import Urllib3Errors
-from forbear.clients.requests.response import pieces, read_copy, settle
+from forbear.clients.requests.response import answer, pieces, read_copy, settle
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import Port
@@ -74,6 +75,8 @@ class RequestsPort(Port[requests.Response]):
 
     __slots__ = ("raw", "_request", "_send", "_timeout")
 
+    can_read_back = True
+
     raw: "ref[Any] | None"  # of the response whose body is continued
 
     def __init__(
@@ -126,6 +129,17 @@ class RequestsPort(Port[requests.Response]):
 
     def settle(self, response: requests.Response) -> None:
         settle(response)
+
+    def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> requests.Response:
+        read: Any = self._request.copy()
+        read.method, read.body = "GET", None
+        read.headers = CaseInsensitiveDict(headers)
+        url = urlsplit(str(self._request.url))
+        read.url = f"{url.scheme}://{url.netloc}{target}"
+        return self._send(read, timeout=limit_timeout(self._timeout, limit))
+
+    def answer(self, response: requests.Response, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        answer(response, status, headers, content)
 
     def close(self, response: requests.Response) -> None:
         response.close()

@@ -1,17 +1,20 @@
 """Responses of requests whose body comes from memory, or from a reader that continues it where it breaks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from io import BytesIO
 from itertools import chain
 from typing import Any
 
 import requests
 import urllib3
 from requests.exceptions import ChunkedEncodingError, RequestException
+from requests.structures import CaseInsensitiveDict
 
 from forbear.clients._given_up import GivenUp
 from forbear.core.report import ATTRIBUTE, Report, attach, report
 from forbear.exchange.http.drive import Reader
 from forbear.exchange.http.port import Port
+from forbear.http.status import reason
 
 _PIECE = 64 * 1024
 
@@ -53,6 +56,18 @@ def settle(response: requests.Response) -> None:
     finally:
         response.close()
     response.raw = _Raw(response.raw, _File(iter((content,)), lambda: None))
+
+
+def answer(response: requests.Response, status: int, headers: Mapping[str, str], content: bytes) -> None:
+    """Give a response whose body is in memory another status, other headers and another body."""
+    known: Any = response
+    known.status_code, known.reason = status, reason(status).partition(" ")[2]
+    known.headers = CaseInsensitiveDict(headers)
+    known.raw = urllib3.HTTPResponse(
+        BytesIO(content), headers, status, reason=known.reason, preload_content=False,
+        original_response=getattr(known.raw, "_original_response", None),
+    )  # fmt: skip
+    known._content, known._content_consumed = False, False
 
 
 def read_copy(response: requests.Response, enough: Callable[[int], bool]) -> requests.Response:

@@ -15,10 +15,10 @@ from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.exchange.http.handed_out import HandedOut
-from forbear.exchange.http.options import is_signed
 from forbear.exchange.http.send import ORIGINAL, Variation
 from forbear.http import preconditions, ranges
 from forbear.http.ranges import Unresumable
+from forbear.http.request import is_signed
 from forbear.http.status import reason
 from forbear.run.failure import DetailedFailure
 from forbear.run.grant import Grant

@@ -14,6 +14,10 @@ from forbear.exchange.http.handed_out import HandedOut
 from forbear.exchange.http.port import Port, Sender
 from forbear.exchange.http.responses import is_continued
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.exchange.http.settling import ReadBack
+
 R = TypeVar("R")
 
 _NO_HEADERS: Mapping[str, str] = {}
@@ -33,7 +37,7 @@ def drive(port: Sender[R]) -> R:
                 if not plain and port.is_shown(response):
                     done, headers = status, port.headers(response)
                     shown = port.read_copy(response)
-                elif status >= 400 and port.may_ask_to_wait(response):
+                elif status >= 400 and (port.may_settle(status) or port.may_ask_to_wait(response)):
                     shown = port.read_copy(response)
                 elif port.is_read_at_once(response):
                     done, headers = status, port.headers(response)
@@ -49,6 +53,8 @@ def drive(port: Sender[R]) -> R:
                 if plain and status < 400:
                     return response
                 try:
+                    if port.look is not None and shown is not response and _read_back(port, port.look, response):
+                        return response
                     body = None if shown is response else partial(port.read_content, shown)
                     grant = port.exchange.responded(status, port.headers(response), shown, body)
                     if grant is None or not grant.ask():
@@ -66,6 +72,32 @@ def drive(port: Sender[R]) -> R:
 
 def _send(port: Sender[R]) -> R:
     return port.send(port.exchange.send, port.exchange.attempt_limit())
+
+
+def _read_back(port: Sender[R], look: "ReadBack", response: R) -> bool:
+    """Send the reads of `look`; return whether they show that an earlier attempt was executed.
+
+    Then `response`, a conflict, has become the response to that attempt. A read that fails, or is refused, leaves it.
+    """
+    try:
+        for target in look.targets:
+            read = port.read_back(target, look.headers, look.deadline - port.runtime.monotonic())
+            shown = port.read_copy(read)
+            content = None if shown is read else port.read_content(shown)
+            look.add(port.status(read), port.headers(read), content)
+            port.close(read)
+    except Exception:
+        return False
+    finally:
+        port.look = None
+    answer = look.settle()
+    if answer is None:
+        return False
+    from forbear.exchange.http.settling import end_settled  # most requests have no conflict
+
+    end_settled(port.exchange, port.status(response), port.headers(response))
+    port.answer(response, *answer)
+    return True
 
 
 class Reader(Iterator[bytes], Generic[R]):

@@ -39,13 +39,15 @@ class Exchange(RequestState):
 
     The adapter sends `send`, reports the result (`failed` or `responded`), asks the returned grant, waits, and sends
     again; None means that the caller gets the error or the response. `is_new_key` is True if forbear made the value of
-    the key for this request. The other parameters are those of `RequestState`.
+    the key for this request, and `settles` if the adapter has an option `settle` that is not used. The other parameters
+    are those of `RequestState`.
 
     A chunk of a resumable upload gets the policy's full limits at its first failure, and again whenever its session has
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = ("awaits", "reports", "runtime", "send", "_body", "_is_new_key", "_run", "_spending", "_started")
+    __slots__ = ("awaits", "reports", "runtime", "send", "_body", "_is_new_key", "_run", "_settles", "_spending",
+                 "_started")  # fmt: skip
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Exchange(RequestState):
         is_new_key: bool = False,
         vouch: Vouch = NO_VOUCH,
         cure: str | None = None,
+        settles: bool = False,
     ) -> None:
         super().__init__(policy, service, describe, key, vouch, cure)
         self.send = ORIGINAL
@@ -68,8 +71,14 @@ class Exchange(RequestState):
         self._started = start.time
         self._body = body
         self._is_new_key = is_new_key
+        self._settles = settles
         self._run: Run | None = None
         self._spending: Spending | None = None
+
+    @property
+    def run(self) -> Run | None:
+        """The run that counts the attempts, None before the first failure."""
+        return self._run
 
     @property
     def report(self) -> Report | None:
@@ -177,6 +186,10 @@ class Exchange(RequestState):
         if verdict is not None:
             failure = DetailedFailure(verdict, response=response, name=f"HTTP {status}", text=reason(status))
             failure.maybe_done = status in self.judgement.maybe_done
+            if failure.maybe_done and self._settles:
+                from forbear.services.cloud_storage.settling import HINT, can_settle  # only after a conflict
+
+                failure.hint = HINT if can_settle(self.judgement) else ""
             failure.vouched = by_word
             failure.details = self.details(status, headers)
             return self._decide(failure)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from forbear.exchange.http.settling import SettleWord
     from forbear.http.patterns import Origin
     from forbear.http.request import HttpService
 
@@ -32,10 +33,11 @@ class HttpOptions(Record):
     - `buffer`: the bytes that are kept of a body that can be read only once, 8 MiB by default.
     - `service`: the service of unknown hosts, by default RFC 9110.
     - `vouch`: the user's word on requests, from `safe` and `apis`.
+    - `settle`: the user's word on what settles the doubt about a write, None for none.
     - `raised`: the bases of the errors that the client raises, by which `on=` of a policy is checked; () for no check.
     """
 
-    __slots__ = ("is_plain", "policy", "buffer", "service", "vouch", "changes", "raised")
+    __slots__ = ("is_plain", "policy", "buffer", "service", "vouch", "changes", "raised", "settle")
 
     is_plain: bool
     """True if the policy has no part in an attempt that succeeds: no attempt timeout, no budget, no `on_result`."""
@@ -45,6 +47,7 @@ class HttpOptions(Record):
     vouch: Vouch
     changes: PolicyChanges
     raised: tuple[type[Exception], ...]
+    settle: "SettleWord | None"
 
     def __init__(
         self,
@@ -54,6 +57,7 @@ class HttpOptions(Record):
         vouch: Vouch = NO_VOUCH,
         changes: PolicyChanges = NO_CHANGES,
         raised: tuple[type[Exception], ...] = (),
+        settle: "SettleWord | None" = None,
     ) -> None:
         check_policy(policy)
         check_policy(changes.sample)
@@ -63,6 +67,7 @@ class HttpOptions(Record):
             _check_api(api)
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
         self._set(policy=policy, buffer=buffer, service=service, vouch=vouch, changes=changes, raised=raised)
+        self._set(settle=settle)
         own = self.sample
         self._set(is_plain=own.attempt_timeout is None and own.budget is None and own.on_result is None)
 
@@ -80,6 +85,7 @@ class HttpOptions(Record):
         shown = [] if self.policy is None else [repr(self.policy)]
         shown += [f"{name}={value!r}" for name, value in self.changes.options.items()]
         shown += [f"{name}={getattr(self.vouch, name)!r}" for name in ("safe", "apis") if getattr(self.vouch, name)]
+        shown += [] if self.settle is None else [f"settle={self.settle.settle!r}"]
         return f"{adapter}({', '.join(shown)})"
 
     def resolve(self, host: str, path: str, origin: "Callable[[], Origin]") -> "tuple[Policy, HttpService]":
@@ -162,17 +168,3 @@ def new_token() -> str:
     from uuid import uuid4  # costs more to import than the rest of this package
 
     return str(uuid4())
-
-
-_UNSIGNED = ("", "basic", "bearer")
-
-
-def is_signed(target: str, authorization: str) -> bool:
-    """Return whether a URL or an Authorization header has a signature; an unknown scheme counts as one.
-
-    `target` is signed if it contains `signature=` in any case. Basic and Bearer, or no header, are no signature.
-    Nothing may be added to a signed request's query, or to its headers of the service. Source: the signing processes of
-    Cloud Storage and Amazon S3 (versions 2 and 4), which cover the whole query and every header whose name begins with
-    `x-goog-` or `x-amz-`.
-    """
-    return "signature=" in target.lower() or authorization.partition(" ")[0].lower() not in _UNSIGNED

@@ -16,15 +16,16 @@ from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
-from forbear.exchange.http.options import HttpOptions, is_signed, new_token
+from forbear.exchange.http.options import HttpOptions, new_token
 from forbear.exchange.http.responses import CONTINUED, LOOK, SHOWN, is_read_at_once, is_shown, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Variation
 from forbear.http.patterns import is_for_its_host
-from forbear.http.request import READS, Request, joined
+from forbear.http.request import READS, Request, is_signed, joined
 from forbear.waits import may_ask_in_body
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.exchange.http.settling import ReadBack
     from forbear.http.patterns import Origin
 
 
@@ -41,10 +42,14 @@ class HttpCall(Start, ABC):
     `_body`, `_token` and `_adjust`. These names are part of the contract, too.
     """
 
-    __slots__ = ("is_plain", "_body", "_exchange", "_method", "_options", "_token")
+    __slots__ = ("is_plain", "look", "_body", "_exchange", "_method", "_options", "_token")
 
     _is_async: ClassVar[bool] = False
     """True for ports of `adrive`, which awaits the retry budget."""
+
+    can_read_back: ClassVar[bool] = False
+    """True for ports with `read_back` and `answer`: their adapters have the option `settle`."""
+    look: "ReadBack | None"
 
     is_plain: bool
     """True if a first attempt that succeeds needs nothing from the exchange.
@@ -62,6 +67,7 @@ class HttpCall(Start, ABC):
         self._options = options
         self._method = method
         self._exchange: Exchange | None = None
+        self.look = None
         self.is_plain = plain and options.is_plain and (method in READS or not self._adds_token())
 
     @abstractmethod
@@ -124,8 +130,27 @@ class HttpCall(Start, ABC):
         More than SHOWN are enough for every decision. If the body only may ask for a wait, so is LOOK.
         """
         now = self.runtime.monotonic
-        end = INFINITY if self.is_shown(response) else now() + LOOK
+        end = self.look.deadline if self.look else INFINITY if self.is_shown(response) else now() + LOOK
         return lambda size: size > SHOWN or now() > end
+
+    def may_settle(self, status: int) -> bool:
+        """Return whether reads, then in `look`, can tell what an earlier attempt did; `status`: of a response."""
+        if self._options.settle is not None:
+            from forbear.exchange.http.settling import find_read_back  # only after a failure
+
+            self.look = find_read_back(self._options.settle, self.exchange, status)
+        return self.look is not None
+
+    def read_back(self, target: str, headers: Mapping[str, str], limit: float) -> Any:
+        """Send a GET for another target of the same server, and return the response or, in async ports, an awaitable.
+
+        `headers` are those of the read, and `limit` is the timeout in seconds. Only ports that `can_read_back` have it.
+        """
+        raise NotImplementedError
+
+    def answer(self, response: Any, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        """Give a response whose body is in memory this status, these headers and this body; if `can_read_back`."""
+        raise NotImplementedError
 
     def read_content(self, shown: Any) -> bytes:
         """Return the body of a copy that `read_copy` made, b"" if it cannot be decoded; by default its `content`."""
@@ -134,7 +159,7 @@ class HttpCall(Start, ABC):
 
     def needs_reader(self, response: Any) -> bool:
         """Return whether the caller must read a response's body through a Reader, which notices where it breaks."""
-        given_up = self._exchange is not None and self._exchange.report is not None
+        given_up = self.report is not None and not self.report.settled
         return needs_reader(self._method, self.status(response), response.headers, given_up=given_up)
 
     def status(self, response: Any) -> int:
@@ -195,7 +220,10 @@ class HttpCall(Start, ABC):
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
         described, new = partial(describe, content, *place), self._token is not None
-        return Exchange(policy, service, described, body, self, key=key, is_new_key=new, vouch=options.vouch)
+        settles = self.can_read_back and options.settle is None
+        return Exchange(
+            policy, service, described, body, self, key=key, is_new_key=new, vouch=options.vouch, settles=settles
+        )
 
 
 class Sender(HttpCall, Generic[R]):

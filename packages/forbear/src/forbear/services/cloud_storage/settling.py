@@ -21,9 +21,10 @@ from json import dumps
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from forbear.core.service import Judgement
 from forbear.http import preconditions
 from forbear.http.request import Request
-from forbear.services.cloud_storage.json_api import INSERT, operations
+from forbear.services.cloud_storage.json_api import INSERT, NAME, operations
 from forbear.services.cloud_storage.sent import (
     COPIED,
     SentWrite,
@@ -35,6 +36,9 @@ from forbear.services.cloud_storage.sent import (
 
 Mine: TypeAlias = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 """The user's function: whether the resource that was read was written by the request that sent the other one."""
+
+HINT = " (settle= reads back whether it did)"
+"""The words for the note on an error that the option `settle` might have settled."""
 
 _PASSED = ("userProject", "quotaUser", "key", "access_token", "oauth_token", "prettyPrint", "projection")
 """The parameters of a request that its reads have, too."""
@@ -79,6 +83,11 @@ class Settlement:
 def proofs() -> Mapping[str, str]:
     """Return how each operation is proven, by its id: the column `settled_by`."""
     return {row.id: row.where[2] for row in operations()}
+
+
+def can_settle(judgement: Judgement) -> bool:
+    """Return whether the table says how a read proves the operation."""
+    return judgement.service == NAME and bool(proofs().get(judgement.operation or ""))
 
 
 def targets(operation: str, sent: Request, mine: Mine | None = None) -> tuple[str, ...]:
