@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
 _DEFAULT = Policy((ConnectionError, TimeoutError), Limits(attempts=None))
 
-_TRIED_ENOUGH = (
-    Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.EXHAUSTED, Reason.STOPPED,
-)  # fmt: skip
+_TRIED_ENOUGH = (Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.EXHAUSTED, Reason.STOPPED)
 """Reasons for which the cycle stops as well, because an inner policy reached a limit; not with `retry_exhausted`."""
 
 _LEFT_OPEN = (Reason.UNSAFE, Reason.BODY)
