@@ -2,7 +2,7 @@
 
 Generated pb2 modules put their services into protobuf's pool of descriptors. Google's generated clients put only their
 messages there; their gRPC transports name the RPCs, and the base of a REST transport has the HTTP bindings. Nothing is
-imported, and no server is asked.
+imported, and no server is asked; what a server said of itself, because the user asked, comes by `add_pool`.
 """
 
 import re
@@ -50,6 +50,12 @@ class Definition(Record):
 
 
 _found: dict[str, Definition] = {}  # only of names in loaded modules
+_pools: "list[Any]" = []
+
+
+def add_pool(pool: "Any") -> None:
+    """Also look for definitions in `pool`, a DescriptorPool; those of loaded modules and earlier pools count more."""
+    _pools.append(pool)
 
 
 def find(name: str) -> Definition | None:
@@ -66,9 +72,13 @@ def _find_in_pool(name: str) -> Definition | None:
     module: Any = sys.modules.get("google.protobuf.descriptor_pool")
     if module is None:
         return None
-    try:
-        method = module.Default().FindMethodByName(name.replace("/", "."))
-    except KeyError:
+    for pool in (module.Default(), *_pools):
+        try:
+            method = pool.FindMethodByName(name.replace("/", "."))
+            break
+        except KeyError:
+            continue
+    else:
         return None
     level, bindings, source = 0, list[str](), method.containing_service.file.name
     for number, value in parts(method.GetOptions().SerializeToString()):

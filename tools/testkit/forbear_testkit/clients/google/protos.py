@@ -16,7 +16,13 @@ NO_SIDE_EFFECTS, IDEMPOTENT = "NO_SIDE_EFFECTS", "IDEMPOTENT"
 
 
 def put(package: str, service: str, methods: dict[str, Sequence[str]], requests: dict[str, Fields]) -> None:
-    """Put a service into the pool.
+    """Put a service into the pool; the arguments are those of `define`."""
+    file = define(package, service, methods, requests)
+    descriptor_pool.Default().AddSerializedFile(file.SerializeToString())
+
+
+def define(package: str, service: str, methods: dict[str, Sequence[str]], requests: dict[str, Fields]) -> Any:
+    """Return the file with the definition of a service.
 
     `methods` has the annotations of each: a level, or HTTP methods. The request of the method Get is the message
     GetRequest; without one it has the field "name".
@@ -42,7 +48,7 @@ def put(package: str, service: str, methods: dict[str, Sequence[str]], requests:
                 _bind(http, annotation)
             else:
                 _bind(http.additional_bindings.add(), annotation)
-    descriptor_pool.Default().AddSerializedFile(file.SerializeToString())
+    return file
 
 
 def _bind(rule: Any, verb: str) -> None:
