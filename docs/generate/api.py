@@ -384,7 +384,8 @@ def _wrapped(line: str) -> list[str]:
 
 def _docstring(doc: str | None) -> Iterator[str]:
     if doc:
-        yield from (*inspect.cleandoc(doc).splitlines(), "")
+        text = re.sub(r"^(>>> .*(?:\n.+)*)", r"```pycon\n\1\n```", inspect.cleandoc(doc), flags=re.MULTILINE)
+        yield from (*text.splitlines(), "")
 
 
 PAGES: dict[str, Callable[[], Iterator[str]]] = {"api/index": index} | {

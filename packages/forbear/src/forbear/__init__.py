@@ -1,4 +1,20 @@
-"""forbear: retries that know what is safe to repeat, how long to hold back and when to stop."""
+"""forbear: retries that know what is safe to repeat, how long to hold back and when to stop.
+
+    @forbear.retry(on=forbear.transient, attempts=5, timeout=60)   decorate a function, sync or async
+    policy = forbear.retry(OSError, attempts=3)                    a value: policy.call(f), await policy.acall(f),
+                                                                   for attempt in policy: with attempt: ...
+    client = forbear.install(httpx.Client(), attempts=3)           put retries into a client: each request is judged
+    forbear.explain("POST https://api.example.com/orders")         may it be repeated, and why; it sends nothing
+    forbear.report(error)                                          why a run gave up, and each of its attempts
+    safe=, forbear.Api, forbear.safe_to_repeat, forbear.run_key    say that a second execution does no harm
+    forbear.update, forbear.aupdate                                change a value that others change, too
+    forbear.disabled(), forbear.stop_on(event)                     turn retries off; end them from outside
+
+A function is not called again if its error shows a request that must not be executed twice. Unless you choose others,
+the limits are 5 attempts and 60 seconds. On giving up, the original error is raised, with a note that says why.
+
+help(forbear.retry) has every option; forbear.clients, services, budgets, testing and observe have the rest.
+"""
 
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.decide import Limits

@@ -36,6 +36,9 @@ class Policy(Derivable):
     It is picklable (if its functions are) and may be shared between threads and tasks. Make one with `forbear.retry()`,
     which describes the options, and derive others with the `with_…` methods. The state of a run lives in the call;
     calls share nothing but the budget.
+
+    >>> forbear.retry(OSError, attempts=3).with_timeout(5)
+    retry(OSError, attempts=3, timeout=5)
     """
 
     __slots__ = ()
@@ -192,6 +195,12 @@ def _retry(
     On giving up, the last error itself is raised, with a note and a report (`forbear.report(error)`). A permanent error
     of the first attempt is raised without them. If a function of the policy raises while it judges an error, the run
     ends, and the note on that error says so. Raises TypeError or ValueError for invalid arguments.
+
+    >>> @forbear.retry(on=forbear.transient, attempts=5, timeout=60)
+    ... def load(key):
+    ...     return key.upper()
+    >>> load("a")
+    'A'
     """
     if options:
         refuse_unknown("retry", [name for name in options if name not in OPTIONS], KEYWORDS)
@@ -269,6 +278,9 @@ def policy_of(function: "Callable[..., Any]") -> "Policy":
 
     Raises TypeError for a function that no policy decorates. `function.policy` is the same for code without a type
     checker.
+
+    >>> forbear.policy_of(forbear.retry(OSError, attempts=3)(len))
+    retry(OSError, attempts=3)
     """
     policy: Policy = _find_marked(function).policy
     return policy
@@ -280,6 +292,9 @@ def with_policy(function: "F", policy: "Policy | None" = None, /, **changes: "Un
     `policy` replaces the function's own one. The `changes` are keywords of `forbear.retry`, such as `timeout=5`: they
     change `policy`, or else the own one. A bound method stays bound. The function itself stays as it is. Raises
     TypeError for a function that no policy decorates, and if another decorator is around the policy.
+
+    >>> forbear.with_policy(forbear.retry(OSError)(len), attempts=2)("abc")
+    3
     """
     changed = _find_marked(function).with_policy(policy, **changes)
     bound: object = getattr(function, "__self__", None)

@@ -59,9 +59,7 @@ def update(
     After a write with an unknown outcome (a lost response), the value is read again, and `mine(value)` returns whether
     it has this very change; if so, the update is done. `mine` is then called after every later read, too, since a
     conflict may be with the own late write. Without `mine`, such an error is raised, because writing again could apply
-    the change twice. Its report has `maybe_done` set, like the report of any error after which the change may have been
-    applied.
-
+    the change twice. Its report has `maybe_done` set, as has that of any error after which the change may be applied.
     An error of `read` that shows a request which must not be executed twice is raised, as around any function.
 
     `policy` says which errors of `read` and `write` are transient, how long to wait and when to stop; an attempt is one
@@ -73,6 +71,10 @@ def update(
     Returns the stored value: the result of `write`, the value passed to it if the result is None, or the value read if
     that has the change. On giving up, the last error is raised with a report. Raises TypeError for invalid arguments,
     and for a policy with `on_result` or an `attempt_timeout` (a thread cannot be stopped).
+
+    >>> stored = {"count": 1}
+    >>> forbear.update(read=stored.copy, modify=lambda old: {"count": 2}, write=stored.update, conflict=bool)
+    {'count': 2}
     """
     cycle = _UpdateCycle(read, modify, write, conflict, mine, policy)
     if policy.attempt_timeout is not None:

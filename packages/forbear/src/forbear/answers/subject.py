@@ -79,6 +79,11 @@ def explain(
     decides. `profile` names the policy whose retries the outcomes are about; docs/cli.md lists the names. What a client
     or a scope vouches for does not count here. Raises NoAnswer (a ValueError) for what cannot be read or judged, and
     TypeError for values of wrong types.
+
+    >>> forbear.explain("INCR visits").repeatable
+    False
+    >>> print(forbear.explain("GET https://api.example.com/orders"))
+    GET api.example.com/orders: may be repeated ...
     """
     _check_text("service", service, "the name of a service, or None")
     _check_text("profile", profile, "the name of a profile")

@@ -60,6 +60,10 @@ def install(client: "C", policy: "Policy | None" = None, **options: "Unpack[Inst
     - `safe` and the other options are those of the adapter for the library.
 
     TypeError for any other object, with the line to write instead; and as the library's own `install` raises.
+
+    >>> import httpx
+    >>> with forbear.install(httpx.Client(), attempts=3) as client:
+    ...     pass
     """
     for kind in (*type(client).__mro__, *type(getattr(client, "_client", None)).__mro__):
         module = _entry(_INSTALLED_BY, kind.__module__)

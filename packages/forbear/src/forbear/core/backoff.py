@@ -30,6 +30,9 @@ class Exponential(UserRecord):
 
     `initial` (1), `maximum` (64) and `spread` (1) are seconds or timedeltas, and `maximum` is at least `initial`.
     `multiplier` (2) is at least 1. Raises ValueError or TypeError for other values.
+
+    >>> [forbear.Exponential(maximum=8, jitter="none").delay(n, 0.5, None) for n in range(5)]
+    [1.0, 2.0, 4.0, 8.0, 8.0]
     """
 
     __slots__ = ("initial", "multiplier", "maximum", "jitter", "spread")
@@ -84,6 +87,9 @@ class Constant(UserRecord):
     """The same delay before every retry: `seconds`, plus up to `spread` seconds of jitter (default 0).
 
     Both may be timedeltas.
+
+    >>> forbear.retry(OSError, backoff=forbear.Constant(2)).backoff
+    Constant(seconds=2.0)
     """
 
     __slots__ = ("seconds", "spread")
@@ -107,6 +113,9 @@ class Sequence(UserRecord):
 
     All are in seconds, or timedeltas. The jitter is random, up to `spread` (default 0). Raises ValueError if `delays`
     is empty.
+
+    >>> [forbear.Sequence([1, 5, 30]).delay(n, 0.5, None) for n in range(4)]
+    [1.0, 5.0, 30.0, 30.0]
     """
 
     __slots__ = ("delays", "spread")

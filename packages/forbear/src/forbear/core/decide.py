@@ -57,6 +57,9 @@ class Limits(UserRecord):
     starts at the deadline. A wait that the server asks for is never shortened. It ends the run if it is longer than the
     rest of the timeout, or, without a timeout, than `max_retry_after` seconds (default 900). Raises TypeError or
     ValueError for other values.
+
+    >>> forbear.retry(OSError, attempts=3).limits
+    Limits(attempts=3)
     """
 
     __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited", "chosen")

@@ -216,6 +216,12 @@ def report(outcome: object) -> Report | None:
     after `raise_for_status()`), the exception that it wraps (as those of requests do), its cause, or a member of its
     group. For a response it is its `response`, its `extensions` (httpx) or its `raw` response (requests). The first
     report counts.
+
+    >>> try:
+    ...     forbear.retry(OSError, attempts=2).call(open, "/no/such/file")
+    ... except OSError as error:
+    ...     forbear.report(error).reason
+    <Reason.ATTEMPTS: ...>
     """
     return next((report for _, report in find_carried(outcome)), None)
 

@@ -45,6 +45,9 @@ class IdempotencyKey(UserRecord):
     - `add`: with True, a write without the header gets a new key, a UUID. By default only the caller's keys count.
 
     TypeError or ValueError for wrong values.
+
+    >>> forbear.IdempotencyKey("Idempotency-Key", hours=24, add=True)
+    IdempotencyKey(header='Idempotency-Key', hours=24, add=True)
     """
 
     __slots__ = ("header", "hours", "add")
@@ -85,6 +88,9 @@ class Api(UserRecord):
       makes no request safe to repeat.
 
     TypeError or ValueError for wrong values.
+
+    >>> forbear.Api("https://api.example.com", not_executed=[429]).origin
+    'https://api.example.com'
     """
 
     __slots__ = (

@@ -214,6 +214,9 @@ def may_repeat(error: BaseException) -> bool:
 
     It is for the conditions of other retry libraries. It does not say that an error is transient. Keys and versions
     count as new in each attempt, since nobody knows what stays the same. TypeError for anything but an exception.
+
+    >>> forbear.may_repeat(ConnectionRefusedError())
+    True
     """
     if not isinstance(error, BaseException):
         raise TypeError(f"`error` must be an exception, got {error!r}")

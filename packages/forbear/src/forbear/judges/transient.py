@@ -42,6 +42,9 @@ class TransientErrors(Record):
     also those that it does not know. The verdict is never NOT_EXECUTED: the function may have sent something before.
     With `one_transaction` the function is exactly one database transaction, and NOT_EXECUTED says that it was rolled
     back or never begun. Calling it never raises an Exception.
+
+    >>> forbear.transient(ConnectionResetError()).kind.value
+    'transient'
     """
 
     __slots__ = ("one_transaction",)

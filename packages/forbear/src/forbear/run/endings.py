@@ -39,6 +39,15 @@ class TryAgain(Exception):
     `TryAgain("no rows yet", delay=5)` waits exactly 5 seconds (or a timedelta) instead of the backoff. The limits of
     the policy hold. On giving up, the last TryAgain itself is raised, with a note and a report; raise it `from` another
     error to keep that as its cause.
+
+    >>> states = iter(["pending", "ready"])
+    >>> @forbear.retry(OSError)
+    ... def poll():
+    ...     if (state := next(states)) == "pending":
+    ...         raise forbear.TryAgain
+    ...     return state
+    >>> poll()
+    'ready'
     """
 
     def __init__(self, *args: object, delay: "float | timedelta | None" = None) -> None:
@@ -58,6 +67,12 @@ class Unsatisfied(Exception):
     """The last value was still refused by `on_result` when the run gave up; `value` is that value.
 
     It is raised under `raise_unsatisfied=True`, and passed to a function in `on_give_up`.
+
+    >>> policy = forbear.retry(OSError, on_result=lambda value: value is None, raise_unsatisfied=True)
+    >>> policy.call(print)
+    Traceback (most recent call last):
+    ...
+    forbear.run.endings.Unsatisfied: ...
     """
 
     def __init__(self, value: "Any", text: str) -> None:

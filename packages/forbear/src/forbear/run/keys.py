@@ -89,6 +89,16 @@ def run_key(*parts: "Part", hours: float | None = None) -> str:
 
     The result is the text of a UUID. Raises TypeError without a part, or for parts of other types. Raises RuntimeError
     outside of a run (also in a forked child of one), for an expired key, and after 10 000 keys of one run.
+
+    >>> keys = []
+    >>> @forbear.retry(OSError)
+    ... def charge():
+    ...     keys.append(forbear.run_key("charge"))
+    ...     if len(keys) < 2:
+    ...         raise OSError
+    >>> charge()
+    >>> keys[0] == keys[1]
+    True
     """
     if not parts:
         raise TypeError(

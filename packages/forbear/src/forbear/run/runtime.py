@@ -41,6 +41,9 @@ class AttemptTimeout(TimeoutError):
     """The error of an attempt that took longer than `attempt_timeout`, or than what was left of `timeout`.
 
     The attempt may have been executed.
+
+    >>> issubclass(forbear.AttemptTimeout, TimeoutError)
+    True
     """
 
 

@@ -27,6 +27,9 @@ class Throttled(Exception):
     """The budget refused the first attempt, so nothing was sent: the service refuses too many requests.
 
     It has a report with the reason BUDGET.
+
+    >>> forbear.Throttled("the budget refused it").verdict.kind.value
+    'not executed'
     """
 
     verdict: "Verdict" = NOT_EXECUTED

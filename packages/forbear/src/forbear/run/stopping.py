@@ -31,6 +31,11 @@ class stop_on(Scope):  # noqa: N801 - used like a function
     starts, until the block ends. In a generator it applies to what the generator itself calls, not to its consumer;
     in a fixture of pytest, to the fixture's tests.
     Raises TypeError for an object without these methods.
+
+    >>> import threading
+    >>> with forbear.stop_on(threading.Event()):
+    ...     forbear.retry(OSError).call(len, "abc")
+    3
     """
 
     __slots__ = ("event",)

@@ -26,12 +26,19 @@ def is_off() -> bool:
 
 
 def disable() -> None:
-    """Turn retries off in the whole process, as FORBEAR_DISABLED=1 in the environment does from the start."""
+    """Turn retries off in the whole process, as FORBEAR_DISABLED=1 in the environment does from the start.
+
+    >>> forbear.disable()  # forbear.enable() turns them on again
+    >>> forbear.enable()
+    """
     ever_off[0] = _everywhere["off"] = True
 
 
 def enable() -> None:
-    """Turn retries on again in the whole process, also after FORBEAR_DISABLED=1; blocks of `disabled()` stay off."""
+    """Turn retries on again in the whole process, also after FORBEAR_DISABLED=1; blocks of `disabled()` stay off.
+
+    >>> forbear.enable()
+    """
     _everywhere["off"] = False
 
 
@@ -39,6 +46,10 @@ class disabled:  # noqa: N801 - used like a function
     """`with forbear.disabled():` turns retries off in this thread or task for all that the block calls.
 
     That includes the tasks that the block starts. Each run is then a single attempt.
+
+    >>> with forbear.disabled():
+    ...     forbear.retry(OSError).call(len, "once")
+    4
     """
 
     __slots__ = ("_tokens",)

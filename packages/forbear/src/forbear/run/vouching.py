@@ -23,6 +23,9 @@ class safe_to_repeat(Scope):  # noqa: N801 - used like a function
     its consumer. In a fixture of pytest it covers the fixture's tests.
 
     TypeError or ValueError for a wrong pattern, and without one.
+
+    >>> with forbear.safe_to_repeat("POST https://api.example.com/v1/search"):
+    ...     pass  # requests to it may be executed twice here
     """
 
     __slots__ = ("_patterns",)
