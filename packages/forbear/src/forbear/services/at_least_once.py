@@ -83,7 +83,11 @@ _LARGEST_BODY = 64 * 1024
 
 
 class AtLeastOnce(OperationSet):
-    """The set as a value for `safe=`; `origin` is that of the Api that it is bound to, None for the vendor's own."""
+    """The set as a value for `safe=`; `origin` is that of the Api that it is bound to, None for the vendor's own.
+
+    >>> forbear.retry(forbear.transient, safe=forbear.at_least_once).safe
+    (forbear.at_least_once,)
+    """
 
     origin: str | None = None
 
