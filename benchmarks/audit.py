@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from forbear_audit.rules.catalog import RULES
+from forbear_testkit.audit import recall
 from forbear_testkit.audit.corpus import Score, agreement, score, snippets
 from forbear_testkit.audit.recall import MEASURED, measure, samples
 
@@ -44,13 +45,15 @@ def recall_table() -> list[str]:
     with TemporaryDirectory() as folder:
         halves = [measure([s for s in samples() if s.is_open is is_open], Path(folder)) for is_open in (True, False)]
     return [
-        "| rule | open half: labels | precision | recall | set aside: labels | precision | recall |",
-        "|---|---|---|---|---|---|---|",
-        *(
-            "| " + " | ".join([rule, *(cell for half in halves for cell in _cells(half[rule]))]) + " |"
-            for rule in MEASURED
-        ),
+        "| rule | agreement | open half: labels | precision | recall | set aside: labels | precision | recall |",
+        "|---|---|---|---|---|---|---|---|",
+        *(_recall_row(rule, [half[rule] for half in halves]) for rule in MEASURED),
     ]
+
+
+def _recall_row(rule: str, halves: list[Score]) -> str:
+    cells = [cell for half in halves for cell in _cells(half)]
+    return "| " + " | ".join([rule, _percent(recall.agreement(rule)), *cells]) + " |"
 
 
 def judged(sample: str) -> dict[str, tuple[int, int]]:

@@ -80,7 +80,7 @@ def test_there_are_enough_snippets_of_each_kind() -> None:
     assert len({sample.name for sample in every}) == len(every)
     for kind in {sample.kind for sample in every}:
         assert sum(sample.kind == kind for sample in every) >= (50 if kind == "sound" else 25), kind
-    for rule in {*MEASURED} - {"LOST-CAUSE"}:
+    for rule in MEASURED:
         assert {sample.is_open for sample in every if rule in sample.rules} == {True, False}, rule
 
 
@@ -91,7 +91,7 @@ def test_the_rules_find_what_is_labelled(tmp_path: Path) -> None:
         assert (each.precision or 1) >= 0.9, rule
 
 
-FLOORS = {"UNBOUNDED": 0.85}
+FLOORS = {"UNBOUNDED": 0.8, "UNSAFE": 0.79, "FIXED": 0.88, "LOST-CAUSE": 0.57}
 """The rules that find less."""
 
 

@@ -95,7 +95,7 @@ def agreement(rule: str) -> float | None:
     if not any(rule in rules for other in _others() for rules in other.values()):
         return None
     labels = {snippet.name: rule in snippet.rules for snippet in snippets()}
-    return sum(_kappa([(labels[name], rule in rules) for name, rules in other.items()]) for other in _others()) / 2
+    return sum(kappa([(labels[name], rule in rules) for name, rules in other.items()]) for other in _others()) / 2
 
 
 def _others() -> Iterator[dict[str, frozenset[str]]]:
@@ -104,7 +104,8 @@ def _others() -> Iterator[dict[str, frozenset[str]]]:
         yield {name: frozenset(rules.split()) - {"ok"} for name, _, rules in lines}
 
 
-def _kappa(pairs: list[tuple[bool, bool]]) -> float:
+def kappa(pairs: list[tuple[bool, bool]]) -> float:
+    """The agreement of two people beyond chance (Cohen's kappa), by what each says of the same things."""
     count = len(pairs)
     one, other = (sum(pair[side] for pair in pairs) / count for side in (0, 1))
     by_chance = one * other + (1 - one) * (1 - other)

@@ -12,7 +12,7 @@ from pathlib import Path
 from forbear_audit import AuditSettings
 from forbear_audit.rules.catalog import RULES
 from forbear_audit.rules.file_findings import read_texts
-from forbear_testkit.audit.corpus import FOLDER, Score
+from forbear_testkit.audit.corpus import FOLDER, LABELS, Score, kappa
 
 EVERY = AuditSettings(select=tuple(RULES))
 RECALL = FOLDER.with_name("recall")
@@ -70,3 +70,18 @@ def measure(chosen: list[Sample], folder: Path) -> dict[str, Score]:
             item.wrong += rule in broken - sample.rules
             item.missed += rule in sample.rules - broken
     return scores
+
+
+def agreement(rule: str) -> float | None:
+    """Return the agreement (Cohen's kappa) with somebody who labelled 60 of the snippets without seeing their labels.
+
+    What one of the two called unclear is left out. None if neither has the rule in a label.
+    """
+    known = {sample.name: sample for sample in samples()}
+    pairs: list[tuple[bool, bool]] = []
+    for line in (LABELS / "recall.txt").read_text(encoding="utf-8").splitlines():
+        name, _, labels = line.partition(": ")
+        sample, words = known[name], {*labels.split()}
+        if rule not in sample.unclear and f"~{rule}" not in words:
+            pairs.append((rule in sample.rules, rule in words))
+    return kappa(pairs) if any(one or other for one, other in pairs) else None
