@@ -1,5 +1,6 @@
 """`AuditSettings`: the rules that count and the files to read, by arguments or `[tool.forbear.audit]`."""
 
+import re
 import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
@@ -12,12 +13,17 @@ from forbear.adapters import is_list, shown_value
 from forbear.cli.kit.links import real
 from forbear_audit.findings import Severity, place_in
 from forbear_audit.reading.sources import read_regular
-from forbear_audit.reading.text_patterns import KEY_PARTS, LONG_TOML_KEY, TOML_VALUES
 from forbear_audit.rules.catalog import DEFAULT_RULES, RULES
 
 _KEYS = ("select", "ignore", "exclude", "per-file-ignores", "baseline", "fail-on")
 _TABLE = "tool.forbear.audit"
 _LARGEST_SETTINGS = 1_000_000  # bytes of pyproject.toml
+_KEY_PARTS = 32  # tomllib would need long for more
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_KEY_PARTS}}}")
+_VALUES = re.compile(  # comments and texts: each quote begins one, closed or not, so that none is looked at twice
+    r"""(?xs) \#[^\n]*+ | \"{3} (?: [^"\\] | \\. | "(?!"") )*+ (?:\"{3})? | '{3} (?: [^'] | '(?!'') )*+ (?:'{3})?
+    | " (?: [^"\\\n] | \\. )*+ "? | '[^'\n]*+ '?"""
+)
 
 
 @dataclass(frozen=True)
@@ -144,8 +150,8 @@ def read_settings(folder: Path) -> AuditSettings:
 def _parse(file: Path) -> dict[str, Any]:
     """Return a pyproject.toml as a document; the audited code may have written it."""
     text = read_regular(file, _LARGEST_SETTINGS).decode("utf-8")
-    if LONG_TOML_KEY.search(TOML_VALUES.sub("_", text)):
-        raise ValueError(f"a key must have at most {KEY_PARTS} parts with dots between them")
+    if _LONG_KEY.search(_VALUES.sub("_", text)):
+        raise ValueError(f"a key must have at most {_KEY_PARTS} parts with dots between them")
     return tomllib.loads(text)
 
 

@@ -5,7 +5,7 @@ import ast
 from forbear_audit.fixes.edits import AwaitCall, CapAt, JoinBy, Plan, RaiseFrom, import_of, is_bound
 from forbear_audit.fixes.names import find_imported_name
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import RANDOM
+from forbear_audit.reading.patterns import RANDOM
 
 
 def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | None:

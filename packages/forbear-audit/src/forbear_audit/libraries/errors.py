@@ -4,7 +4,7 @@ import ast
 from typing import Final
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import ACCESS_ERRORS, CONFLICT_ERRORS, REFUSALS
+from forbear_audit.reading.patterns import ACCESS_ERRORS, CONFLICT_ERRORS, REFUSALS
 
 _CONNECT: Final = frozenset({
     "httpx.ConnectError", "httpx.ConnectTimeout", "httpx.PoolTimeout", "requests.ConnectTimeout",

@@ -9,18 +9,19 @@ from forbear.adapters import Request
 from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import (
+from forbear_audit.reading.patterns import (
     ACTING_FUNCTIONS,
+    HARMLESS_PATHS,
     HARMLESS_URL_NAMES,
     HTTP_CLIENTS,
     PART_PARAMETERS,
     READING_CLASSES,
     READING_FUNCTIONS,
+    WHOLE_URL,
     WORD_STARTS,
     WRITING_FUNCTIONS,
 )
 from forbear_audit.reading.scopes import keyword
-from forbear_audit.reading.text_patterns import HARMLESS_PATHS, WHOLE_URL
 
 LIBRARIES = (
     "requests",

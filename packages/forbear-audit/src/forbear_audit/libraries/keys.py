@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import FRESH_VALUES, IDEMPOTENCY_HEADERS, KEYS_IN_BODIES
+from forbear_audit.reading.patterns import FRESH_VALUES, IDEMPOTENCY_HEADERS, KEYS_IN_BODIES
 from forbear_audit.reading.scopes import keyword, walk_inside
 
 WHY = "its idempotency key is made inside of what is repeated, so every attempt has another one"

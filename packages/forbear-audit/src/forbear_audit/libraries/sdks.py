@@ -13,7 +13,7 @@ from forbear.verdicts import Safety
 from forbear_audit.libraries import keys
 from forbear_audit.libraries.http import annotation
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import ACTING_METHODS, NAMED_THINGS
+from forbear_audit.reading.patterns import ACTING_METHODS, NAMED_THINGS
 from forbear_audit.reading.scopes import from_package
 
 _ORIGINS = {

@@ -6,7 +6,7 @@ from typing import cast
 from forbear_audit.libraries.clients import STORAGE, uses_storage
 from forbear_audit.libraries.sdks import aws_service, boto_client, maker
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import READING_FUNCTIONS
+from forbear_audit.reading.patterns import READING_FUNCTIONS
 from forbear_audit.reading.scopes import from_package, keyword
 
 _MODELS = ("OpenAI", "AsyncOpenAI", "AzureOpenAI", "AsyncAzureOpenAI", "Anthropic", "AsyncAnthropic")

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 
 from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import CONNECTIONS
+from forbear_audit.reading.patterns import ADDING_UPDATES, CONNECTIONS, HARMLESS_INSERTS, INSERTS
 from forbear_audit.reading.scopes import from_package, keyword
 from forbear_audit.reading.syntax import calls_method
-from forbear_audit.reading.text_patterns import ADDING_UPDATES, HARMLESS_INSERTS, INSERTS
 
 _RUNS = ("execute", "executemany", "exec_driver_sql", "fetch", "fetchval", "fetchrow")
 _TRANSACTIONS = ("begin", "transaction", "atomic", "begin_nested")

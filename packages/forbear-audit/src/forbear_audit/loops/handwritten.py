@@ -23,7 +23,7 @@ from forbear_audit.loops.polling import differs, is_polling, is_service
 from forbear_audit.loops.statuses import FAILED
 from forbear_audit.loops.waits import read_waits, sleeps
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import CURES, METHODS_OF_RETRIES, NETWORK_ERRORS, RETRIES, TELLS
+from forbear_audit.reading.patterns import CURES, METHODS_OF_RETRIES, NETWORK_ERRORS, RETRIES, TELLS
 from forbear_audit.reading.retry_use import RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, functions_in, has, names_in, plain_names_in, statements_of_handlers

@@ -7,7 +7,7 @@ from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME, TIME_SCOPES
+from forbear_audit.reading.patterns import CLOCK, COUNTS_RETRIES, LOGS, MAXIMUM, STOPS, TIME, TIME_SCOPES
 from forbear_audit.reading.retry_use import Limits
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import has, names_in, names_stored, operands, statements_of_handlers, walk_assigned

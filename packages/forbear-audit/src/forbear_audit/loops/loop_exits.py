@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from forbear_audit.loops.paths import AGAIN, ON, Walk, is_exit, is_out
 from forbear_audit.loops.statuses import FAILED, GOOD, Status
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import WAITS
+from forbear_audit.reading.patterns import WAITS
 from forbear_audit.reading.scopes import Loop, following, walk_inside
 from forbear_audit.reading.syntax import calls_method, functions_in, names_in
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from forbear_audit.libraries.errors import error_names, is_status_error
 from forbear_audit.loops.statuses import Status, truth
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import RAISERS
+from forbear_audit.reading.patterns import RAISERS
 
 ON, AGAIN, BREAK, RETURN = "on", "again", "break", "return"
 _RAISE = "raise "  # with the dotted name of the error behind it

@@ -4,7 +4,8 @@ import ast
 
 from forbear_audit.loops.loop_exits import failures, statements_after, statements_below
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import (
+from forbear_audit.reading.patterns import (
+    HEALTH_URLS,
     LEAVES_PROCESS,
     LOCAL,
     NEXT_ALTERNATIVE,
@@ -14,6 +15,7 @@ from forbear_audit.reading.name_patterns import (
     PROMPTS,
     RECONNECTS,
     RETRIES,
+    SAYS_IT_WAITS,
     SERVICES,
     WAITS_FOR_STATE,
 )
@@ -27,7 +29,6 @@ from forbear_audit.reading.syntax import (
     statements_of_handlers,
     texts_in,
 )
-from forbear_audit.reading.text_patterns import HEALTH_URLS, SAYS_IT_WAITS
 
 _ABSENT = ("KeyError", "IndexError", "LookupError", "StopIteration")
 _PICKS = ("pop", "popleft", "popitem", "choice", "next", "get_nowait")

@@ -5,14 +5,14 @@ from http import HTTPStatus
 from typing import Final, Literal
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import (
+from forbear_audit.reading.patterns import (
     NAMED_STATUS,
     STATUS_GETTERS,
     STATUS_NAMES,
+    STATUS_NUMBER,
     SUCCESS_STATUSES,
     TOO_MANY_REQUESTS,
 )
-from forbear_audit.reading.text_patterns import STATUS_NUMBER
 
 Status = int | None | Literal["any"]
 """A status; None for an error without one, such as a lost connection; "any" if nothing is known of it."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from forbear_audit.loops.loop_exits import failures
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
+from forbear_audit.reading.patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, functions_in, names_in, walk_assigned

@@ -1,16 +1,23 @@
-"""`pattern`: a regular expression with an example of what it recognises, and a near miss that it does not.
+"""The words in names and texts that tell what code is for, where the code itself cannot be read: patterns.csv has them.
 
-The patterns themselves are in `name_patterns` and `text_patterns`; a test searches every example.
+A row has a regular expression, which is searched in the text of a name, an expression or a message, with an example
+and a near miss. `<NAME>` in it stands for the one of another row. `from patterns import NAME` compiles it.
 """
 
+import csv
 import re
+from functools import cache
+from pathlib import Path
 
-EXAMPLES: list[tuple[re.Pattern[str], str, str]] = []
-"""Every pattern with its example and its near miss."""
+
+@cache
+def rows() -> dict[str, dict[str, str]]:
+    """Return the rows of patterns.csv by their names."""
+    with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as file:
+        return {row["name"]: row for row in csv.DictReader(file)}
 
 
-def pattern(regex: str, example: str, near_miss: str) -> re.Pattern[str]:
-    """Return a compiled pattern, and keep what it recognises and what it must not."""
-    compiled = re.compile(regex)
-    EXAMPLES.append((compiled, example, near_miss))
-    return compiled
+def __getattr__(name: str) -> re.Pattern[str]:
+    if name not in rows():
+        raise AttributeError(f"patterns.csv has no row {name}")
+    return re.compile(re.sub(r"<([A-Z_]+)>", lambda other: rows()[other[1]]["regex"], rows()[name]["regex"]))

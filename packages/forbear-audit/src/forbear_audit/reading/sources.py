@@ -4,6 +4,7 @@ import ast
 import codecs
 import errno
 import json
+import re
 import stat
 import tokenize
 import warnings
@@ -13,7 +14,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from forbear_audit.findings import Unread
-from forbear_audit.reading.text_patterns import IPYTHON_COMMANDS, OTHER_CELL_MAGIC, PYTHON_CELL_MAGIC
+from forbear_audit.reading.patterns import IPYTHON_COMMANDS, OTHER_CELL_MAGIC, PYTHON_CELL_MAGIC
+
+LINE_ENDS = re.compile(r"\r\n|\r|\n")
+"""The ends of lines, as Python counts them; str.splitlines() knows more."""
 
 LARGEST = 2_000_000
 """The size in bytes above which a file is not read: its tree may take 500 times as much memory."""

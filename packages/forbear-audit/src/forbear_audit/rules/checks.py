@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from forbear_audit.libraries.errors import INTERRUPTS, error_names, is_conflict, is_hopeless, is_status_error
 from forbear_audit.loops.waits import is_momentary
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import RENAMES, STATUS_READS
+from forbear_audit.reading.patterns import CONFLICT_MESSAGES, RENAMES, STATUS_READS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import walk_inside
 from forbear_audit.reading.syntax import calls_method, functions_in, texts_in
-from forbear_audit.reading.text_patterns import CONFLICT_MESSAGES
 from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.last_attempt import last_attempt
 from forbear_audit.rules.leftover_state import leaves_behind

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from forbear_audit.reading.text_patterns import IGNORE_COMMENT, OUR_COMMENTS
+from forbear_audit.reading.patterns import IGNORE_COMMENT, OUR_COMMENTS
 from forbear_audit.rules.catalog import RULES
 
 

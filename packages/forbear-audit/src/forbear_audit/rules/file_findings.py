@@ -13,7 +13,7 @@ from typing import Any
 from forbear_audit.findings import Finding, Remark, Unread
 from forbear_audit.reading import sources
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.text_patterns import DECORATORS, IMPORTED_NAMES, LINE_ENDS, MAY_HAVE_RETRIES
+from forbear_audit.reading.patterns import DECORATORS, IMPORTED_NAMES, MAY_HAVE_RETRIES
 from forbear_audit.rules.catalog import RULES
 from forbear_audit.rules.checks import check
 from forbear_audit.rules.comments import Comments, read_comments
@@ -81,7 +81,7 @@ def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Read
             continue
         tree = parsed
         starts.append((len(lines), cell))
-        lines += LINE_ENDS.split(text)
+        lines += sources.LINE_ENDS.split(text)
     if texts and not starts:
         result.files = 0
     result.lines += len(lines)

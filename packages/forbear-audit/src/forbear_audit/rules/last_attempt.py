@@ -10,7 +10,7 @@ from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, is_exit
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import is_momentary, sleeps
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import TIMED_OUT
+from forbear_audit.reading.patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.scopes import Loop, walk_inside
 from forbear_audit.reading.syntax import calls_in, has, names_in

@@ -4,11 +4,10 @@ import ast
 from collections.abc import Callable, Iterator
 
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import COUNTERS, PURE_FUNCTIONS, REWINDS, STREAMS
+from forbear_audit.reading.patterns import COUNTERS, FILE_MODE, PURE_FUNCTIONS, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.scopes import walk_inside
 from forbear_audit.reading.syntax import calls_in, functions_in, names_stored
-from forbear_audit.reading.text_patterns import FILE_MODE
 
 _GROWS = ("append", "extend", "insert", "appendleft")
 """The methods that add to a list."""

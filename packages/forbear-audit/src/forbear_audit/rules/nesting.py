@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from forbear_audit.libraries.errors import error_names, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import ATTEMPT_LIMITS, OVERLOAD_CODES
+from forbear_audit.reading.patterns import ATTEMPT_LIMITS, OVERLOAD_CODES
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import following, keyword, walk_inside
 from forbear_audit.rules.find import find_retries

@@ -11,7 +11,7 @@ from forbear_audit.loops.paths import goes_on, returned
 from forbear_audit.loops.statuses import DOUBTFUL, is_status, numbers
 from forbear_audit.loops.waits import mentions_header
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.name_patterns import RESET, RESPONSES_AND_ERRORS, WAITS
+from forbear_audit.reading.patterns import RESET, RESPONSES_AND_ERRORS, WAITS
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.scopes import Function, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, plain_names_in, statements_of_handlers
