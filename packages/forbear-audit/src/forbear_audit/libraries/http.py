@@ -17,6 +17,7 @@ from forbear_audit.reading.patterns import (
     PART_PARAMETERS,
     READING_CLASSES,
     READING_FUNCTIONS,
+    TOKEN_READS,
     WHOLE_URL,
     WORD_STARTS,
     WRITING_FUNCTIONS,
@@ -198,6 +199,8 @@ def _is_harmless(module: Module, request: CodeRequest) -> bool:
     ):
         return True
     function, owner = module.function_of(call), module.class_of(call)
+    if function is not None and TOKEN_READS.search(ast.unparse(function)):
+        return True
     name = WORD_STARTS.sub("_", function.name).lower() if function is not None else ""
     if READING_FUNCTIONS.search(name) and not WRITING_FUNCTIONS.search(name):
         return True

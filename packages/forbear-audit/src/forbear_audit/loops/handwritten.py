@@ -10,6 +10,7 @@ from dataclasses import replace
 from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names
 from forbear_audit.libraries.http import request_of
+from forbear_audit.loops.generators import find_generator, only_counts
 from forbear_audit.loops.limits import read_limits
 from forbear_audit.loops.loop_exits import (
     continues,
@@ -36,9 +37,7 @@ _ONLY_INSPECT = ("str", "repr", "type", "isinstance", "getattr", "hasattr", "len
 
 def read_loop(module: Module, loop: Loop) -> tuple[RetryPolicy, RepeatedCode] | None:
     """Return the retry that a loop is, and what it repeats; None if it is none."""
-    if isinstance(loop, ast.AsyncFor) or not _counts(module, loop):
-        return None
-    if isinstance(loop, ast.While) and "redirect" in ast.unparse(loop.test):
+    if not _counts(module, loop) or (isinstance(loop, ast.While) and "redirect" in ast.unparse(loop.test)):
         return None
     tries = [node for node in _statements(loop.body) if isinstance(node, ast.Try)]
     if len(tries) > _MOST_TRIES:
@@ -92,20 +91,14 @@ def _is_same(
 
 
 def _counts(module: Module, loop: Loop) -> bool:
-    """Return whether a loop only counts: `while`, or `for` over numbers or delays."""
-    if isinstance(loop, ast.While):
+    """Return whether a loop only counts: `while`, or `for` over numbers, delays or a generator of attempts."""
+    if isinstance(loop, ast.While) or find_generator(module, loop) is not None:
         return True
-    source = loop.iter
-    values = module.items(source) if isinstance(source, (ast.Tuple, ast.List)) else None
-    if values and all(isinstance(value, (int, float)) for value in values):
-        return True
-    if isinstance(source, ast.Call):
-        name = module.name_of(source.func).rpartition(".")[2]
-        if name in ("reversed", "enumerate") and source.args and isinstance(source.args[0], ast.Call):
-            name = module.name_of(source.args[0].func).rpartition(".")[2]
-        return name in ("range", "count", "repeat")
-    target = loop.target.id if isinstance(loop.target, ast.Name) else ""
-    return bool(target) and any(target in plain_names_in(call) for call in sleeps(module, loop.body))
+    if isinstance(loop, ast.AsyncFor):
+        return False
+    target = loop.target.id if isinstance(loop.target, ast.Name) and not isinstance(loop.iter, ast.Call) else ""
+    slept = bool(target) and any(target in plain_names_in(call) for call in sleeps(module, loop.body))
+    return slept or only_counts(module, loop)
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -3,6 +3,7 @@
 import ast
 import math
 
+from forbear_audit.loops.generators import counted_call, find_generator
 from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
@@ -19,11 +20,16 @@ def read_limits(module: Module, loop: Loop) -> Limits:
     Both are None if the loop ends by something that may be no limit, such as a flag that another thread sets.
     """
     counting = counters(loop)
+    made = find_generator(module, loop)
+    inner = read_limits(*made) if made is not None else None
     timed = _names_of_waits(module, loop)
     tests = _tests(loop)
     deadline: bool | None = has_scope(module, loop) or any(_is_time(loop, test, timed) for test in tests)
     if isinstance(loop, ast.While):
         attempts = _count_while_attempts(module, loop, counting)
+    elif inner is not None:
+        attempts = inner.attempts if inner.attempts != math.inf else _count_compared_attempts(module, loop, counting)
+        deadline = deadline or inner.deadline
     else:
         attempts = _count_for_attempts(module, loop, counting)
     counted = not isinstance(loop, ast.While) or any(names_in(leaf) & counting for t in tests for leaf in operands(t))
@@ -129,13 +135,12 @@ def _count_for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: 
     values = module.items(source)
     if values is not None and isinstance(source, (ast.Tuple, ast.List)):
         return float(len(values))
-    if isinstance(source, ast.Call):
-        name = module.name_of(source.func).rpartition(".")[2]
-        if name == "count" or (name == "repeat" and len(source.args) == 1):
+    known = counted_call(module, loop)
+    if known is not None:
+        call, name = known
+        if name == "count" or (name == "repeat" and len(call.args) == 1):
             return _count_compared_attempts(module, loop, counting)
-        if name in ("reversed", "enumerate") and source.args and isinstance(source.args[0], ast.Call):
-            source = source.args[0]
-        numbers = [_number(module, item) for item in source.args]
+        numbers = [_number(module, item) for item in call.args]
         if 1 <= len(numbers) <= 2 and None not in numbers:
             ends = [number for number in numbers if number is not None]
             return float(ends[-1] - (ends[0] if len(ends) == 2 else 0))

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from forbear_audit.loops.generators import find_generator, yielded
 from forbear_audit.loops.loop_exits import failures
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
@@ -40,13 +41,16 @@ def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: f
     """Return the waits of a loop that makes so many attempts, by its calls of sleep after a failure of `tries`."""
     after_failure = [s for attempt in tries for path in failures(module, loop, attempt) for s in path] or loop.body
     calls = list(dict.fromkeys(sleeps(module, after_failure) or sleeps(module, loop.body)))
+    made = find_generator(module, loop)
+    if not calls and made is not None and sleeps(made[0], made[1].body):
+        return replace(read_waits(*made, (), attempts), node=None)
     if not calls:
         return Waits("unknown" if _waits_elsewhere(module, loop, after_failure) else "none")
     waits = Waits(node=calls[0], reads_header=mentions_header([loop]))
     argument = calls[0].args[0] if calls[0].args else None
     if argument is None or len(calls) > 1 or mentions_header([argument]) or _is_within(module, loop, calls[0]):
         return waits
-    closure = [argument, *walk_assigned(loop.body, argument)]
+    closure = [argument, *walk_assigned(loop.body, argument), *(yielded(*made) if made is not None else ())]
     if any(HEADER.search(ast.unparse(node)) for node in closure):
         return waits
     return _classify(module, loop, argument, closure, waits, attempts)
@@ -70,7 +74,8 @@ def _classify(
     calls = [node for part in closure for node in ast.walk(part) if isinstance(node, ast.Call)]
     has_calls = any(ast.unparse(call.func) not in ("min", "max", "float", "int", "pow") for call in calls)
     if changed and (jitter or not has_calls):
-        is_capped = any(CAPS.search(text) for text in texts)
+        compared = [ast.unparse(n.left) for n in walk_inside(loop.body) if isinstance(n, ast.Compare)]
+        is_capped = any(CAPS.search(text) for text in texts) or ast.unparse(argument) in compared
         longest = None if is_capped else _longest(module, loop, argument, attempts)
         return replace(waits, kind="growing", jitter=jitter, longest=longest)
     kind: Wait = "unknown"
@@ -83,11 +88,24 @@ def _classify(
 
 
 def _is_wide(module: Module, argument: ast.expr) -> bool:
-    """Return whether a wait is random by at least a half: `uniform(1, 3)`."""
-    if not isinstance(argument, ast.Call) or len(argument.args) != 2:
-        return False
-    low, high = map(module.constant, argument.args)
-    return isinstance(low, (int, float)) and isinstance(high, (int, float)) and high >= 2 * low
+    """Return whether a wait is random by at least a half: `uniform(1, 3)`, or `5 * (0.5 + random())`."""
+    low, high = _bounds(module, argument)
+    return high >= 2 * low and high > 0
+
+
+def _bounds(module: Module, expr: ast.expr) -> tuple[float, float]:
+    """Return the least and the largest value of an expression; a name or a call that cannot be read counts as 1."""
+    match expr:
+        case ast.BinOp(op=ast.Mult() | ast.Add() as operator):
+            (low, high), (least, most) = _bounds(module, expr.left), _bounds(module, expr.right)
+            return (low + least, high + most) if isinstance(operator, ast.Add) else (low * least, high * most)
+        case ast.Call(args=[]) if ast.unparse(expr.func).endswith("random"):
+            return 0, 1
+        case ast.Call(args=[first, second]) if RANDOM.search(ast.unparse(expr.func)):
+            return _bounds(module, first)[0], _bounds(module, second)[1]
+        case _:
+            value = module.constant(expr)
+            return (value, value) if isinstance(value, (int, float)) else (1, 1)
 
 
 def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> bool:

@@ -8,6 +8,10 @@ from typing import cast
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Loop = ast.For | ast.AsyncFor | ast.While
 
+_ENTERED = frozenset({
+    ast.Import, ast.ImportFrom, ast.Constant, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call, ast.For, ast.AsyncFor,
+    ast.While, ast.Assign, ast.AnnAssign, ast.withitem, ast.NamedExpr,
+})  # fmt: skip
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
@@ -38,11 +42,20 @@ class Scopes:
         """The values of `self.name` in each class."""
         level: list[ast.AST] = [tree]
         for parent in level:  # it grows while it is read
-            children = list(ast.iter_child_nodes(parent))
-            for child in children:
-                self.parents[child] = parent
-            level += children
-            self._enter(parent)
+            if type(parent) in _ENTERED:
+                self._enter(parent)
+            for name in parent._fields:
+                value: object = getattr(parent, name, None)
+                if isinstance(value, list):
+                    block = cast("list[object]", value)
+                    if any(type(child) is ast.With for child in block):
+                        block[:] = [_open_suppress(c) if isinstance(c, ast.With) else c for c in block]
+                    children = [child for child in block if isinstance(child, ast.AST)]
+                    self.parents.update(dict.fromkeys(children, parent))
+                    level += children
+                elif isinstance(value, ast.AST) and value._fields:
+                    self.parents[value] = parent
+                    level.append(value)
         for node in tree.body:
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 self.top[node.name] = node
@@ -129,6 +142,21 @@ class Scopes:
             if owner is not None:
                 return self.attributes.get((owner, name.attr)) or self.assigned.get((owner, name.attr), [])
         return []
+
+
+def _open_suppress(node: ast.With) -> ast.stmt:
+    """Return a `try` that swallows the same errors as a `with suppress(...)`, any other `with` as it is."""
+    match node.items:
+        case [ast.withitem(context_expr=ast.Call(func=func, args=types) as call)] if ast.unparse(func) in (
+            "suppress",
+            "contextlib.suppress",
+        ):
+            caught = ast.copy_location(ast.Tuple(elts=types, ctx=ast.Load()), call)
+            handler = ast.ExceptHandler(type=caught, name=None, body=[ast.copy_location(ast.Pass(), call)])
+            opened = ast.Try(body=node.body, handlers=[ast.copy_location(handler, call)], orelse=[], finalbody=[])
+            return ast.copy_location(opened, node)
+        case _:
+            return node
 
 
 def keyword(call: ast.Call, *names: str) -> ast.expr | None:

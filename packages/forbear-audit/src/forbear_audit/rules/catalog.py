@@ -55,6 +55,7 @@ _ALL = (
             "google-cloud-storage": "pass `if_generation_match`, or `retry=DEFAULT_RETRY_IF_GENERATION_SPECIFIED`",
             "redis": "use forbear.clients.redis, which does not repeat this command after a lost response",
             "celery": "pass an idempotency key that the caller of the task makes, or do not retry this call",
+            "webhook": "answer 2xx once it is done, or make the id of the event the idempotency key",
             "forbear": "use `repeatable=False`, or an adapter of forbear.clients, which judges each request",
         },
     ),

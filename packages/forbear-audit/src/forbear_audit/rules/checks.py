@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from forbear_audit.libraries.errors import INTERRUPTS, error_names, is_conflict, is_hopeless, is_status_error
 from forbear_audit.loops.waits import is_momentary
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.patterns import CONFLICT_MESSAGES, RENAMES, STATUS_READS
+from forbear_audit.reading.patterns import CONFLICT_MESSAGES, FILE_METHODS, RENAMES, STATUS_READS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
 from forbear_audit.reading.scopes import walk_inside
 from forbear_audit.reading.syntax import calls_method, functions_in, texts_in
@@ -94,7 +94,7 @@ def _moves_only_files(use: RetryUse) -> bool:
     names = functions_in([statement for attempt in use.code.tries for statement in attempt.body])
     if use.errors.names == ("PermissionError",):
         return all(map(RENAMES.search, names))
-    return bool(names) and all(name.startswith(("os.", "shutil.")) for name in names)
+    return bool(names) and all(map(FILE_METHODS.search, names))
 
 
 def _is_conflict(module: Module, use: RetryUse) -> bool:

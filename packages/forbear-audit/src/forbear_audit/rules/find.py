@@ -10,6 +10,7 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
 from forbear_audit.reading.scopes import from_package
 from forbear_audit.rules.repeaters import find_repeater, loops_of, read_repeated_code
+from forbear_audit.rules.webhooks import find_webhooks
 
 _PACKAGES = frozenset({
     "tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "urllib3", "requests", "httpx_retries",
@@ -34,7 +35,7 @@ def find_retries(module: Module) -> list[RetryUse]:
     uses += [_put_together(policy, node) for policy, node in objects.read_service_configs(module)]
     uses += [_put_together(policy, loop, code) for policy, code, loop in loops_of(module)]
     uses += _find_wrapped(module)
-    uses += [_put_together(*task) for task in queues.read_others(module)]
+    uses += [_put_together(*task) for task in (*queues.read_others(module), *find_webhooks(module))]
     return sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
 
 
@@ -189,7 +190,7 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
         for decorator in function.decorator_list:
             made = decorator.func if isinstance(decorator, ast.Call) else decorator
             known = find_repeater(module, made) if isinstance(made, (ast.Name, ast.Attribute)) else None
-            if known is not None:
+            if known is not None and (known.awaits or not isinstance(function, ast.AsyncFunctionDef)):
                 yield _put_together(
                     known.policy, decorator, RepeatedCode(function.body, function), defined_elsewhere=True
                 )

@@ -5,7 +5,14 @@ import math
 from collections.abc import Iterator
 
 from forbear_audit.loops.limits import counters, is_limit
-from forbear_audit.loops.loop_exits import continues, failures, may_leave, names_of_errors, statements_below
+from forbear_audit.loops.loop_exits import (
+    continues,
+    failures,
+    may_leave,
+    names_of_errors,
+    statements_after,
+    statements_below,
+)
 from forbear_audit.loops.paths import AGAIN, BREAK, ON, Walk, is_exit
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import is_momentary, sleeps
@@ -13,9 +20,10 @@ from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import TIMED_OUT
 from forbear_audit.reading.retry_use import RetryUse
 from forbear_audit.reading.scopes import Loop, walk_inside
-from forbear_audit.reading.syntax import calls_in, has, names_in
+from forbear_audit.reading.syntax import calls_in, has, names_in, names_stored
 
 Remark = tuple[str, ast.AST, str]
+_LOST = "the last error is not the cause of this one"
 
 
 def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
@@ -36,7 +44,12 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
     for node in walk_inside([s for handler in handlers for s in handler.body]):
         if isinstance(node, ast.Raise) and _hides(node, shown) and _is_final(module, loop, node, counting):
             yield "LOST-CAUSE", node, "`from None` hides the last error"
-    raised = _find_final_raise(module, loop)
+    for attempt in use.code.tries:
+        if ON not in Walk(module, 200).ways([*attempt.body, *attempt.orelse]):
+            for node in walk_inside(statements_after(module, loop, attempt)):
+                if isinstance(node, ast.Raise) and _is_new(node, shown) and _is_final(module, loop, node, counting):
+                    yield "LOST-CAUSE", node, _LOST
+    raised = _find_final_raise(module, loop, names_stored([s for attempt in use.code.tries for s in attempt.body]))
     if (
         raised is None
         or not use.code.tries
@@ -44,7 +57,7 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
     ):
         return  # that the time is over is the cause
     if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):
-        yield "LOST-CAUSE", raised, "the last error is not the cause of this one"
+        yield "LOST-CAUSE", raised, _LOST
 
 
 def _hides(node: ast.Raise, shown: set[str]) -> bool:
@@ -53,9 +66,9 @@ def _hides(node: ast.Raise, shown: set[str]) -> bool:
 
 
 def _is_final(module: Module, loop: Loop, node: ast.Raise, counting: set[str]) -> bool:
-    """Return whether a `raise` in a handler stands for the end of the attempts: no test of something else is around."""
-    around = next(part for part in module.ancestors(node) if isinstance(part, (ast.If, ast.ExceptHandler)))
-    return not isinstance(around, ast.If) or is_limit(loop, around.test, counting)
+    """Return whether a `raise` in a loop stands for the end of the attempts: no test of something else is around."""
+    around = next(part for part in module.ancestors(node) if isinstance(part, (ast.If, ast.ExceptHandler, Loop)))
+    return is_limit(loop, around.test, counting) if isinstance(around, ast.If) else around is not loop
 
 
 def _is_counted(loop: Loop, counting: set[str]) -> bool:
@@ -127,9 +140,16 @@ def _repeats_after(module: Module, use: RetryUse, loop: Loop) -> bool:
     return any(ast.unparse(call) in made for call in calls_in(statements_below(module, loop)))
 
 
-def _find_final_raise(module: Module, loop: Loop) -> ast.Raise | None:
-    """Return the `raise` that follows when the attempts are used up."""
+def _find_final_raise(module: Module, loop: Loop, results: set[str]) -> ast.Raise | None:
+    """Return the `raise` that follows when the attempts are used up, also below a test that there is no result."""
     first = next((s for s in statements_below(module, loop) if not isinstance(s, ast.Expr)), None)
+    match first:
+        case ast.If(test=ast.UnaryOp(op=ast.Not(), operand=ast.Name(id=name)), body=[*_, last]) if name in results:
+            first = last
+        case ast.If(test=ast.Compare(left=ast.Name(id=name), ops=[ast.Is()]), body=[*_, last]) if name in results:
+            first = last
+        case _:
+            pass
     return first if isinstance(first, ast.Raise) else None
 
 

@@ -102,7 +102,7 @@ def _flat(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def _find_mutated(statement: ast.stmt, own: set[str], *, is_loop: bool) -> str | None:
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Attribute(value=target, attr=name), args=args)) if name in _GROWS:
-            if any(isinstance(node, (ast.Call, ast.Await)) for item in args for node in ast.walk(item)):
+            if not args or any(isinstance(node, (ast.Call, ast.Await)) for item in args for node in ast.walk(item)):
                 return None  # the call comes first
         case ast.AugAssign(target=target, op=ast.Add()):
             if isinstance(target, ast.Name):
@@ -184,7 +184,7 @@ def _find_outer_changes(
             case ast.Call(func=ast.Attribute(value=owner, attr=method)):
                 made = module.value(owner)
                 name = module.name_of(made.func) if isinstance(made, ast.Call) else ""
-                filled = method in _GROWS or (method == "pop" and not node.args)
+                filled = (method in _GROWS and node.args and not node.keywords) or (method == "pop" and not node.args)
                 written = (method == "write" and name == "open") or (method == "update" and name.startswith("hashlib."))
                 taken = method in ("get", "get_nowait") and name in (
                     "queue.Queue",

@@ -13,10 +13,14 @@ from forbear_audit.reading.syntax import calls_in
 
 @dataclass(frozen=True, slots=True)
 class Repeater:
-    """A function or class that repeats what it gets: as an argument at a `position`, or as a decorator."""
+    """A function or class that repeats what it gets: as an argument at a `position`, or as a decorator.
+
+    One that `awaits` sees the errors of coroutines.
+    """
 
     policy: RetryPolicy
     position: int | None
+    awaits: bool
 
 
 KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]
@@ -50,19 +54,24 @@ def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
     if module not in _repeaters:
         found = _repeaters[module] = dict[ast.AST, Repeater]()
         for policy, code, loop in loops_of(module):
-            called = {call.func.id for call in calls_in(code.attempt) if isinstance(call.func, ast.Name)}
+            calls = [call for call in calls_in(code.attempt) if isinstance(call.func, ast.Name)]
+            called = {ast.unparse(call.func) for call in calls}
             around = [n for n in module.ancestors(loop) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
             taking = next((function for function in around if called & _parameters(function)), None)
             if taking is None:
                 continue
+            names = _parameters(taking)
+            awaits = any(isinstance(module.parents[c], ast.Await) for c in calls if ast.unparse(c.func) in names)
             owner = module.class_of(taking)
             if taking.name == "__call__" and owner is not None:
-                found[owner] = Repeater(policy, None)
+                found[owner] = Repeater(policy, None, awaits)
             elif taking is around[-1]:
-                names = [name for name in _positional(taking) if name not in ("self", "cls")]
-                found[taking] = Repeater(policy, next((names.index(name) for name in names if name in called), None))
+                order = [name for name in _positional(taking) if name not in ("self", "cls")]
+                place = next((order.index(name) for name in order if name in called), None)
+                found[taking] = Repeater(policy, place, awaits)
             else:
-                found[around[-1]] = Repeater(policy, None)
+                awaits = awaits or (around[-1] in found and found[around[-1]].awaits)  # it makes a wrapper for both
+                found[around[-1]] = Repeater(policy, None, awaits)
     return _repeaters[module]
 
 

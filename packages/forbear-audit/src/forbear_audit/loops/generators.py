@@ -1,0 +1,52 @@
+"""Generators of attempts: functions and classes of the package that count, or wait, for the loops over them."""
+
+import ast
+
+from forbear_audit.reading.modules import Module
+from forbear_audit.reading.scopes import Loop, walk_inside
+from forbear_audit.reading.syntax import has, walk_assigned
+
+_WRAPPERS = ("reversed", "enumerate")
+_COUNTS = ("range", "count", "repeat")
+
+
+def counted_call(module: Module, loop: Loop) -> tuple[ast.Call, str] | None:
+    """Return the call that a `for` iterates, without `enumerate`, and the last part of its name; None without one."""
+    call = None if isinstance(loop, ast.While) else loop.iter
+    while isinstance(call, ast.Call):
+        name = module.name_of(call.func).rpartition(".")[2]
+        if name not in _WRAPPERS or not call.args:
+            return call, name
+        call = call.args[0]
+    return None
+
+
+def find_generator(module: Module, loop: Loop) -> tuple[Module, Loop] | None:
+    """Return the loop of the generator that a `for` iterates, with its module; None if it yields no attempts."""
+    known = counted_call(module, loop)
+    if known is None:
+        return None
+    home, function = module.resolve_call(known[0])
+    if function is None and isinstance(known[0].func, (ast.Name, ast.Attribute)):
+        home, owner = module.definition(known[0].func)
+        function = home.methods.get((owner, "__iter__")) if isinstance(owner, ast.ClassDef) else None
+    if function is None or function.decorator_list:
+        return None
+    nodes = [node for node in walk_inside(function.body) if isinstance(node, Loop) and has(node, ast.Yield)]
+    return (home, nodes[0]) if len(nodes) == 1 and only_counts(home, nodes[0]) else None
+
+
+def only_counts(module: Module, loop: Loop) -> bool:
+    """Return whether a loop only counts: `while`, or `for` over numbers."""
+    if isinstance(loop, ast.While):
+        return True
+    values = module.items(loop.iter) if isinstance(loop.iter, (ast.Tuple, ast.List)) else None
+    known = counted_call(module, loop)
+    return bool(values and all(isinstance(v, (int, float)) for v in values)) or (known or ("", ""))[1] in _COUNTS
+
+
+def yielded(home: Module, loop: Loop) -> list[ast.expr]:
+    """Return the expressions that the loop of a generator yields, and what its function assigns to their names."""
+    values = [node.value for node in walk_inside(loop.body) if isinstance(node, ast.Yield) and node.value is not None]
+    function = home.function_of(loop)
+    return values + [e for v in values for e in walk_assigned(function.body if function is not None else [], v)]
