@@ -10,7 +10,7 @@ _WRAPPERS = ("reversed", "enumerate")
 _COUNTS = ("range", "count", "repeat")
 
 
-def counted_call(module: Module, loop: Loop) -> tuple[ast.Call, str] | None:
+def find_iterated_call(module: Module, loop: Loop) -> tuple[ast.Call, str] | None:
     """Return the call that a `for` iterates, without `enumerate`, and the last part of its name; None without one."""
     call = None if isinstance(loop, ast.While) else loop.iter
     while isinstance(call, ast.Call):
@@ -23,7 +23,7 @@ def counted_call(module: Module, loop: Loop) -> tuple[ast.Call, str] | None:
 
 def find_generator(module: Module, loop: Loop) -> tuple[Module, Loop] | None:
     """Return the loop of the generator that a `for` iterates, with its module; None if it yields no attempts."""
-    known = counted_call(module, loop)
+    known = find_iterated_call(module, loop)
     if known is None:
         return None
     home, function = module.resolve_call(known[0])
@@ -33,19 +33,19 @@ def find_generator(module: Module, loop: Loop) -> tuple[Module, Loop] | None:
     if function is None or function.decorator_list:
         return None
     nodes = [node for node in walk_inside(function.body) if isinstance(node, Loop) and has(node, ast.Yield)]
-    return (home, nodes[0]) if len(nodes) == 1 and only_counts(home, nodes[0]) else None
+    return (home, nodes[0]) if len(nodes) == 1 and is_counting(home, nodes[0]) else None
 
 
-def only_counts(module: Module, loop: Loop) -> bool:
+def is_counting(module: Module, loop: Loop) -> bool:
     """Return whether a loop only counts: `while`, or `for` over numbers."""
     if isinstance(loop, ast.While):
         return True
     values = module.items(loop.iter) if isinstance(loop.iter, (ast.Tuple, ast.List)) else None
-    known = counted_call(module, loop)
+    known = find_iterated_call(module, loop)
     return bool(values and all(isinstance(v, (int, float)) for v in values)) or (known or ("", ""))[1] in _COUNTS
 
 
-def yielded(home: Module, loop: Loop) -> list[ast.expr]:
+def list_yielded(home: Module, loop: Loop) -> list[ast.expr]:
     """Return the expressions that the loop of a generator yields, and what its function assigns to their names."""
     values = [node.value for node in walk_inside(loop.body) if isinstance(node, ast.Yield) and node.value is not None]
     function = home.function_of(loop)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from forbear_audit.libraries.effects import effects
 from forbear_audit.libraries.errors import error_names
 from forbear_audit.libraries.http import request_of
-from forbear_audit.loops.generators import find_generator, only_counts
+from forbear_audit.loops.generators import find_generator, is_counting
 from forbear_audit.loops.limits import read_limits
 from forbear_audit.loops.loop_exits import (
     continues,
@@ -98,7 +98,7 @@ def _counts(module: Module, loop: Loop) -> bool:
         return False
     target = loop.target.id if isinstance(loop.target, ast.Name) and not isinstance(loop.iter, ast.Call) else ""
     slept = bool(target) and any(target in plain_names_in(call) for call in sleeps(module, loop.body))
-    return slept or only_counts(module, loop)
+    return slept or is_counting(module, loop)
 
 
 def _statements(body: list[ast.stmt]) -> list[ast.stmt]:

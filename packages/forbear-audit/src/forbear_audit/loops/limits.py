@@ -3,7 +3,7 @@
 import ast
 import math
 
-from forbear_audit.loops.generators import counted_call, find_generator
+from forbear_audit.loops.generators import find_generator, find_iterated_call
 from forbear_audit.loops.loop_exits import may_leave
 from forbear_audit.loops.statuses import truth
 from forbear_audit.loops.waits import sleeps
@@ -135,7 +135,7 @@ def _count_for_attempts(module: Module, loop: ast.For | ast.AsyncFor, counting: 
     values = module.items(source)
     if values is not None and isinstance(source, (ast.Tuple, ast.List)):
         return float(len(values))
-    known = counted_call(module, loop)
+    known = find_iterated_call(module, loop)
     if known is not None:
         call, name = known
         if name == "count" or (name == "repeat" and len(call.args) == 1):

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from forbear_audit.loops.generators import find_generator, yielded
+from forbear_audit.loops.generators import find_generator, list_yielded
 from forbear_audit.loops.loop_exits import failures
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
@@ -50,7 +50,7 @@ def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: f
     argument = calls[0].args[0] if calls[0].args else None
     if argument is None or len(calls) > 1 or mentions_header([argument]) or _is_within(module, loop, calls[0]):
         return waits
-    closure = [argument, *walk_assigned(loop.body, argument), *(yielded(*made) if made is not None else ())]
+    closure = [argument, *walk_assigned(loop.body, argument), *(list_yielded(*made) if made is not None else ())]
     if any(HEADER.search(ast.unparse(node)) for node in closure):
         return waits
     return _classify(module, loop, argument, closure, waits, attempts)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 
 @cache
-def rows() -> dict[str, dict[str, str]]:
+def read_rows() -> dict[str, dict[str, str]]:
     """Return the rows of patterns.csv by their names."""
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as file:
         return {row["name"]: row for row in csv.DictReader(file)}
 
 
 def __getattr__(name: str) -> re.Pattern[str]:
-    if name not in rows():
+    if name not in read_rows():
         raise AttributeError(f"patterns.csv has no row {name}")
-    return re.compile(re.sub(r"<([A-Z_]+)>", lambda other: rows()[other[1]]["regex"], rows()[name]["regex"]))
+    return re.compile(re.sub(r"<([A-Z_]+)>", lambda other: read_rows()[other[1]]["regex"], read_rows()[name]["regex"]))
