@@ -43,6 +43,14 @@ def test_ls_prints_addresses_without_control_characters(arguments: list[str], li
     assert (done.exit_code, done.stdout.splitlines()) == (0, lines)
 
 
+def test_versions_have_their_numbers(invoke: Invoke, filled: Cloud) -> None:
+    """The addresses can be pasted back; without the option they are those of the live objects."""
+    there = filled.store.object("bkt", "x/b").generation
+    assert invoke("ls", "--versions", "gs://bkt/x/b").stdout == f"gs://bkt/x/b#{there}\n"
+    assert invoke("ls", "-la", "gs://bkt/x/b").stdout.split()[-1] == f"gs://bkt/x/b#{there}"
+    assert invoke("cat", f"gs://bkt/x/b#{there}").stdout == "x" * 1536
+
+
 def test_json_has_one_object_on_each_line(invoke: Invoke, filled: Cloud) -> None:
     """One object on each line, with these keys."""
     there = filled.store.object("bkt", "x/b")

@@ -73,6 +73,17 @@ def test_on_a_terminal_it_asks(
     assert left(filled) == names
 
 
+def test_all_versions_are_asked_about(invoke: Invoke, filled: Cloud) -> None:
+    """They do not come back; without a terminal the command needs --yes."""
+    done = invoke("rm", "--all-versions", "gs://bkt/a")
+    assert (done.exit_code, left(filled)) == (2, ["a", "x/b", "x/c"])
+    assert "`--yes` is needed to delete 1 version, 1 B where no terminal can ask" in done.stderr
+    done = invoke("rm", "-a", "--dry-run", "gs://bkt/a")
+    assert done.stdout == f"delete gs://bkt/a#{filled.store.object('bkt', 'a').generation}\n"
+    assert invoke("rm", "-ay", "gs://bkt/a").exit_code == 0
+    assert left(filled) == ["x/b", "x/c"]
+
+
 def test_ctrl_c_at_the_question(invoke: Invoke, filled: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends the line, says that nothing was deleted, and exits with 130."""
 

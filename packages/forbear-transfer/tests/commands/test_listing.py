@@ -7,7 +7,7 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault, random_faults
-from forbear_transfer import HttpError, Object, Settings, TransferError, Usage, du, ls
+from forbear_transfer import HttpError, Object, Settings, TransferError, Usage, du, ls, rm
 
 LIST = "storage.objects.list"
 NAMES = ("a", "a/1", "a/b/2", "a/b/c/3", "a/d/4", "ab", "z/", "z/5")
@@ -46,6 +46,37 @@ def listed(cloud: Cloud, *addresses: str, recursive: bool = False) -> list[str]:
 def test_what_an_address_names(address: str, recursive: bool, names: list[str], filled: Cloud) -> None:
     """An object, and what lies below a folder; a folder that a pattern matches is listed as well."""
     assert listed(filled, address, recursive=recursive) == names
+
+
+@pytest.mark.parametrize(
+    ("address", "recursive", "names"),
+    [
+        ("gs://bkt", False, ["a", "a", "gone", "a/"]),
+        ("gs://bkt", True, ["a", "a", "a/1", "a/1", "gone"]),
+        ("gs://bkt/a", False, ["a", "a", "a/1", "a/1"]),
+        ("gs://bkt/gone", False, ["gone"]),
+        ("gs://bkt/[ag]*", False, ["a", "a", "gone"]),
+        ("gs://bkt/[ag]*", True, ["a", "a", "a/1", "a/1", "gone"]),
+    ],
+)
+def test_all_versions(address: str, recursive: bool, names: list[str], cloud: Cloud) -> None:
+    """Oldest first, also of what is deleted; page after page, each once."""
+    cloud.store.create_bucket("old", fields={"versioning": {"enabled": True}})
+    for name in ("a", "a", "a/1", "a/1", "gone"):
+        cloud.store.put("old", name, b"1")
+    settings, address = Settings(endpoint=cloud.url), address.replace("bkt", "old")
+    with virtual_time(seed=3):
+        assert rm("gs://old/gone", settings=settings).ok
+        cloud.fault(Fault.reset(when="after", operation=LIST), Fault.truncate(100, operation=LIST))
+        entries = ls(address, recursive=recursive, versions=True, settings=settings)
+        with pytest.raises(TransferError, match="does not exist"):
+            ls("gs://old/gone", settings=settings)
+    assert [entry.name for entry in entries] == names
+    generations = [entry.generation for entry in entries if isinstance(entry, Object)]
+    assert len({*generations}) == len(generations)
+    one = next(entry for entry in entries if isinstance(entry, Object))
+    with virtual_time():
+        assert ls(str(one.url), versions=True, settings=settings) == [one]
 
 
 def test_a_generation(filled: Cloud) -> None:

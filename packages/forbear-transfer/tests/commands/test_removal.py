@@ -5,7 +5,7 @@ import pytest
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault, random_faults
 from forbear_testkit.transfer.recorder import Recorder
-from forbear_transfer import Settings, Status, Storage, Summary, arm, rm
+from forbear_transfer import Settings, Status, Storage, Summary, arm, cp, ls, rm
 
 DELETE, LIST = "storage.objects.delete", "storage.objects.list"
 NAMES = ("a", "a.txt", "dir/", "dir/b", "dir/deep/c", "dirt")
@@ -23,6 +23,92 @@ def removed(cloud: Cloud, *addresses: str, recorder: Recorder | None = None, **o
     """Delete in virtual time."""
     with virtual_time(seed=3):
         return rm(addresses, settings=Settings(endpoint=cloud.url), on_event=recorder, **options)
+
+
+def versioned(cloud: Cloud) -> Cloud:
+    """Return the cloud with a bucket that keeps versions: two of each object, and one object that is deleted."""
+    cloud.store.create_bucket("old", fields={"versioning": {"enabled": True}})
+    for name in (*NAMES, *NAMES, "gone"):
+        cloud.store.put("old", name, b"1")
+    with virtual_time():
+        assert rm("gs://old/gone", settings=Settings(endpoint=cloud.url)).ok
+    return cloud
+
+
+def kept(cloud: Cloud) -> dict[str, int]:
+    """Return how many versions each object has."""
+    return {name: len(versions) for name, versions in cloud.store.bucket("old").objects.items() if versions}
+
+
+EVERY = dict.fromkeys(NAMES, 2) | {"gone": 1}
+
+
+@pytest.mark.parametrize(
+    ("address", "recursive", "gone"),
+    [
+        ("gs://old/a", False, {"a"}),
+        ("gs://old/gone", False, {"gone"}),
+        ("gs://old/dir/", False, {"dir/"}),
+        ("gs://old/d*", False, {"dirt"}),
+        ("gs://old/d*", True, {"dir/", "dir/b", "dir/deep/c", "dirt"}),
+        ("gs://old/dir", True, {"dir/", "dir/b", "dir/deep/c"}),
+        ("gs://old/dir/", True, {"dir/", "dir/b", "dir/deep/c"}),
+        ("gs://old/**", False, set(EVERY)),
+        ("gs://old", True, set(EVERY)),
+    ],
+)
+@pytest.mark.parametrize("stormy", [False, True])
+def test_all_versions_go_for_good(address: str, recursive: bool, gone: set[str], stormy: bool, cloud: Cloud) -> None:
+    """Also those of an object that is deleted already, whatever fails; others keep all of theirs."""
+    versioned(cloud)
+    if stormy:
+        cloud.fault(random_faults(5, unavailable=0.2, reset_before=0.1, reset_after=0.2))
+    summary = removed(cloud, address, recursive=recursive, all_versions=True)
+    assert (summary.deleted, summary.ok) == (sum(EVERY[name] for name in gone), True)
+    assert kept(cloud) == {name: count for name, count in EVERY.items() if name not in gone}
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("gs://old/none", "gs://old/none does not exist"),
+        ("gs://old/x*", "nothing matches gs://old/x*"),
+        ("gs://old", "gs://old/ is a bucket"),
+        ("gs://old/dir/deep/", "gs://old/dir/deep/ is a folder"),
+        ("gs://old/a#5", "gs://old/a#5 is one version, and all are to be deleted"),
+        ("gs://nowhere/a", "404"),
+    ],
+)
+def test_all_versions_of_nothing_are_a_failure(address: str, problem: str, cloud: Cloud) -> None:
+    """Nothing is deleted, and the others are."""
+    versioned(cloud)
+    (failure,) = removed(cloud, address, "gs://old/gone", all_versions=True).failures
+    assert problem in str(failure.error)
+    assert kept(cloud) == dict.fromkeys(NAMES, 2)
+
+
+def test_a_name_with_a_wildcard_may_have_old_versions_alone(cloud: Cloud) -> None:
+    """Then it is a name, too: if the pattern matches others, nothing is done until it is said which is meant."""
+    cloud.store.create_bucket("old", fields={"versioning": {"enabled": True}})
+    for name in ("a*", "ab"):
+        cloud.store.put("old", name, b"1")
+    assert removed(cloud, "gs://old/a*", literal=True).ok
+    with pytest.raises(ValueError, match="is the name of an object, and as a pattern or version it means others"):
+        removed(cloud, "gs://old/a*", all_versions=True)
+    assert removed(cloud, "gs://old/a*", all_versions=True, literal=True).deleted == 1
+    assert kept(cloud) == {"ab": 1}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_one_version_is_copied_and_deleted_by_its_number(number: int, cloud: Cloud) -> None:
+    """The other version stays, and so does the object if it was not the live one."""
+    versioned(cloud)
+    settings = Settings(endpoint=cloud.url)
+    one, other = (version.generation for version in ls("gs://old/a", versions=True, settings=settings))
+    chosen, rest = ((one, other), (other, one))[number]
+    assert cp(f"gs://old/a#{chosen}", "gs://bkt/copy", settings=settings).ok
+    assert removed(cloud, f"gs://old/a#{chosen}").deleted == 1
+    assert [version.generation for version in ls("gs://old/a", versions=True, settings=settings)] == [rest]
 
 
 def left(cloud: Cloud) -> set[str]:

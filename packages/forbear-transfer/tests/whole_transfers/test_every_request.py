@@ -79,6 +79,9 @@ COMMANDS: dict[str, Command] = {
         partial(rsync, "t", "gs://bkt/t", recursive=True, delete=True, preserve_posix=True, links="skip"),
         {"t/1": b"1", "t/2/3": b"2/3"}, texts("1", "2/3"),
     ),
+    "rm of all versions": Command(
+        texts("a", "b", "c"), {}, partial(rm, ["gs://bkt/a", "gs://bkt/b"], all_versions=True), texts("c"), {}
+    ),
     "another class": Command(
         texts("a", "b"), {},
         partial(cp, "gs://bkt/*", "gs://bkt/", storage_class="NEARLINE", cache_control="x"),

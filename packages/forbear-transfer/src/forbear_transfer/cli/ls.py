@@ -24,10 +24,18 @@ Examples:
 @click.option("-r", "--recursive", is_flag=True, help="List everything below folders.")
 @click.option("-l", "--long", is_flag=True, help="Print sizes and times, too, and a total on stderr.")
 @click.option("-h", "--human", is_flag=True, help="With -l: print sizes such as 1.2 GiB.")
+@click.option("-a", "--versions", is_flag=True, help="List all versions of objects, with their numbers.")
 @connection_options("literal", "pattern")
 @click.pass_context
 def command(
-    ctx: click.Context, /, addresses: tuple[str, ...], recursive: bool, long: bool, human: bool, **options: Any
+    ctx: click.Context,
+    /,
+    addresses: tuple[str, ...],
+    recursive: bool,
+    long: bool,
+    human: bool,
+    versions: bool,
+    **options: Any,
 ) -> None:
     """List the objects and folders that gs:// addresses name.
 
@@ -47,13 +55,15 @@ def command(
 
     async def work(storage: Storage) -> None:
         objects = total = 0
-        async for entry in als(storage, addresses, recursive=recursive, literal=literal):
+        async for entry in als(storage, addresses, recursive=recursive, versions=versions, literal=literal):
             if isinstance(entry, Object):
                 objects, total = objects + 1, total + entry.size
             if complete["as_json"]:
                 click.echo(json.dumps(object_record(entry)))
             elif long:
-                click.echo(object_line(entry, human=human))
+                click.echo(object_line(entry, human=human, version=versions))
+            elif versions and isinstance(entry, Object):
+                click.echo(f"{entry.url}")
             else:
                 click.echo(f"{entry if isinstance(entry, Url) else Url(entry.bucket, entry.name)}")
         if long and not complete["quiet"] and not complete["as_json"]:

@@ -22,18 +22,26 @@ Examples:
 @click.command(cls=GroupedCommand, epilog=_EPILOG)
 @click.argument("addresses", nargs=-1, required=True, metavar="ADDRESS...")
 @click.option("-r", "--recursive", is_flag=True, help="Delete everything below folders.")
+@click.option("-a", "--all-versions", is_flag=True, help="Delete all versions of each object, for good.")
 @click.option("-n", "--dry-run", is_flag=True, help="Print what would be deleted, and delete nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Ask no question before a pattern or a folder is deleted.")
 @connection_options("literal", "pattern", "parallel", "verbose")
 @click.pass_context
 def command(
-    ctx: click.Context, /, addresses: tuple[str, ...], recursive: bool, dry_run: bool, yes: bool, **options: Any
+    ctx: click.Context,
+    /,
+    addresses: tuple[str, ...],
+    recursive: bool,
+    all_versions: bool,
+    dry_run: bool,
+    yes: bool,
+    **options: Any,
 ) -> None:
     """Delete objects, each in the version that was listed.
 
     ADDRESS is an object, a pattern with *, ?, [...] or **, or with -r a folder or a bucket, which itself stays. What
-    other clients write meanwhile is not deleted. Before a pattern or a folder is deleted, the command asks; without a
-    terminal it needs --yes.
+    other clients write meanwhile is not deleted. ADDRESS#NUMBER is one version. Before a pattern, a folder or all
+    versions are deleted, the command asks; without a terminal it needs --yes.
     """
     complete = completed(options)
     literal = literal_of(complete)
@@ -52,7 +60,8 @@ def command(
     items: list[Item] | None = None
 
     async def list_items(storage: Storage) -> list[Item]:
-        return [item async for item in plan_rm(storage, addresses, recursive=recursive, literal=literal)]
+        planned = plan_rm(storage, addresses, recursive=recursive, literal=literal, all_versions=all_versions)
+        return [item async for item in planned]
 
     def prepare(on_event: Listener) -> Work:
         parallel = complete["parallel"]
@@ -60,6 +69,7 @@ def command(
             addresses,
             items,
             recursive=recursive,
+            all_versions=all_versions,
             literal=literal,
             dry_run=dry_run,
             parallel=parallel,
@@ -68,10 +78,12 @@ def command(
 
     with convert_errors():
         check_addresses(addresses, literal=literal)
-    if not (yes or dry_run) and (recursive or any(parse_source(address, literal).wild for address in addresses)):
+    asks = recursive or all_versions or any(parse_source(address, literal).wild for address in addresses)
+    if asks and not (yes or dry_run):
         items = run_command(ctx, complete, list_items, prints=False)
         objects = [item.object.size for item in items if item.action is Action.DELETE and item.object is not None]
-        what = f"{format_count(len(objects), 'object')}, {format_bytes(sum(objects))}"
+        kind = "version" if all_versions else "object"
+        what = f"{format_count(len(objects), kind)}, {format_bytes(sum(objects))}"
         if objects and not is_terminal():
             raise BadInput(f"`--yes` is needed to delete {what} where no terminal can ask", "look first with --dry-run")
         if objects and not _confirm(f"delete {what}?"):

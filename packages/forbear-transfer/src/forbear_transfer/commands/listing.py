@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from forbear_transfer.commands.selection import check_addresses
 from forbear_transfer.errors import TransferError
 from forbear_transfer.objects import Object, Url
-from forbear_transfer.plans.matches import matches, settle
+from forbear_transfer.plans.matches import match_versions, matches, settle, versions_of
 from forbear_transfer.plans.sources import Source, parse_source
 from forbear_transfer.runs import run_blocking
 from forbear_transfer.storage.client import Settings, Storage
@@ -27,13 +27,15 @@ def ls(
     addresses: str | Sequence[str],
     *,
     recursive: bool = False,
+    versions: bool = False,
     literal: bool | None = None,
     settings: Settings | None = None,
 ) -> list[Object | Url]:
     """Return the objects and folders that `addresses` name; a folder is a Url that ends with a slash.
 
     A bucket or a folder is listed one level deep, or with everything below it if `recursive` is set. An address may
-    have the wildcards of `cp`; folders that match are listed, too. `literal` is that of `cp`.
+    have the wildcards of `cp`; folders that match are listed, too. With `versions`, all versions of the objects come,
+    also noncurrent ones, and folders that match a pattern only if `recursive` is set. `literal` is that of `cp`.
 
     TransferError for an address that names nothing, or if the service cannot be queried. ValueError for an invalid
     address. RuntimeError inside a running event loop, since it blocks.
@@ -41,27 +43,35 @@ def ls(
     names = check_addresses(addresses, literal=literal)
 
     async def collect(storage: Storage) -> list[Object | Url]:
-        return [entry async for entry in als(storage, names, recursive=recursive, literal=literal)]
+        return [entry async for entry in als(storage, names, recursive=recursive, versions=versions, literal=literal)]
 
     return run_blocking(settings, collect, "als")
 
 
 async def als(
-    storage: Storage, addresses: str | Sequence[str], *, recursive: bool = False, literal: bool | None = None
+    storage: Storage,
+    addresses: str | Sequence[str],
+    *,
+    recursive: bool = False,
+    versions: bool = False,
+    literal: bool | None = None,
 ) -> AsyncGenerator[Object | Url]:
     """Yield over an open Storage what `ls` returns, while the pages of the listings arrive."""
     for address in check_addresses(addresses, literal=literal):
-        async for entry in _list_all(storage, await _settle(storage, address, literal), recursive):
+        source = await _settle(storage, address, literal, versions=versions)
+        async for entry in _list_all(storage, source, recursive, versions=versions):
             yield entry
 
 
-async def _settle(storage: Storage, address: str, literal: bool | None) -> Source:
-    return await settle(storage, parse_source(address, literal), folders=True)
+async def _settle(storage: Storage, address: str, literal: bool | None, *, versions: bool = False) -> Source:
+    return await settle(storage, parse_source(address, literal), folders=True, versions=versions)
 
 
-async def _list_all(storage: Storage, source: Source, recursive: bool) -> AsyncGenerator[Object | Url]:
+async def _list_all(
+    storage: Storage, source: Source, recursive: bool, *, versions: bool = False
+) -> AsyncGenerator[Object | Url]:
     nothing = True
-    async for entry in _list(storage, source, recursive):
+    async for entry in _list(storage, source, recursive, versions=versions):
         nothing = False
         yield entry
     if nothing and source.wild:
@@ -70,9 +80,12 @@ async def _list_all(storage: Storage, source: Source, recursive: bool) -> AsyncG
         raise await explain_absence(storage, source.at)
 
 
-async def _list(storage: Storage, source: Source, recursive: bool) -> AsyncGenerator[Object | Url]:
+async def _list(storage: Storage, source: Source, recursive: bool, *, versions: bool) -> AsyncGenerator[Object | Url]:
     url, delimiter = source.at, None if recursive else "/"
-    if source.wild:
+    if source.wild and versions and isinstance(url, Url):
+        async for version in match_versions(storage, url, recursive=recursive):
+            yield version
+    elif source.wild:
         async for match in matches(storage, source, recursive=True):
             if match.object is not None:
                 yield match.object
@@ -82,13 +95,16 @@ async def _list(storage: Storage, source: Source, recursive: bool) -> AsyncGener
             elif isinstance(match.source, Url) and (there := await storage.stat(match.source)) is not None:
                 yield there  # an object that stands for a folder
     elif isinstance(url, Url):
-        if url.name and not url.name.endswith("/"):
+        if versions and url.generation is None and url.name and not url.name.endswith("/"):
+            async for version in versions_of(storage, url):
+                yield version
+        elif url.name and not url.name.endswith("/"):
             there = await storage.stat(url)
             if there is not None:
                 yield there
             if url.generation is not None:
                 return
-        async for entry in storage.objects(url.bucket, url.prefix, delimiter=delimiter):
+        async for entry in storage.objects(url.bucket, url.prefix, delimiter=delimiter, versions=versions):
             yield entry
 
 

@@ -219,15 +219,36 @@ def _refuse_folder(source: Url | str, name: str, *, left_out: bool = False) -> M
     )
 
 
-async def settle(storage: Storage, source: Source, *, folders: bool = False, cautious: bool = False) -> Source:
+async def versions_of(storage: Storage, url: Url) -> AsyncGenerator[Object]:
+    """Yield all versions of the object at an address."""
+    async for listed in storage.objects(url.bucket, url.name, versions=True):
+        if not isinstance(listed, Object) or listed.name != url.name:
+            return  # longer names follow
+        yield listed
+
+
+async def match_versions(storage: Storage, pattern: Url, *, recursive: bool) -> AsyncGenerator[Object]:
+    """Yield all versions of the objects that match a pattern, with `recursive` also of those in folders that match."""
+    whole, folder = compile_pattern(pattern.name), compile_pattern(pattern.name.rstrip("/"))
+    async for listed in storage.objects(pattern.bucket, literal_start(pattern.name), versions=True):
+        name = listed.name
+        ends = (at for at, character in enumerate(name) if recursive and character == "/")
+        if isinstance(listed, Object) and (whole.fullmatch(name) or any(folder.fullmatch(name, 0, at) for at in ends)):
+            yield listed
+
+
+async def settle(
+    storage: Storage, source: Source, *, folders: bool = False, cautious: bool = False, versions: bool = False
+) -> Source:
     """Return the source with what it means by what exists: the object of that whole name, else a pattern or version.
 
-    With `folders`, a folder of that name counts, too. ValueError for a `cautious` command, one that deletes, if both
+    With `folders`, a folder of that name counts, too, and with `versions` an object that has only noncurrent ones.
+    ValueError for a `cautious` command, one that deletes, if both
     exist. A text in which every special character is escaped, as in a[*], means that name first.
     """
     if source.exact is None:
         return source
-    is_there = await _exists(storage, source.exact, folders=folders)
+    is_there = await _exists(storage, source.exact, folders=folders, versions=versions)
     if not is_there:
         check_version(source)
         return replace(source, exact=None)
@@ -243,7 +264,9 @@ async def settle(storage: Storage, source: Source, *, folders: bool = False, cau
     return Source(source.text, source.exact)
 
 
-async def _exists(storage: Storage, url: Url, *, folders: bool) -> bool:
+async def _exists(storage: Storage, url: Url, *, folders: bool, versions: bool = False) -> bool:
+    if versions and url.name and await anext(versions_of(storage, url), None) is not None:
+        return True
     try:
         if url.name and not url.name.endswith("/") and await storage.stat(url) is not None:
             return True

@@ -237,9 +237,11 @@ class Storage:
             return None
         return Object.of(response.json())
 
-    def objects(self, bucket: str, prefix: str = "", *, delimiter: str | None = None) -> AsyncIterator[Object | Url]:
-        """Yield the live objects whose names begin with `prefix`, by name; with a `delimiter`, also folders as Urls."""
-        return list_objects(self.call, bucket, prefix, delimiter)
+    def objects(
+        self, bucket: str, prefix: str = "", *, delimiter: str | None = None, versions: bool = False
+    ) -> AsyncIterator[Object | Url]:
+        """Yield the live objects, or all `versions`, with a prefix by name; by a `delimiter`, also folders as Urls."""
+        return list_objects(self.call, bucket, prefix, delimiter, versions=versions)
 
     async def is_folder(self, url: Url) -> bool:
         """Return whether objects exist below a name, or at all in a bucket: folders in the cloud are nothing else."""
@@ -247,10 +249,7 @@ class Storage:
         return bool(parse_page(what, await self.call(what, "GET", url.list_path, query)).get("items"))
 
     async def delete(self, url: Url, query: Mapping[str, int | None] | None = None) -> None:
-        """Delete an object, or the generation that `url` has. It is no error if it is gone already (404).
-
-        `query` has further parameters of the request, such as preconditions.
-        """
+        """Delete an object, or the generation that `url` has, under preconditions; no error if it is gone (404)."""
         try:
             await self.call(f"delete {url}", "DELETE", url.path, {"generation": url.generation, **(query or {})})
         except HttpError as error:

@@ -19,9 +19,16 @@ _PAGE_ITEMS = 1000
 
 
 async def list_objects(
-    call: Callable[..., Awaitable[WholeResponse]], bucket: str, prefix: str, delimiter: str | None
+    call: Callable[..., Awaitable[WholeResponse]],
+    bucket: str,
+    prefix: str,
+    delimiter: str | None,
+    *,
+    versions: bool = False,
 ) -> AsyncIterator[Object | Url]:
     """Yield the live objects whose names begin with `prefix`, by name, using `call` for each page.
+
+    With `versions`, all versions come, those of one name one after the other.
 
     With a `delimiter`, the names with a delimiter after the prefix come as one Url of their common beginning. On each
     page, these Urls come after the objects. Raise WrongResponse for a name that is not in order or does not begin with
@@ -31,18 +38,21 @@ async def list_objects(
     what = f"list gs://{bucket}/{prefix}"
     path, pages = Url(bucket).list_path, Pages(what)
     fields = f"kind,nextPageToken,prefixes,items({FIELDS})"
-    last = {Object: "", Url: ""}
+    last, generation = {Object: "", Url: ""}, None
     while True:
         query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE_ITEMS}
+        query |= {"versions": "true"} if versions else {}
         page = parse_page(what, await call(what, "GET", path, {**query, "fields": fields}, most=PAGE))
         entries = _parse_entries(what, page, bucket)
         for entry in entries:
             if entry.bucket != bucket or not entry.name.startswith(prefix):  # callers cut the prefix off
                 raise WrongResponse(f"{what}: {entry.url if isinstance(entry, Object) else entry} is not there")
             before, last[type(entry)] = last[type(entry)], entry.name
-            if entry.name <= before:
+            repeats = not versions or isinstance(entry, Url) or entry.generation == generation
+            if entry.name < before or (entry.name == before and repeats):
                 how = "twice" if entry.name == before else f"after {before!r}, not in order of names"
                 raise WrongResponse(f"{what}: {entry.name!r} comes {how}")
+            generation = entry.generation
             yield entry
         token = pages.next_token(page.get("nextPageToken"), empty=not entries)
         if token is None:

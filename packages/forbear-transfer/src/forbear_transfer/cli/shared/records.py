@@ -38,12 +38,16 @@ def object_record(entry: Object | Url) -> Record:
     }
 
 
-def object_line(entry: Object | Url, *, human: bool) -> str:
-    """Return an entry as a line with size, time of the last change and address; a folder has the address only."""
+def object_line(entry: Object | Url, *, human: bool, version: bool = False) -> str:
+    """Return an entry as a line with size, time of the last change and address, with `version` also its generation.
+
+    A folder has the address only.
+    """
     if isinstance(entry, Url):
         return f"{'':12}  {'':20}  {entry}"
     updated = "" if entry.updated is None else format_time(entry.updated)
-    return f"{size(entry.size, human=human):>12}  {updated:20}  {Url(entry.bucket, entry.name)}"
+    url = entry.url if version else Url(entry.bucket, entry.name)
+    return f"{size(entry.size, human=human):>12}  {updated:20}  {url}"
 
 
 def show_address(text: str, written: Sequence[str] = ()) -> str:
