@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 
-from docs.generate import api, audit, commands, fleet, operations, profiles, scenarios
+from docs.generate import api, audit, aws, commands, fleet, operations, profiles, scenarios
 from docs.generate.markdown import bullets, text
 from forbear.answers import tables
 from forbear.core.verdict import Safety
@@ -174,7 +174,7 @@ def plain(service: str) -> Iterator[str]:
     yield from operations.section(listed)
 
 
-_WRITTEN = {"cloud_storage": cloud_storage, "iam": iam, "memorystore": memorystore, "redis": redis}
+_WRITTEN = {"aws": aws.page, "cloud_storage": cloud_storage, "iam": iam, "memorystore": memorystore, "redis": redis}
 
 
 def _tables(service: str) -> list[str]:

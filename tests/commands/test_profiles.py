@@ -36,7 +36,7 @@ def test_the_list() -> None:
         "default", "cloud_storage", "cloud_storage.documented", "cloud_storage.documented_2020",
         "cloud_storage.gsutil", "cloud_storage.python_client", "iam", "iam.documented", "memorystore",
         "memorystore.documented", "redis", "resource_manager", "resource_manager.documented", "rfc9110",
-        "interactive", "mobile", "ci", "batch",
+        "aws", "interactive", "mobile", "ci", "batch",
     ]  # fmt: skip
 
 
@@ -65,7 +65,8 @@ def test_schedule_gives_the_reason_of_a_preset(name: str, invoke: Invoke) -> Non
 def test_explain(name: str, invoke: Invoke) -> None:
     """Each policy explains the requests of its service; default and presets bring their waits to any service."""
     service = ProfileChoice(name).service or ("cloud_storage" if name in SHORT else "iam")
-    words = ("redis", "GET", "k") if service == "redis" else ("GET", REQUESTS[service])
+    other = {"redis": ("redis", "GET", "k"), "aws": ("aws", "sqs", "GetQueueUrl")}
+    words = other[service] if service in other else ("GET", REQUESTS[service])
     document = explained(invoke, "--profile", name, *words)
     assert (document["service"], document["profile"], document["repeatable"]) == (service, name, True)
     policy = find_named_policy(name)

@@ -29,6 +29,7 @@ def test_every_profile_is_listed() -> None:
         "cloud_storage.policy", "cloud_storage.documented", "cloud_storage.documented_2020", "cloud_storage.gsutil",
         "cloud_storage.python_client", "iam.policy", "iam.documented", "memorystore.policy", "memorystore.documented",
         "redis.policy", "resource_manager.policy", "resource_manager.documented", "rfc9110.policy",
+        "aws.policy",
     }  # fmt: skip
     for service in registry.names():
         assert registry.profiles(service)[0] == "policy"

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
+from forbear.answers import tables
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, unsafe_text
 from forbear.answers.errors import NoAnswer
 from forbear.answers.profile import ProfileChoice
@@ -18,7 +19,7 @@ from forbear.services import aws
 from forbear.services.at_least_once import option_for
 from forbear.services.aws.errors import verdict_of_response
 from forbear.services.aws.service import classify
-from forbear.services.aws.table import find_refusals
+from forbear.services.aws.table import NAME, find_refusals
 from forbear.services.policies import RECOMMENDED, find_policy
 from forbear.text.duration import show
 
@@ -72,7 +73,7 @@ def answer(call: AwsCall, profile: ProfileChoice) -> Answer:
     cure = cure_for(judgement, option)
     names = sorted(name for name, value in call.parameters.items() if value != _FILLED)
     filled = sorted(name for name, value in call.parameters.items() if value == _FILLED)
-    remarks = [judgement.why]
+    remarks = [] if tables.entry(judgement.service, judgement.operation) else [judgement.why]
     if filled:
         remarks.append(f"botocore fills {', '.join(filled)}, equal in all attempts of a call")
     if judgement.span is not None:
@@ -127,11 +128,11 @@ def _find_policy(profile: ProfileChoice) -> Policy:
     """Return AWS's own policy, with the limits and waits of a plain profile; NoAnswer for that of another service."""
     if profile.retry_not_found:
         raise NoAnswer("`retry_not_found` does not go with a call of AWS", "leave it out")
-    if profile.name == RECOMMENDED:
+    if profile.name in (RECOMMENDED, NAME, f"{NAME}.{RECOMMENDED}"):
         return aws.policy
     plain = find_policy(profile.name) if profile.is_plain else None
     if plain is None:
-        raise NoAnswer(f"`profile` {profile.name} does not go with a call of AWS", "name default, or a preset")
+        raise NoAnswer(f"`profile` {profile.name} does not go with a call of AWS", "name aws, default, or a preset")
     return aws.policy.with_limits(plain.limits).with_backoff(plain.backoff)
 
 

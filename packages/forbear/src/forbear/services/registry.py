@@ -37,6 +37,7 @@ _HOMES = {
     "redis": _Location(),
     "resource_manager": _Location(("cloudresourcemanager",), ("google.cloud.resourcemanager.",)),
     "rfc9110": _Location(),
+    "aws": _Location(),
 }
 _BY_API = {api: name for name, home in _HOMES.items() for api in home.apis}
 _BY_TEST = [(name, home.serves) for name, home in _HOMES.items() if home.serves is not None]

@@ -75,7 +75,7 @@ def test_the_table_of_the_service() -> None:
     """Every correction is an entry with a source and a note, as for the other services."""
     entries = RECOMMENDED.tables()["aws"]
     assert len(entries) == len(ROWS)
-    assert all(entry.source and entry.note for entry in entries)
+    assert all(entry.source and entry.columns["note"] for entry in entries)
     assert next(entry for entry in entries if entry.id == "sqs.SendMessage").columns["span"] == "300"
 
 

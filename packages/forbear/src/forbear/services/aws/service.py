@@ -152,9 +152,9 @@ class Aws(Record):
         return table.NAME
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return our corrections as one table, by the name "aws"."""
+        """Return our corrections as one table, by the name "aws", in the order of their names."""
         listed = (row for exact, patterns in table.rows().values() for row in (*exact.values(), *patterns))
-        return {table.NAME: tuple(map(_entry, listed))}
+        return {table.NAME: tuple(map(_entry, sorted(listed, key=lambda row: (row.service, row.pattern))))}
 
 
 RECOMMENDED = Aws()
@@ -162,20 +162,18 @@ RECOMMENDED = Aws()
 
 
 def _entry(row: table.Correction) -> TableEntry:
-    conditions = tuple(each.text for each in row.conditions)
+    name = f"{row.service}.{row.pattern}"
     return TableEntry(
-        f"{row.service}.{row.pattern}",
+        name,
         row.safety,
-        conditions=conditions,
+        conditions=tuple(each.text for each in row.conditions),
         is_read=row.is_read,
         source=row.source,
-        effect="none" if row.is_read else "",
-        note=row.note,
+        effect="none" if row.is_read else row.note,
         columns={
-            "service": row.service,
-            "operations": row.pattern,
+            "operation": name,
             "safety": "read" if row.is_read else row.safety.value,
-            "safe_if": " or ".join(conditions),
+            "safe_if": row.safe_if,
             "span": f"{row.span:g}" if any(each.by_key for each in row.conditions) else "",
             "source": row.source,
             "note": row.note,

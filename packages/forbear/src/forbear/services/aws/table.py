@@ -17,7 +17,7 @@ Columns of refusals.csv: by a code of `codes`, the service refuses an operation 
 """
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -36,12 +36,16 @@ _SAFETIES = {"read": Safety.ALWAYS, **{safety.value: safety for safety in Safety
 
 
 class Correction(NamedTuple):
-    """One row of rows.csv; `span` is in seconds, and `pattern` the name or pattern by which the row was found."""
+    """One row of rows.csv; `span` is in seconds, and `pattern` the name or pattern by which the row was found.
+
+    `conditions` are those of the text `safe_if`.
+    """
 
     service: str
     pattern: str
     safety: Safety
     is_read: bool
+    safe_if: str
     conditions: tuple[Alternative, ...]
     span: float
     source: str
@@ -70,7 +74,7 @@ def find_for_all(service: str) -> Correction | None:
 def rows() -> Mapping[str, tuple[dict[str, Correction], tuple[Correction, ...]]]:
     """Return the rows of each service: those that name an operation, by its name, then patterns, the longest first."""
     table: dict[str, tuple[dict[str, Correction], list[Correction]]] = {}
-    for row in _read_rows():
+    for row in read_rows(_lines("rows.csv")):
         exact, patterns = table.setdefault(row.service, ({}, []))
         known = exact if row.is_exact or row.pattern == "*" else {each.pattern: each for each in patterns}
         if row.pattern in known:
@@ -96,8 +100,9 @@ def find_refusals(service: str, operation: str) -> tuple[str, ...]:
     return tuple(code for name, code in _refusals() if name == service and refuses(service, operation, code))
 
 
-def _read_rows() -> Iterator[Correction]:
-    for line in _lines("rows.csv"):
+def read_rows(lines: Iterable[Mapping[str, str]]) -> Iterator[Correction]:
+    """Yield the rows in lines with the columns of rows.csv, one for each name; ValueError for a line that is wrong."""
+    for line in lines:
         safety = _SAFETIES[line["safety"]]
         conditions = parse(line["safe_if"])
         if (safety is Safety.CONDITIONAL) is not bool(conditions):
@@ -106,16 +111,28 @@ def _read_rows() -> Iterator[Correction]:
             raise ValueError(f"rows.csv: {line['service']} {line['operations']} must have a source and a note")
         is_read, span = line["safety"] == "read", float(line["span"] or UNKNOWN_SPAN)
         for pattern in line["operations"].split():
-            yield Correction(line["service"], pattern, safety, is_read, conditions, span, line["source"], line["note"])
+            yield Correction(
+                line["service"],
+                pattern,
+                safety,
+                is_read,
+                line["safe_if"],
+                conditions,
+                span,
+                line["source"],
+                line["note"],
+            )
+
+
+def refusals() -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...], str]]:
+    """Yield the rows of refusals.csv: the service, its codes, the operations, and the source."""
+    for line in _lines("refusals.csv"):
+        yield line["service"], tuple(line["codes"].split()), tuple(line["operations"].split()), line["source"]
 
 
 @cache
 def _refusals() -> Mapping[tuple[str, str], tuple[str, ...]]:
-    return {
-        (line["service"], code): tuple(line["operations"].split())
-        for line in _lines("refusals.csv")
-        for code in line["codes"].split()
-    }
+    return {(service, code): operations for service, codes, operations, _ in refusals() for code in codes}
 
 
 def _lines(name: str) -> list[dict[str, str]]:
