@@ -20,11 +20,11 @@ class Sent:
     """One request that an error shows.
 
     - `client` is the library that sent it ("httpx"), and `protocol` what it speaks: "http", "redis", "sql", "aws" or
-      "grpc".
+      "grpc"; "named" stands for all that are known by a name only.
     - `method` is the HTTP method, the name of the RPC, the command, the operation ("dynamodb.PutItem") or the first
       word of the statement; "" if it is not known.
-    - `subject` is the request in the form that its service judges: a `Request`, commands, a `Statement`, an `AwsCall`
-      or a `GrpcCall`. None if only the method is known.
+    - `subject` is the request in the form that its service judges: a `Request`, commands, a `Statement`, an `AwsCall`,
+      a `GrpcCall` or a `NamedCall`. None if only the method is known.
     - `unread` says why the request could not be read, None if it was.
     - `unsent` is True if the error proves that no byte of it reached a server, False if one may have, None if no error
       says anything about it, which counts as False.
@@ -88,14 +88,16 @@ class Statement:
     - `text` is the statement, "" if it is not known; "COMMIT" for the end of a transaction.
     - `autocommit` is True if each statement commits by itself, None if it is not known.
     - `connection` is the id of the connection and of what leads to it: cursor, session.
+    - `still_open` is True if the transaction was not ended by the error, so that a repeat would go on with it.
     """
 
-    __slots__ = ("autocommit", "connection", "text")
+    __slots__ = ("autocommit", "connection", "still_open", "text")
 
     def __init__(self, text: str, *, autocommit: bool | None, connection: "tuple[int, ...]" = ()) -> None:
         self.text = text
         self.autocommit = autocommit
         self.connection = connection
+        self.still_open = False
 
 
 class AwsCall:

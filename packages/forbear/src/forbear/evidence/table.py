@@ -62,6 +62,9 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
         ("commit", "_commit_gen"): (*_PSYCOPG_CONNECTIONS, "pymysql.connections"),
     },
     "sql:statement": {("execute", "executemany"): (*_PSYCOPG, *_PSYCOPG_CONNECTIONS, "pymysql.cursors")},
+    "stdlib:sendmail": {("sendmail",): ("smtplib",)},
+    "stdlib:data": {("data",): ("smtplib",)},
+    "stdlib:goodbye": {("quit", "__exit__"): ("smtplib",)},
     "sdk:operation": {
         ("create", "parse", "generate", "edit", "create_variation", "count_tokens"): _SDK_MODULES,
     },
@@ -89,6 +92,7 @@ ATTRIBUTES: "dict[str, dict[str, str]]" = {
     "request_info": {"aiohttp": "aiohttp:answered"},
     "operation_name": {"*": "aws:answered"},
     "statement": {"*": "sql:failed"},
+    "sqlite_errorcode": {"*": "stdlib:code"},
     "_state": {"grpc": "grpc:ended"},
 }
 """The readers of attributes, by name and by the package of the value; "*" for any."""

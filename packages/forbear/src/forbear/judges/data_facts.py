@@ -6,7 +6,7 @@ from functools import cache
 from forbear.core.chain import attributes_of, cause_of, walk_errors
 from forbear.core.check import is_mapping
 from forbear.core.verdict import Kind, Verdict
-from forbear.evidence.sent import AwsCall, Sent, Statement, package
+from forbear.evidence.sent import AwsCall, NamedCall, Sent, Statement, package
 from forbear.judges.arguments import Arguments
 from forbear.judges.databases import database_verdict
 from forbear.judges.facts import UNKNOWN_SPAN, VOUCH_FOR_ALL, Facts
@@ -154,13 +154,21 @@ def sql_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     facts.safe = _is_read(statement.text)
     proven = (state is not None and state.kind is Kind.NOT_EXECUTED) or _is_busy(error)
     single = statement.autocommit is not False
+    facts.still_open = statement.still_open and not facts.safe
     if proven and single and sent.method != "COMMIT":
         facts.commits_alone = True
     elif proven or not (single or sent.method == "COMMIT"):
-        facts.rolled_back = not outside
+        facts.rolled_back = None if facts.still_open else not outside
     else:
         facts.commits = not facts.safe
     return facts
+
+
+def find_facts_by_name(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
+    """Return the facts about a call that is known by its name only."""
+    call: NamedCall = sent.subject
+    option = option_for(call, f'safe="{call.name}"')
+    return Facts(sent, call.name, f"if a second execution does no harm, say so: {option}")
 
 
 _WHOLE_TRANSACTION = "decorate the function that begins the transaction, or say so: repeatable=True"

@@ -44,6 +44,7 @@ class Facts:
     - `what` names the request in notes, `cure` says how to vouch for it.
     - `not_sent`: it was certainly not executed. `rolled_back`: the transaction that it belonged to was.
     - `refused`: the server answered that the request is wrong, so it did not execute it.
+    - `still_open`: it belongs to a transaction that the error did not end.
     - `vouched`: the user says that it may be executed twice.
     - `unread`: why it could not be read, if even its method is not known to be safe.
     - `commits`: it ends a transaction, or is a write that is one by itself. `commits_alone`: it was rolled back, but
@@ -58,6 +59,7 @@ class Facts:
 
     refused = False
     rolled_back: bool | None = None
+    still_open = False
     vouched = False
     unread: str | None = None
     commits = False

@@ -13,7 +13,7 @@ from forbear.core.verdict import Safety
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.walk import read
 from forbear.judges.arguments import Arguments
-from forbear.judges.data_facts import aws_facts, redis_facts, sql_facts
+from forbear.judges.data_facts import aws_facts, find_facts_by_name, redis_facts, sql_facts
 from forbear.judges.facts import VOUCH_FOR_ALL, Facts, grpc_facts, http_facts, is_refused
 from forbear.run.open_runs import keys_of
 
@@ -46,6 +46,13 @@ ROWS: tuple[Ruling, ...] = (
     Ruling("refused", lambda f: f.refused, repeats=True),
     Ruling("rolled_back", lambda f: f.rolled_back is True, repeats=True),
     Ruling("vouched", lambda f: f.vouched, repeats=True),
+    Ruling(
+        "still_open",
+        lambda f: f.still_open,
+        repeats=False,
+        why="{what} belongs to a transaction that is still open, and a repeat would go on with it",
+        cure="roll back in the function, as `with connection:` does",
+    ),
     Ruling(
         "their_transaction",
         lambda f: f.rolled_back is False and not f.safe,
@@ -111,7 +118,13 @@ ROWS: tuple[Ruling, ...] = (
 """The table. Its order matters: the first row that fits a request decides."""
 
 
-_BY_PROTOCOL = {"redis": redis_facts, "aws": aws_facts, "grpc": grpc_facts, "sql": sql_facts}
+_BY_PROTOCOL = {
+    "redis": redis_facts,
+    "aws": aws_facts,
+    "grpc": grpc_facts,
+    "sql": sql_facts,
+    "named": find_facts_by_name,
+}
 
 
 def facts_of(
