@@ -41,7 +41,7 @@ NO_SUCH_OPTION: Cases = {
 MISSING_ARGUMENT: Cases = {
     "run": (("run",), "missing argument 'COMMAND...'"),
     "curl": (("curl",), "URL"),
-    "explain": (("explain",), "a request is a METHOD and a URL, got 0 words"),
+    "explain": (("explain",), "a request, an RPC, a command of Redis or a call of AWS must follow"),
     "export": (("export",), "missing argument 'TARGET'"),
     "cp": (("cp", "gs://bkt/"), "missing argument 'SOURCE...'"),
     "rsync": (("rsync",), "missing argument 'SOURCE'"),

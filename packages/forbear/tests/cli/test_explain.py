@@ -147,10 +147,19 @@ def test_no_secret_is_repeated(invoke: Invoke) -> None:
         assert "SECRET" not in done.stdout + done.stderr
 
 
+def test_without_words_there_are_three_examples(invoke: Invoke) -> None:
+    """The command alone names what may follow, by three examples that work."""
+    done = invoke("explain")
+    examples = done.stderr.partition("\nhint: such as: ")[2].strip().split("; ")
+    assert (done.exit_code, len(examples)) == (2, 3)
+    for example in examples:
+        assert invoke(*example.split()[1:]).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        ((), "error: a request is a METHOD and a URL, got 0 words\nhint: such as: forbear explain GET "),
+        ((), "error: a request, an RPC, a command of Redis or a call of AWS must follow\n"),
         (("https://host/a",), "error: a request is a METHOD and a URL, got 1 word\n"),
         (("PUT", "https://host/a", "Bearer", "SECRET"), "error: a request is a METHOD and a URL, got 4 words\n"),
         (("GET", "gs://bkt/a/b"), "hint: use https://storage.googleapis.com/storage/v1/b/bkt/o/a%2Fb\n"),

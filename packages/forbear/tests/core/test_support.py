@@ -41,6 +41,17 @@ def test_the_text_has_all_facts_of_a_support_case() -> None:
     ]
 
 
+def test_the_table_for_notebooks() -> None:
+    """A notebook shows each attempt in a row; whatever a server sent is escaped."""
+    hostile = Attempt(1, "HTTP 503", "<script>alert(1)</script> & more", 0.25, 1.5)
+    table = made(hostile, LAST)._repr_html_()
+    assert table.startswith("<table><caption>op: gave up after 2 attempts in 2 s: limit of 2 attempts reached")
+    assert table.count("<tr>") == 3
+    row = "<td>1</td><td>0.25 s</td><td>HTTP 503</td><td>&lt;script&gt;alert(1)&lt;/script&gt; &amp; more</td>"
+    assert f"<tr>{row}<td>1.5 s</td></tr>" in table
+    assert table.endswith("<td>2 s</td><td>_InactiveRpcError</td><td>no</td><td></td></tr></tbody></table>")
+
+
 def test_text_of_what_is_not_known() -> None:
     """A function has no request, an attempt perhaps no time and no text; omitted attempts and doubts are named."""
     attempts = Attempt(1, "Busy", "", 1, 1), Attempt(9, "Busy", "", 2)

@@ -145,6 +145,12 @@ class Report(Record):
         lines += [f"Operation: {self.operation}", f"Outcome: {self.note.partition(': ')[2]}"]
         return "\n".join([*lines, *lines_of(self.attempts)])
 
+    def _repr_html_(self) -> str:
+        """Return the report as a small table, for notebooks."""
+        from forbear.core.support import table_of
+
+        return table_of(f"{self.operation}: {self.note.partition(': ')[2]}", self.attempts)
+
     def as_dict(self) -> "dict[str, Any]":
         """Return the facts of `as_text` as a dict that `json.dumps` accepts.
 

@@ -23,6 +23,21 @@ def lines_of(attempts: "Iterable[Attempt]") -> list[str]:
     return lines
 
 
+def table_of(caption: str, attempts: "Iterable[Attempt]") -> str:
+    """Return attempts as an HTML table with a caption; whatever a server sent is escaped."""
+    from html import escape  # expensive to import
+
+    names = ("attempt", "after", "error", "text", "wait")
+    rows = [
+        (str(one.number), show(one.elapsed), one.error, one.text, "" if one.delay is None else show(one.delay))
+        for one in attempts
+    ]
+    lines = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+    head = "".join(f"<th>{name}</th>" for name in names)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
 def facts_of(attempt: "Attempt") -> "dict[str, Any]":
     """Return the facts of an attempt as a dict that `json.dumps` accepts, for `Report.as_dict`."""
     return {

@@ -195,6 +195,10 @@ def _choose_profile(options: _ExplainOptions) -> ProfileChoice:
 
 
 def _answer_request(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
+    if not words:
+        such_as = ("POST https://api.example.com/orders", "redis INCR visits", "aws sqs SendMessage")
+        hint = "; ".join(f"forbear explain {words}" for words in such_as)
+        raise BadInput("a request, an RPC, a command of Redis or a call of AWS must follow", f"such as: {hint}")
     if len(words) != 2:
         raise BadInput(
             f"a request is a METHOD and a URL, got {len(words)} word{'' if len(words) == 1 else 's'}",
