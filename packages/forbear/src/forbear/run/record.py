@@ -11,6 +11,7 @@ from forbear.core.attempt import Attempt
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, WouldStop
 from forbear.core.report import Report, attach
+from forbear.core.verdict import Kind
 from forbear.run import listeners
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import declined
@@ -52,7 +53,7 @@ class RunRecord(Grant):
     attempt: int
     previous: float | None
     in_doubt: bool
-    """True if an earlier attempt may have been executed."""
+    """True if an earlier attempt may have been executed, and once the run gave up, also if the last one may have."""
     vouched: bool
     """True if only the user's word allowed a retry."""
     maybe_done: bool
@@ -125,6 +126,8 @@ class RunRecord(Grant):
         if self.listeners:
             news = () if known else (self.event_of(failure, last.text),)
             listeners.notify(self.listeners, *news, GaveUp(self.operation, report))
+        if failure.verdict.kind is Kind.TRANSIENT and not failure.harmless:
+            self.in_doubt = True
 
     def settle(self, failure: "Failure") -> None:
         """End with a success although the last attempt failed: a read showed that an earlier one had worked.
@@ -132,6 +135,7 @@ class RunRecord(Grant):
         Make the report and notify the listeners.
         """
         failure.elapsed = elapsed = self.runtime.monotonic() - self.started
+        self.listeners = self.listeners or listeners.collect(self.plan.on_event)
         last = self._attempt_of(failure, None)
         report = self._make_report(Stop(Reason.SETTLED), failure, last, maybe_done=False)
         if self.listeners:

@@ -60,6 +60,7 @@ async def drive(port: AsyncSender[R]) -> R:
                     body = None if shown is response else partial(port.read_content, shown)
                     grant = port.exchange.responded(status, port.headers(response), shown, body)
                     if grant is None or not await grant.aask():
+                        port.end()
                         return response
                 except BaseException:  # raised by the caller's own `on_result`
                     await port.close(response)

@@ -58,6 +58,7 @@ def drive(port: Sender[R]) -> R:
                     body = None if shown is response else partial(port.read_content, shown)
                     grant = port.exchange.responded(status, port.headers(response), shown, body)
                     if grant is None or not grant.ask():
+                        port.end()
                         return response
                 except BaseException:  # raised by the caller's own `on_result`
                     port.close(response)

@@ -46,8 +46,9 @@ class Exchange(RequestState):
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = ("awaits", "reports", "runtime", "send", "_body", "_is_new_key", "_run", "_settles", "_spending",
-                 "_started")  # fmt: skip
+    __slots__ = (
+        "awaits", "reports", "runtime", "send", "started", "_body", "_is_new_key", "_run", "_settles", "_spending",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class Exchange(RequestState):
         self.runtime = start.runtime
         self.reports = start.reports
         self.awaits = start.awaits
-        self._started = start.time
+        self.started = start.time
         self._body = body
         self._is_new_key = is_new_key
         self._settles = settles
@@ -93,7 +94,7 @@ class Exchange(RequestState):
         if self.policy.budget is not None:
             self._spending = spending = self.new_spending()
             if spending is not None:
-                admit(spending, self.runtime, self._begin_run)
+                admit(spending, self.runtime, self.begin_run)
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
@@ -208,7 +209,7 @@ class Exchange(RequestState):
         judgement = self.judgement
         if self._may_repeat and ((judgement.safety is Safety.ALWAYS and judgement.repeatable) or self.vouched):
             return  # sending the request again is harmless
-        run = self._run or self._begin_run()
+        run = self._run or self.begin_run()
         run.in_doubt = True
         unsafe, details = self._describe_break(status), self.details(status, headers)
         run.after(DetailedFailure(TRANSIENT, error, unsafe=unsafe, maybe_done=status < 400, details=details))
@@ -224,7 +225,7 @@ class Exchange(RequestState):
         self._judge_by_table()
         if not self.repeatable:
             number = 1 if self._run is None else self._run.attempt
-            leave_in_doubt(error, self.operation, self.unsafe, self.runtime, self._started, self.request, number)
+            leave_in_doubt(error, self.operation, self.unsafe, self.runtime, self.started, self.request, number)
 
     def details(self, status: int | None, headers: Mapping[str, str]) -> Details:
         """Return what a support case needs of an attempt that failed now: the time, the status and the request ids."""
@@ -277,13 +278,13 @@ class Exchange(RequestState):
         by_word = verdict.kind is Kind.NOT_EXECUTED and own is not None and status in own.not_executed
         return add_wait(verdict, wait), by_word
 
-    def _begin_run(self, started: float | None = None) -> Run:
+    def begin_run(self, started: float | None = None) -> Run:
         """Begin the run that counts the attempts from the time `started` on, by default from before the first one."""
         self._run = run = Run(
             self.policy,
             self.operation,
             self.runtime,
-            self._started if started is None else started,
+            self.started if started is None else started,
             self.reports,
             awaits=self.awaits,
             subject=self.request,
@@ -298,7 +299,7 @@ class Exchange(RequestState):
         """Return the retry after `failure`; `done` is the status of a successful response whose body broke."""
         judgement, session, run = self.judgement, self._session, self._run
         if run is None or (session is not None and session.has_progressed()):
-            run = self._begin_run(None if session is None else self.runtime.monotonic())
+            run = self.begin_run(None if session is None else self.runtime.monotonic())
         # The session may have the whole chunk. But the caller's own error must not get lost.
         stuck = self._body.why_not_again() if session is None or self._body.failed else None
         failure.blocked = None if stuck is None else Stop(Reason.BODY, stuck)

@@ -94,9 +94,13 @@ class HttpCall(Start, ABC):
         return self._exchange
 
     def end(self) -> None:
-        """Count the end of an attempt that was cancelled in the retry budget, if there is one."""
+        """Count the end of an attempt in the retry budget; note an unknown outcome for a run around the request."""
         if self._exchange is not None:
             self._exchange.end()
+            if self._options.settle is not None:
+                from forbear.exchange.http.settling import leave_unknown
+
+                leave_unknown(self._exchange)
 
     @property
     def report(self) -> Report | None:
@@ -125,10 +129,7 @@ class HttpCall(Start, ABC):
         return self._method != "HEAD" and may_ask_in_body(self.status(response), self.headers(response))
 
     def bound_reading(self, response: Any) -> Callable[[int], bool]:
-        """Return a function that says, by the bytes of a body that were read, whether to leave the rest to the caller.
-
-        More than SHOWN are enough for every decision. If the body only may ask for a wait, so is LOOK.
-        """
+        """Return a function that says, by the bytes that were read of a body, if the rest is left to the caller."""
         now = self.runtime.monotonic
         end = self.look.deadline if self.look else INFINITY if self.is_shown(response) else now() + LOOK
         return lambda size: size > SHOWN or now() > end

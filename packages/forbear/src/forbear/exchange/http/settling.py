@@ -5,6 +5,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from sys import getrefcount
 
 from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT
@@ -14,6 +15,7 @@ from forbear.http.request import OVERRIDES, Request, is_signed, joined
 from forbear.http.status import reason
 from forbear.http.vouch import check_flag
 from forbear.run.failure import DetailedFailure
+from forbear.run.open_runs import outermost_run
 from forbear.run.scope import OwnWrites, open_scopes
 
 TYPE_CHECKING = False
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 _LONGEST = 60.0
 """The seconds that a read may take under a policy without a timeout."""
+
+_MOST = 1000
+"""The runs whose unknown requests are remembered, and the requests of one run."""
 
 _OF_THE_WRITE = ("content-", "if-", "x-upload-", "x-goog-copy-source-", "x-goog-if-")
 _HEADERS = ("transfer-encoding", "expect", "range", "x-goog-hash", "x-goog-gcs-idempotency-token", *OVERRIDES)
@@ -146,23 +151,25 @@ class ReadBack:
 def find_read_back(word: SettleWord, exchange: "Exchange", status: int) -> ReadBack | None:
     """Return the reads that settle the request of `exchange` after a response with this status, None without any.
 
-    None unless an earlier attempt sent the same request with an unknown outcome, to which the response may be due. None
-    too for a signed URL, for a write of `forbear.update`, and if no time is left.
+    None unless an earlier attempt of this call, or of a run around it, sent the same request with an unknown outcome,
+    to which the response may be due. None too for a signed URL, a write of `forbear.update`, and if no time is left.
     """
     from forbear.services.cloud_storage.settling import can_settle, targets  # loads the table
 
     judgement, request, run = exchange.judgement, exchange.request, exchange.run
-    if status not in judgement.maybe_done or judgement.session or run is None or not run.in_doubt:
+    if status not in judgement.maybe_done or judgement.session:
+        return None
+    if (run is None or not run.in_doubt) and not _was_left_unknown(request):
         return None
     if not can_settle(judgement) or is_signed(request.target, request.headers.get("authorization", "")):
         return None
     if next(open_scopes(OwnWrites), None) is not None or not word.covers(request):
         return None
     places = targets(judgement.operation or "", request, word.mine)
-    now, plan = exchange.runtime.monotonic(), run.plan
+    now, plan = exchange.runtime.monotonic(), exchange.policy
     ends = [now + (plan.attempt_timeout or _LONGEST)]
     if plan.limits.timeout is not None:
-        ends.append(run.started + plan.limits.timeout)
+        ends.append(exchange.started + plan.limits.timeout)
     if not places or min(ends) <= now:
         return None
     return ReadBack(judgement.operation or "", request, word.mine, places, min(ends))
@@ -173,9 +180,65 @@ def end_settled(exchange: "Exchange", status: int, headers: "Mapping[str, str]")
 
     `status` and `headers` are those of that response.
     """
-    run = exchange.run
-    if run is not None:
-        details = exchange.details(status, headers)
-        run.settle(DetailedFailure(PERMANENT, name=f"HTTP {status}", text=reason(status), details=details))
-        if run.spending is not None:
-            run.spending.succeeded(retried=True)
+    run = exchange.run or exchange.begin_run()
+    details = exchange.details(status, headers)
+    run.settle(DetailedFailure(PERMANENT, name=f"HTTP {status}", text=reason(status), details=details))
+    if run.spending is not None:
+        run.spending.succeeded(retried=run.attempt > 1)
+
+
+class UnknownRequests:
+    """The requests with an unknown outcome that adapters sent in a run, which began at `started`."""
+
+    __slots__ = ("_started", "requests")
+
+    def __init__(self, started: float) -> None:
+        self._started = started  # kept, so that no other object gets its id
+        self.requests: set[object] = set()
+
+    @property
+    def has_ended(self) -> bool:
+        """True if nobody but this object knows the run any more."""
+        return getrefcount(self._started) <= 2  # that of this object, and that of the argument
+
+
+_unknown: dict[int, UnknownRequests] = {}
+"""The requests of runs, by the id of the time when the run began, which is the run's identity."""
+
+
+def leave_unknown(exchange: "Exchange") -> None:
+    """Note for the outermost run around a request that its outcome is unknown, if it is."""
+    if exchange.run is not None and not exchange.run.in_doubt:
+        return
+    found, same = outermost_run(), _identify(exchange.request)
+    if found is None or same is None:
+        return
+    if id(found[0]) not in _unknown and len(_unknown) >= _MOST:
+        for number, each in list(_unknown.items()):
+            if each.has_ended or len(_unknown) >= _MOST:
+                _unknown.pop(number, None)
+    requests = _unknown.setdefault(id(found[0]), UnknownRequests(found[0])).requests
+    if len(requests) < _MOST:
+        requests.add(same)
+
+
+def _was_left_unknown(request: Request) -> bool:
+    """Return whether an earlier attempt of the outermost run around the caller sent the same request."""
+    found = outermost_run() if _unknown else None
+    known = None if found is None else _unknown.get(id(found[0]))
+    return known is not None and _identify(request) in known.requests
+
+
+def _identify(request: Request) -> object:
+    """Return what makes two requests the same: method, URL, conditions and body; None if the body is not known.
+
+    The boundary of a multipart body is left out: libraries draw a new one for each call.
+    """
+    from hashlib import blake2b  # only after a failure
+
+    if request.body is None:
+        return None
+    boundary = request.headers.get("content-type", "").partition("boundary=")[2].strip("\"'").encode()
+    body = request.body.replace(boundary, b"") if boundary else request.body
+    kept = tuple(sorted(each for each in request.headers.items() if each[0].startswith(("if-", "x-goog-if-"))))
+    return request.method, request.origin, request.target, kept, blake2b(body, digest_size=16).digest()
