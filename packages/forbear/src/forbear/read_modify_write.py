@@ -64,9 +64,8 @@ def update(
 
     `policy` says which errors of `read` and `write` are transient, how long to wait and when to stop; an attempt is one
     cycle. The default policy retries ConnectionError and TimeoutError for 60 seconds, with full jitter under 1, 2, 4 …
-    64 s. Errors of `modify` and `mine` are raised. `read` and `write` may have retries of their own. An error on which
-    those reached a limit is raised, unless the policy has `retry_exhausted`. The cycle handles a conflict, and a write
-    that they found unsafe to repeat.
+    64 s. Errors of `modify` and `mine` are raised. An error on which retries within `read` or `write` reached a limit
+    is raised, unless the policy has `retry_exhausted`; a conflict, and a write that they found unsafe, begin a cycle.
 
     Returns the stored value: the result of `write`, the value passed to it if the result is None, or the value read if
     that has the change. On giving up, the last error is raised with a report. Raises TypeError for invalid arguments,
