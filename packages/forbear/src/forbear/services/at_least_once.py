@@ -19,6 +19,7 @@ from forbear.http.request import Request
 _SQS = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues.html"
 _SNS = "https://aws.amazon.com/sns/faqs/"
 _KINESIS = "https://docs.aws.amazon.com/streams/latest/dev/kinesis-record-processor-duplicates.html"
+_FIREHOSE = "https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecordBatch.html"
 _EVENTS = "https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-troubleshooting.html"
 _PUBSUB = "https://docs.cloud.google.com/pubsub/docs/subscription-overview"
 _KAFKA = "https://kafka.apache.org/documentation/#semantics"
@@ -37,7 +38,7 @@ def _is_standard(name: str) -> Callable[[Any], bool]:
 
     def allows(parameters: Any) -> bool:
         address: object = parameters.get(name)
-        return isinstance(address, str) and bool(address) and not address.endswith(".fifo")
+        return isinstance(address, str) and bool(address) and ".fifo" not in address
 
     return allows
 
@@ -71,6 +72,8 @@ ROWS = (
     Member("sns.PublishBatch", _SNS, _is_standard("TopicArn")),
     Member("kinesis.PutRecord", _KINESIS, _is_any),
     Member("kinesis.PutRecords", _KINESIS, _is_any),
+    Member("firehose.PutRecord", _FIREHOSE, _is_any),
+    Member("firehose.PutRecordBatch", _FIREHOSE, _is_any),
     Member("events.PutEvents", _EVENTS, _is_any),
     Member("google.pubsub.v1.Publisher/Publish", _PUBSUB, _is_unordered),
     Member("kafka.Produce", _KAFKA, _is_plain_producer),
@@ -131,9 +134,9 @@ at_least_once = AtLeastOnce("forbear.at_least_once")
 """The operations whose vendors document at-least-once delivery, for `safe=`: of clients, policies, Apis and scopes.
 
 They are SendMessage and SendMessageBatch of SQS, Publish and PublishBatch of SNS to topics, PutRecord and PutRecords of
-Kinesis, PutEvents of EventBridge, Publish of Pub/Sub, and what Kafka's producers send. A repeat may deliver a message
-twice, as the service itself may. FIFO queues and topics, messages with an ordering key, and producers that are
-idempotent or transactional are not among them.
+Kinesis, PutRecord and PutRecordBatch of Firehose, PutEvents of EventBridge, Publish of Pub/Sub, and what Kafka's
+producers send. A repeat may deliver a message twice, as the service itself may. FIFO queues and topics, messages with
+an ordering key, and producers that are idempotent or transactional are not among them.
 """
 
 
