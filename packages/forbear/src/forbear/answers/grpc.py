@@ -17,7 +17,7 @@ from forbear.policy import Policy
 from forbear.services import registry
 from forbear.services.at_least_once import option_for
 from forbear.services.policies import DEFAULT_PROFILE
-from forbear.services.rpcs import rules
+from forbear.services.rpcs import RpcJudgement, rules
 from forbear.waits import add_wait, find_wait_of_rpc
 
 TYPE_CHECKING = False
@@ -95,7 +95,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
         option if cure else None,
         tuple(codes.NAMES[number] for number in judgement.maybe_done),
         warnings=unreadable.find_in_call(call, judgement),
-        rule=judgement.why if isinstance(judgement, rules.RpcJudgement) else None,
+        rule=judgement.why if isinstance(judgement, RpcJudgement) else None,
     )
 
 

@@ -35,7 +35,7 @@ from forbear.run.vouching import is_vouched
 from forbear.services import errors, registry, rfc9110
 from forbear.services.at_least_once import option_for
 from forbear.services.error_verdicts import verdict_of_one_request
-from forbear.services.rpcs import rules
+from forbear.services.rpcs import last_begin, rules
 from forbear.waits import add_wait
 
 TYPE_CHECKING = False
@@ -50,7 +50,6 @@ _WORTH_IT = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 ONCE = "the requests can be read only once; pass a list"
 """The reason why a stream of requests that is no list is not sent again."""
-
 
 _VOUCH = 'name the RPCs that may be executed twice: safe=["package.Service/Method"] of the interceptors'
 _RESOURCE_FIELDS = ("name", "resource", "bucket", "parent")
@@ -149,11 +148,12 @@ class Rpc:
             verdict = self.verdict(error, judgement)
             if on_error is not None and verdict.kind in _WORTH_IT:
                 on_error(error)
-            by_word = verdict.kind is Kind.NOT_EXECUTED and is_only_of_user(
+            told = verdict.kind is Kind.NOT_EXECUTED and is_only_of_user(
                 verdict, self._verdict_of_tables(error, judgement)
             )
             option = option_for(GrpcCall(self.method, message), self.option)
-            return call.failed(error, verdict, judgement, code, stuck, option, self._subject(message), by_word=by_word)
+            subject, until = self._subject(message), last_begin(judgement)
+            return call.failed(error, verdict, judgement, code, stuck, option, subject, by_word=told, until=until)
         except Exception as broken:  # raised by a function of the user
             judgement = self.judge(message, by_table=True)
             proven = self._verdict_of_tables(error, judgement).kind is Kind.NOT_EXECUTED

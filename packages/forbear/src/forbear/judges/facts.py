@@ -249,14 +249,19 @@ def grpc_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:
     """Return the facts about an RPC."""
     from forbear.grpc.call import GrpcCall
     from forbear.services import registry
-    from forbear.services.rpcs import rules
+    from forbear.services.rpcs import RpcJudgement, last_begin, rules
 
     call: GrpcCall = sent.subject
     option = option_for(call, f'safe="{call.name}"')
     facts = Facts(sent, call.name, f"if a second execution does no harm, say so: {option}")
     facts.refused = is_refused(error)
     judgement = rules.judge(call, registry.find_rpc(call.name))
-    _read_condition(facts, judgement, _field(call, judgement.met), arguments)
+    value = _field(call, judgement.met)
+    if isinstance(judgement, RpcJudgement) and judgement.proof is not None:
+        facts.condition, facts.kept = judgement.proof, arguments.keep(value)
+        facts.span = last_begin(judgement) or UNKNOWN_SPAN
+    else:
+        _read_condition(facts, judgement, value, arguments)
     if facts.condition == "absent":
         facts.drawn = arguments.lack_drawn(str(call.message))
     return facts

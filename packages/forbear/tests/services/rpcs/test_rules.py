@@ -9,7 +9,7 @@ from forbear.core.verdict import Safety
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall
 from forbear.services import registry
-from forbear.services.rpcs import rules
+from forbear.services.rpcs import RpcJudgement, google, rules
 from forbear_testkit.clients.google import protos
 
 
@@ -19,10 +19,10 @@ def loaded() -> None:
     protos.load()
 
 
-def judge(name: str, message: Any = None) -> rules.RpcJudgement:
+def judge(name: str, message: Any = None) -> RpcJudgement:
     """Return the judgement on a call of an RPC that no table has."""
     judgement = rules.judge(GrpcCall(name, message), registry.find_rpc(name))
-    assert isinstance(judgement, rules.RpcJudgement)
+    assert isinstance(judgement, RpcJudgement)
     assert judgement.operation == name
     return judgement
 
@@ -121,17 +121,16 @@ def test_rpcs_by_name(name: str, repeatable: bool) -> None:
 
 def test_every_row_names_the_file_of_its_package() -> None:
     """The source of a row is a file in the folder of the RPC's package, and no RPC with a row has a table."""
-    for name, judgement in rules._rows().items():
-        assert isinstance(judgement, rules.RpcJudgement)
-        package = name.partition("/")[0].rpartition(".")[0]
-        assert judgement.why.rpartition("; ")[2].startswith(f"{package.replace('.', '/')}/")
+    for name, (why, _) in google.rows().items():
+        folder = name.partition("/")[0].rpartition(".")[0].partition(".*")[0]
+        assert why.rpartition("; ")[2].startswith(f"{folder.replace('.', '/')}/")
         assert registry.find_rpc(name) is None
 
 
 def test_the_order_of_the_rules() -> None:
     """Dangerous parameters come before reads, and a dry run before both."""
     assert [rule.__name__ for rule in rules.GOOGLE.values()] == [
-        "_find_row", "_check_dry_run", "_check_notice", "_check_binding", "_check_verb", "_refuse",
+        "_find_row", "_check_dry_run", "_check_notice", "_check_list", "_check_binding", "_check_verb", "_refuse",
     ]  # fmt: skip
 
 

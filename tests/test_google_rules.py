@@ -1,0 +1,126 @@
+"""The rules for writes of Google's APIs, over protos made in code; the sheet for those who label; the list."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.api import annotations_pb2  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2
+
+from forbear.services.rpcs import google
+from tools import google_list, google_rules, google_sample
+from tools.google_protos import Protos
+
+PROMISE = "A unique ID. The server ignores a second request with it for at least 60 minutes."
+FieldOf = tuple[str, str, str]
+"""A field: its name, type and comment."""
+
+RPCS: dict[str, tuple[str, str, str, Sequence[FieldOf]]] = {
+    "GetThing": ("GET", "/v1/{name=things/*}", "Gets.", [("name", "string", "")]),
+    "SearchThings": ("POST", "/v1/things:search", "Searches.", [("query", "string", "")]),
+    "SearchLater": ("POST", "/v1/things:later", "Searches.", [("session", "string", "")]),
+    "StartThing": ("POST", "/v1/{name=things/*}:start", "Starts.", [("request_id", "string", PROMISE)]),
+    "StopThing": ("POST", "/v1/{name=things/*}:stop", "Stops.", [("request_id", "string", "Used for debugging.")]),
+    "CreateThing": ("POST", "/v1/things", "Creates.", [("thing_id", "string", ""), ("thing", ".made.v1.Thing", "")]),
+    "CreatePart": ("POST", "/v1/{thing_id}/parts", "Creates.", [("thing_id", "string", "")]),
+    "CreateTopic": ("PUT", "/v1/{name=topics/*}", "Creates.", [("name", "string", "")]),
+    "DeleteThing": ("DELETE", "/v1/{name=things/*}", "Deletes.", [("name", "string", ""), ("force", "bool", "")]),
+    "DeletePart": ("DELETE", "/v1/{name=parts/*}", "Deletes.", [("name", "string", ""), ("etag", "string", "")]),
+    "DeleteLog": ("DELETE", "/v1/{name=logs/*}", "The log reappears.", [("name", "string", "")]),
+    "DeleteParts": ("DELETE", "/v1/{parent=things/*}/parts", "Deletes.", [("parent", "string", "")]),
+    "DeleteSome": ("DELETE", "/v1/{name=things/*}", "Deletes.", [("name", "string", ""), ("filter", "string", "")]),
+    "UpdateThing": ("PATCH", "/v1/{thing.name=things/*}", "Updates.", [
+        ("thing", ".made.v1.Thing", ""), ("update_mask", ".google.protobuf.FieldMask", ""),
+    ]),
+    "UpdatePart": ("PATCH", "/v1/{part.name=parts/*}", "Updates.", [
+        ("part", ".made.v1.Part", ""), ("update_mask", ".google.protobuf.FieldMask", ""),
+    ]),
+    "UpdateMail": ("PATCH", "/v1/{part.name=parts/*}", "Sends an email.", [
+        ("part", ".made.v1.Part", ""), ("update_mask", ".google.protobuf.FieldMask", ""),
+    ]),
+    "UpdateAll": ("PATCH", "/v1/{part.name=parts/*}", "Updates.", [("part", ".made.v1.Part", "")]),
+    "SetIamPolicy": ("POST", "/v1/{resource=things/*}:setIamPolicy", "Sets.", [("resource", "string", "")]),
+}  # fmt: skip
+"""RPCs: their method and path of HTTP, their comment, and the fields of their request."""
+
+FOUND = {
+    "SearchThings": ["read"],
+    "StartThing": ["key~60"],
+    "CreateThing": ["create=thing_id"],
+    "CreateTopic": ["create=name"],
+    "DeleteThing": ["delete!force"],
+    "DeletePart": ["delete=name,etag"],
+    "UpdateThing": ["update"],
+    "UpdatePart": ["etag=update_mask,part.etag"],
+    "SetIamPolicy": ["policy=policy.etag"],
+}
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a package with the RPCs and their comments, in two versions."""
+    files = descriptor_pb2.FileDescriptorSet()
+    for version in ("v1", "v1beta"):
+        _add(files.file.add(name=f"google/made/{version}/made.proto", package=f"google.made.{version}"))
+    path = tmp_path_factory.mktemp("protos") / "google.pb"
+    path.write_bytes(files.SerializeToString())
+    return path
+
+
+def _add(file: Any) -> None:
+    for kind, names in {"Thing": ["name"], "Part": ["name", "etag"]}.items():
+        message = file.message_type.add(name=kind)
+        for number, plain in enumerate(names, start=1):
+            message.field.add(name=plain, number=number, label=1, type=9)
+    service = file.service.add(name="Things")
+    for index, (name, (verb, path, comment, fields)) in enumerate(RPCS.items()):
+        message = file.message_type.add(name=f"{name}Request")
+        for number, (field, kind, text) in enumerate(fields):
+            code = {"string": 9, "bool": 8}.get(kind)
+            added = message.field.add(name=field, number=number + 1, label=1, type=code or 11)
+            if code is None:
+                added.type_name = kind.replace(".made.v1", f".{file.package}")
+            where = (4, len(file.message_type) - 1, 2, number)
+            file.source_code_info.location.add(path=where, leading_comments=f" {text}\n")
+        method = service.method.add(name=name, input_type=f".{file.package}.{name}Request")
+        method.output_type = f".{file.package}.Thing"
+        setattr(method.options.Extensions[annotations_pb2.http], verb.lower(), path)
+        file.source_code_info.location.add(path=(6, 0, 2, index), leading_comments=f" {comment}\n")
+
+
+def test_the_rules(compiled: Path) -> None:
+    """Promises, ids, single resources, masks and etags count; what starts, mails or comes back does not."""
+    protos = Protos(compiled)
+    found = {
+        rpc.method: [google_list.write_rule(each) for each in google_rules.find(rpc, protos)]
+        for rpc in protos.newest().values()
+    }
+    assert {method: rules for method, rules in found.items() if rules} == FOUND
+
+
+def test_only_the_newest_stable_version_is_drawn(compiled: Path) -> None:
+    """Versions of one API say the same."""
+    assert all(name.startswith("google.made.v1.") for name in Protos(compiled).newest())
+
+
+def test_the_sheet_tells_no_rule(compiled: Path, tmp_path: Path) -> None:
+    """It has each RPC with its circumstance, comment and fields; the rules and halves are in another file."""
+    google_sample.main(compiled, tmp_path)
+    sheet, key = ((tmp_path / name).read_text(encoding="utf-8") for name in ("sheet.txt", "key.csv"))
+    assert "google.made.v1.Things/StartThing\nCIRCUMSTANCE: request_id is a UUID of this request's own\n" in sheet
+    assert f"request_id: string: {PROMISE}" in sheet
+    assert not any(word in sheet for word in ("drawn", "aside", "harmless", "policy all"))
+    halves = [line.rpartition(",")[2] for line in key.splitlines()[1:]]
+    assert len(halves) == sheet.count("CIRCUMSTANCE")
+    assert {"open", "aside"} == set(halves)
+
+
+def test_the_list_is_read_as_it_was_written(compiled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions with the same RPCs share their lines; reads by GET have no rule."""
+    monkeypatch.setattr(google, "FILE", tmp_path / "google.txt")
+    google_list.main(compiled, "0123456789abcdef")
+    head, packages, services = (tmp_path / "google.txt").read_text(encoding="utf-8").splitlines()
+    assert head == "# googleapis 0123456789abcdef"
+    assert packages == "google.made.v1 google.made.v1beta"
+    assert services.startswith(" Things GetThing SearchThings:read")
