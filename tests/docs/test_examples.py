@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import httpx
+import prometheus_client
 import pytest
 import redis
 from sybil import Example
@@ -86,8 +87,26 @@ class Printed:
         return f"the example printed:\n{got}"
 
 
+@pytest.fixture
+def _own_metrics() -> Iterator[None]:
+    """Take what a page has registered with Prometheus out again: each page is a program of its own."""
+    known: dict[Any, Any] = prometheus_client.REGISTRY._collector_to_names
+    before = set(known)
+    yield
+    for collector in known.keys() - before:
+        prometheus_client.REGISTRY.unregister(collector)
+
+
+@pytest.mark.usefixtures("_own_metrics")
 @pytest.mark.parametrize("page", _WITH_CODE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str, database: dict[str, object]) -> None:
+def test_examples_run(
+    page: Path,
+    cloud: Cloud,
+    server: Wire,
+    valkey: str,
+    database: dict[str, object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The examples of a page run from top to bottom, in one namespace that begins with the servers of the fixtures."""
     printed = Printed()
     document = Document.parse(
