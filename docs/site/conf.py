@@ -42,6 +42,7 @@ html_use_index = False
 html_static_path = ["static"]
 html_css_files = ["forbear.css"]
 html_js_files = ["offline.js"]
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_additional_pages = {"index": "start.html"}
 templates_path = ["templates"]
 

@@ -4,7 +4,9 @@ Each page is seen in a wide and a narrow window, on a light and a dark ground; `
 """
 
 import base64
+import csv
 import os
+import re
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -20,6 +22,9 @@ THEMES = ("light", "dark")
 PICTURES = (START, "docs/tutorial.html", "docs/why.html", "docs/migrate.html", "docs/reference/api/forbear.html")
 """The pages that pictures are taken of."""
 
+ONE_SHEET = "docs/cheatsheet.html"
+"""The page that people print."""
+
 SEARCHES = {
     "retry_after": "docs/faq.html",
     "DEFAULT_RETRY_IF_GENERATION_SPECIFIED": "docs/google.html",
@@ -27,6 +32,10 @@ SEARCHES = {
     "idempotency": "docs/vouching.html",
 }
 """Words to search for, each with a page that must be among the results."""
+
+with (Path(__file__).parent / "questions.csv").open(encoding="utf-8", newline="") as _file:
+    QUESTIONS = {row["words"]: f"{row['page']}.html" for row in csv.DictReader(_file)}
+"""The words that newcomers type, each with the page that must be among the first three."""
 
 _LOOK = (Path(__file__).parent / "look.js").read_text(encoding="utf-8")
 _COLORS = """async (data) => {
@@ -122,6 +131,15 @@ class Eyes:
                 self.picture(f"contents-{view.replace(', ', '-')}")
                 self.open(START)
 
+    def print(self, name: str) -> Iterator[str]:
+        """Yield an error for each kind of paper of which the page needs more than one sheet."""
+        self.open(name)
+        for paper in ("A4", "Letter"):
+            margin = dict.fromkeys(("top", "right", "bottom", "left"), "10mm")
+            sheets = len(re.findall(rb"/Type\s*/Page\b", self.page.pdf(format=paper, margin=margin)))
+            if sheets != 1:
+                yield f"{name}: it needs {sheets} sheets of {paper}"
+
     def _in_first_view(self, selector: str) -> bool:
         first = self.page.locator(selector).first
         if not first.count() or not first.is_visible():
@@ -129,8 +147,11 @@ class Eyes:
         box = first.bounding_box()
         return bool(box["y"] >= 0 and box["y"] + box["height"] <= self.page.viewport_size["height"])
 
-    def search(self, words: str, page: str) -> Iterator[str]:
-        """Type words into the search of the start page; yield an error unless `page` is found and all links lead on."""
+    def search(self, words: str, page: str, *, first: int | None = None) -> Iterator[str]:
+        """Type words into the search of the start page; yield an error unless `page` is found and all links lead on.
+
+        With `first`, it must be among so many pages.
+        """
         self.open(START)
         self.page.set_viewport_size(dict(zip(("width", "height"), WINDOWS["wide"], strict=True)))
         self.page.fill("input[name=q]", words)
@@ -144,9 +165,9 @@ class Eyes:
         for link in links:
             if missing := self._links.lacks("search.html", link):
                 yield f"search for {words}: {link}: {missing}"
-        if not any(link.partition("#")[0] == page for link in links):
-            yield f"search for {words}: {page} is not among the {len(links)} results"
-        self.picture(f"search-{words}")
+        if page not in [*dict.fromkeys(link.partition("#")[0] for link in links)][:first]:
+            yield f"search for {words}: {page} is not among the {'first' if first else len(links)} results"
+        self.picture(f"search-{words.replace(' ', '-')}")
         yield from (f"search for {words}: {text}" for text in self.wrong)
 
 
@@ -176,8 +197,11 @@ def problems(eyes: Eyes) -> Iterator[str]:
         if name not in {"index.html", "search.html"}:  # one leads to the start page, the other is empty without words
             yield from eyes.look(name)
     yield from eyes.start()
+    yield from eyes.print(ONE_SHEET)
     for words, page in SEARCHES.items():
         yield from eyes.search(words, page)
+    for words, page in QUESTIONS.items():
+        yield from eyes.search(words, page, first=3)
 
 
 def main(arguments: list[str]) -> int:

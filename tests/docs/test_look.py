@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs.site.browser import NAMES, PACKAGE, Browser, NoBrowserError, find
-from docs.site.look import PICTURES, SEARCHES, Eyes, opened, problems
+from docs.site.look import ONE_SHEET, PICTURES, QUESTIONS, SEARCHES, Eyes, opened, problems
 from forbear_testkit import ROOT
 
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAAC"
@@ -168,13 +168,15 @@ def test_a_fault_of_a_page(eyes: Eyes, body: str, head: str, problem: str) -> No
 @pytest.mark.soak
 def test_faults_of_a_site(eyes: Eyes) -> None:
     """A blank page, a start page without a way on and a search without results are faults."""
-    for name in (*PICTURES, "search.html"):
+    for name in (*PICTURES, "search.html", ONE_SHEET):
         (eyes.site / name).parent.mkdir(parents=True, exist_ok=True)
         (eyes.site / name).write_text("<title>x</title><h1></h1>")
     results = '<div id="search-results"><p class="search-summary">1</p><li><a href="gone.html">x</a></li></div>'
     (eyes.site / "search.html").write_text(f"<title>x</title><h2>x</h2>{results}")
     (eyes.site / PICTURES[0]).write_text('<title>x</title><form action="../search.html"><input name="q"></form>')
+    (eyes.site / ONE_SHEET).write_text("<title>x</title><h1>x</h1><p style='height: 1500px'>x</p>")
     faults = [*problems(eyes)]
+    assert f"{ONE_SHEET}: it needs 2 sheets of A4" in faults
     for name in PICTURES[1:]:
         assert f"{name} (narrow, dark): it looks blank" in faults
     for view in ("wide, light", "narrow, dark"):
@@ -184,6 +186,8 @@ def test_faults_of_a_site(eyes: Eyes) -> None:
     for words, page in SEARCHES.items():
         assert f"search for {words}: gone.html: no such file" in faults
         assert f"search for {words}: {page} is not among the 1 results" in faults
+    for words, page in QUESTIONS.items():
+        assert f"search for {words}: {page} is not among the first results" in faults
 
 
 @pytest.mark.soak
@@ -206,10 +210,16 @@ def test_the_site_is_built_without_a_warning_and_looks_right() -> None:
     assert 'http-equiv="refresh" content="0; url=docs/index.html"' in (ROOT / "build/site/index.html").read_text()
     start = (ROOT / "build/site/docs/index.html").read_text(encoding="utf-8")
     article = start[start.index("<article") : start.index("</article>")]
-    parts = ["forbear[httpx,cli]", "RetryTransport", "explain.svg", "Start here", "How to", "Reference", "Explanation"]
+    parts = ["forbear[httpx,cli]", "explain.svg", "Start here", "Your client", "How to", "Reference", "Explanation"]
     places = [article.index(part) for part in parts]
     assert places == sorted(places)
     captions = re.findall(r'<span class="caption-text">([^<]+)', start)
-    assert captions == ["Start here", "How to", "Reference", "Explanation"]
+    assert captions == ["Start here", "Your client", "How to", "Reference", "Explanation"]
     for name in ("index-wide-light", "index-narrow-dark", "contents-narrow-light", "search-tenacity"):
         assert (ROOT / f"build/site-look/{name}.png").stat().st_size > 10_000
+
+
+def test_twenty_questions() -> None:
+    """Newcomers have at least twenty, and each has a page that exists."""
+    assert len(QUESTIONS) >= 20
+    assert [page for page in QUESTIONS.values() if not (ROOT / page).with_suffix(".md").is_file()] == []
