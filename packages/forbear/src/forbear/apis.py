@@ -18,6 +18,7 @@ _SDK_STATUSES = (409, *range(500, 600))
 
 openai = Api(
     "https://api.openai.com",
+    service="llm",
     transient=_SDK_STATUSES,
     wait_headers={"retry-after-ms": "milliseconds", **_OPENAI_QUOTAS},
     retry_headers="x-should-retry",
@@ -26,6 +27,7 @@ openai = Api(
 
 anthropic = Api(
     "https://api.anthropic.com",
+    service="llm",
     transient=_SDK_STATUSES,
     wait_headers={
         "retry-after-ms": "milliseconds",
@@ -40,6 +42,7 @@ anthropic = Api(
 
 azure_openai = Api(
     "https://*.openai.azure.com",
+    service="llm",
     transient=_SDK_STATUSES,
     wait_headers=("retry-after-ms", "x-ms-retry-after-ms"),
     retry_headers="x-should-retry",
@@ -49,13 +52,19 @@ azure_openai = Api(
 gemini = Api("https://generativelanguage.googleapis.com")
 """Gemini: RetryInfo in the JSON body of a 429. Source: ai.google.dev/gemini-api/docs/rate-limits."""
 
-mistral = Api("https://api.mistral.ai")
+mistral = Api("https://api.mistral.ai", service="llm")
 """Mistral: Retry-After. Source: docs.mistral.ai/deployment/laplateforme/tier."""
 
-groq = Api("https://api.groq.com", transient=_SDK_STATUSES, wait_headers=_OPENAI_QUOTAS, retry_headers="x-should-retry")
+groq = Api(
+    "https://api.groq.com",
+    service="llm",
+    transient=_SDK_STATUSES,
+    wait_headers=_OPENAI_QUOTAS,
+    retry_headers="x-should-retry",
+)
 """Groq. Source: console.groq.com/docs/rate-limits ("2m59.56s"); its SDK for statuses and x-should-retry."""
 
-openrouter = Api("https://openrouter.ai", wait_headers={"x-ratelimit-reset": "epoch_milliseconds"})
+openrouter = Api("https://openrouter.ai", service="llm", wait_headers={"x-ratelimit-reset": "epoch_milliseconds"})
 """OpenRouter. Source: openrouter.ai/docs/api-reference/limits."""
 
 stripe = Api(

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from forbear.services.llm import OPERATIONS, classify
+from forbear.http.request import Request
+from forbear.services.llm import OPERATIONS, RECOMMENDED, classify
 
 CHAT = "openai.responses.create"
 
@@ -58,3 +59,38 @@ def test_unknown_operations_are_not() -> None:
 def test_n2_tools_that_act(parameters: dict[str, Any], pure: bool) -> None:
     """N2: what the server runs may act; functions that the client runs, and searches, do not."""
     assert classify(CHAT, parameters).repeatable is pure
+
+
+BODY = b'{"model": "m"}'
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "repeatable"),
+    [
+        ("POST", "/v1/chat/completions", BODY, True),
+        ("POST", "/openai/deployments/d/chat/completions?api-version=1", BODY, True),
+        ("POST", "/v1/messages?beta=true", BODY, True),
+        ("POST", "/v1/responses", b'{"tools": [{"type": "mcp"}]}', False),
+        ("POST", "/v1/responses", b'{"background": true}', False),
+        ("POST", "/v1/responses", b"[]", False),
+        ("POST", "/v1/responses", b"{", False),
+        ("POST", "/v1/responses", b"", False),
+        ("POST", "/v1/responses", None, False),
+        ("POST", "/v1/responses/r/cancel", BODY, False),
+        ("POST", "/v1/threads/t/messages", BODY, False),
+        ("POST", "/v1/messages/batches", BODY, False),
+        ("POST", "/v1/audio/transcriptions", None, True),
+        ("PATCH", "/v1/chat/completions", BODY, False),
+        ("GET", "/v1/models", b"", True),
+        ("DELETE", "/v1/files/f", b"", True),
+    ],
+)
+def test_requests(method: str, target: str, body: bytes | None, repeatable: bool) -> None:
+    """At an origin that an Api calls a language model, the end of the path names the operation."""
+    assert RECOMMENDED.classify(Request(method, "llm.example.com", target, {}, body)).repeatable is repeatable
+
+
+def test_an_override_of_the_method() -> None:
+    """A header that overrides the method leaves the request to RFC 9110."""
+    request = Request("POST", "llm.example.com", "/v1/embeddings", {"x-http-method-override": "PATCH"}, BODY)
+    assert not RECOMMENDED.classify(request).repeatable

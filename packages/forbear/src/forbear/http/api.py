@@ -76,7 +76,8 @@ class Api(UserRecord):
     - `origin`: scheme, host and port. `*` may stand for the first label of the host ("https://*.example.com").
     - `safe`: the requests that may be executed twice, as patterns without the origin: "POST /v1/search*"; or
       `forbear.at_least_once`, for an emulator of Pub/Sub.
-    - `service`: the name of the service whose table knows its operations ("cloud_storage"), instead of patterns.
+    - `service`: the name of the service whose table knows its operations ("cloud_storage", or "llm" for a language
+      model), instead of patterns.
     - `key`: the header by which it drops duplicates.
     - `not_executed`: statuses by which it refuses requests before it executes them. Any request is then repeated.
     - `transient`: statuses of errors that may go away, beyond 408, 429, 500, 502, 503 and 504.

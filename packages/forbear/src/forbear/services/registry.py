@@ -39,6 +39,9 @@ _HOMES = {
     "rfc9110": _Location(),
     "aws": _Location(),
 }
+_NAMED = ("llm",)
+"""Services that only an Api names, by `service=`, or an SDK. They have no policy of their own."""
+
 _BY_API = {api: name for name, home in _HOMES.items() for api in home.apis}
 _BY_TEST = [(name, home.serves) for name, home in _HOMES.items() if home.serves is not None]
 
@@ -46,6 +49,11 @@ _BY_TEST = [(name, home.serves) for name, home in _HOMES.items() if home.serves 
 def names() -> tuple[str, ...]:
     """Return the names of all services, such as "cloud_storage" and "rfc9110"."""
     return tuple(_HOMES)
+
+
+def names_for_apis() -> tuple[str, ...]:
+    """Return the names of the services that an Api may name: those of `names()`, and some that have no hosts."""
+    return (*_HOMES, *_NAMED)
 
 
 def service(name: str) -> "Service":
@@ -108,6 +116,6 @@ def _name(host: str, path: str) -> str | None:
 
 
 def _module(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _HOMES and name not in _NAMED:
         raise KeyError(f"a service must be one of {', '.join(_HOMES)}, got {name!r}")
     return import_module(f"forbear.services.{name}")

@@ -12,49 +12,113 @@ import forbear
 from forbear.testing import virtual_time
 from forbear_testkit.clients.wire import Answer, Wire
 from forbear_testkit.evidence.forms import run_async
-from forbear_testkit.evidence.http_clients import SYNC
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
 LOST = Answer(end="close")
 ASK: Any = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
 
-CALLS: dict[str, tuple[Callable[[str], object], bool]] = {
-    "chat": (lambda url: _openai(url).chat.completions.create(**ASK), True),
-    "embeddings": (lambda url: _openai(url).embeddings.create(model="m", input="text"), True),
-    "responses": (lambda url: _openai(url).responses.create(model="m", input="?"), True),
+CALLS: dict[str, tuple[str, Callable[[Any], object], bool]] = {
+    "chat": ("openai", lambda client: client.chat.completions.create(**ASK), True),
+    "chat, as a stream": ("openai", lambda client: client.chat.completions.create(stream=True, **ASK), True),
+    "completions": ("openai", lambda client: client.completions.create(model="m", prompt="?"), True),
+    "embeddings": ("openai", lambda client: client.embeddings.create(model="m", input="text"), True),
+    "moderations": ("openai", lambda client: client.moderations.create(input="text"), True),
+    "responses": ("openai", lambda client: client.responses.create(model="m", input="?"), True),
+    "a response that is kept": (
+        "openai",
+        lambda client: client.responses.create(model="m", input="?", store=True, previous_response_id="r"),
+        True,
+    ),
     "N2 a server that acts": (
-        lambda url: _openai(url).responses.create(model="m", input="?", tools=[{"type": "mcp", "server_label": "s"}]),
+        "openai",
+        lambda client: client.responses.create(model="m", input="?", tools=[{"type": "mcp", "server_label": "s"}]),
         False,
     ),
-    "a conversation": (lambda url: _openai(url).responses.create(model="m", input="?", conversation="c"), False),
+    "a function that the client runs": (
+        "openai",
+        lambda client: client.responses.create(model="m", input="?", tools=[{"type": "function", "name": "f"}]),
+        True,
+    ),
+    "a conversation": (
+        "openai",
+        lambda client: client.responses.create(model="m", input="?", conversation="c"),
+        False,
+    ),
+    "in the background": (
+        "openai",
+        lambda client: client.responses.create(model="m", input="?", background=True),
+        False,
+    ),
+    "an extra body that acts": (
+        "openai",
+        lambda client: client.responses.create(model="m", input="?", extra_body={"background": True}),
+        False,
+    ),
+    "an extra body": (
+        "openai",
+        lambda client: client.responses.create(model="m", input="?", extra_body={"top_k": 1}),
+        True,
+    ),
+    "an image": ("openai", lambda client: client.images.generate(prompt="?"), True),
+    "an edit": ("openai", lambda client: client.images.edit(image=b"png", prompt="?"), True),
+    "a variation": ("openai", lambda client: client.images.create_variation(image=b"png"), True),
+    "a transcription": ("openai", lambda client: client.audio.transcriptions.create(model="m", file=b"wav"), True),
+    "a translation": ("openai", lambda client: client.audio.translations.create(model="m", file=b"wav"), True),
+    "speech": ("openai", lambda client: client.audio.speech.create(model="m", input="?", voice="v"), True),
     "a batch": (
-        lambda url: _openai(url).batches.create(completion_window="24h", endpoint="/v1/embeddings", input_file_id="f"),
+        "openai",
+        lambda client: client.batches.create(completion_window="24h", endpoint="/v1/embeddings", input_file_id="f"),
         False,
     ),
-    "messages": (lambda url: _anthropic(url).messages.create(max_tokens=9, **ASK), True),
-    "N1 the same path without the SDK": (lambda url: SYNC["httpx"]("POST", f"{url}/v1/messages"), False),
+    "a file": ("openai", lambda client: client.files.create(file=b"text", purpose="batch"), False),
+    "fine-tuning": ("openai", lambda client: client.fine_tuning.jobs.create(model="m", training_file="f"), False),
+    "a vector store": ("openai", lambda client: client.vector_stores.create(), False),
+    "models": ("openai", lambda client: client.models.list(), True),
+    "messages": ("anthropic", lambda client: client.messages.create(max_tokens=9, **ASK), True),
+    "tokens": ("anthropic", lambda client: client.messages.count_tokens(**ASK), True),
+    "N2 a sandbox": (
+        "anthropic",
+        lambda client: client.messages.create(
+            max_tokens=9, tools=[{"type": "code_execution_20250522", "name": "code_execution"}], **ASK
+        ),
+        False,
+    ),
+    "a batch of messages": (
+        "anthropic",
+        lambda client: client.messages.batches.create(requests=[]),
+        False,
+    ),
 }
 
 
-def _openai(url: str) -> Any:
-    return openai.OpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0)
-
-
-def _anthropic(url: str) -> Any:
+def make(sdk: str, url: str) -> Any:
+    """Return the client of an SDK that does not retry."""
+    if sdk == "openai":
+        return openai.OpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0)
     return anthropic.Anthropic(api_key="k", base_url=url, max_retries=0)
 
 
+@pytest.mark.filterwarnings("ignore:deprecated:DeprecationWarning")  # of the SDK
 @pytest.mark.parametrize("name", CALLS)
-def test_calls(name: str) -> None:
-    """N1, N2: the SDK's own method names the operation; a path never does."""
-    work, repeated = CALLS[name]
-    with (
-        Wire(LOST) as wire,
-        virtual_time(),
-        pytest.raises((httpx.HTTPError, openai.OpenAIError, anthropic.AnthropicError)),
-    ):
-        POLICY.call(work, wire.url)
+@pytest.mark.parametrize("by", ["decorator", "adapter"])
+def test_calls(name: str, by: str) -> None:
+    """N2: decorator and `install` agree: what is pure is repeated, and what may act is not."""
+    sdk, call, repeated = CALLS[name]
+    with Wire(LOST) as wire, virtual_time(), make(sdk, wire.url) as client:
+        work = forbear.install(client, attempts=3) if by == "adapter" else client
+        with pytest.raises((httpx.HTTPError, openai.OpenAIError, anthropic.AnthropicError)):
+            _ = call(work) if by == "adapter" else POLICY.call(call, work)
     assert len(wire.seen) == (3 if repeated else 1)
+
+
+def test_n1_the_path_alone() -> None:
+    """N1: a path makes no host a language model; an Api does."""
+    for apis, sent in (([], 1), (["llm"], 3)):
+        with Wire(LOST) as wire, virtual_time():
+            policy = POLICY.with_changes(apis=[forbear.Api(wire.url, service=name) for name in apis])
+            with pytest.raises(httpx.HTTPError):
+                policy.call(httpx.post, f"{wire.url}/v1/messages", json=ASK)
+        assert len(wire.seen) == sent
 
 
 def test_async() -> None:

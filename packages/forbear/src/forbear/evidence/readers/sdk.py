@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-_DECISIVE = ("background", "container", "conversation", "mcp_servers", "tools")
+_DECISIVE = ("background", "container", "conversation", "extra_body", "mcp_servers", "tools")
 """The parameters that decide whether a request has effects."""
 
 

@@ -117,9 +117,9 @@ class HttpOptions(Record):
 
 def find_service(name: str) -> "HttpService":
     """Return the service of HTTP requests called `name`; ValueError if there is none."""
-    service: Any = registry.service(name) if name in registry.names() else None
+    service: Any = registry.service(name) if name in registry.names_for_apis() else None
     if not hasattr(service, "token_header"):
-        known = ", ".join(each for each in registry.names() if hasattr(registry.service(each), "token_header"))
+        known = ", ".join(each for each in registry.names_for_apis() if hasattr(registry.service(each), "token_header"))
         raise ValueError(f"`service` of an Api must be one of {known}; got {name!r}")
     found: HttpService = service
     return found
