@@ -151,7 +151,7 @@ class Retry(_ForRpc, api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            call = rpc.begin()
+            call = rpc.begin(None, args[0] if args else None)
             try:
                 while True:
                     try:
@@ -186,7 +186,7 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
 
         @functools.wraps(func)
         async def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            call = rpc.begin(awaits=True)
+            call = rpc.begin(None, args[0] if args else None, awaits=True)
             try:
                 while True:
                     try:

@@ -29,11 +29,11 @@ PREFIX = "forbear: "
 _LONGEST_RESOURCE = 2048
 _MOST_CARRIERS = 1000
 
-_numbers = count(1)  # without a lock, which a forked child might find taken
+numbers = count(1)  # without a lock, which a forked child might find taken
 reports_made = [0]
-"""A list of one item, the number of this process's newest report (0 before the first).
+"""A list of one item, the number of this process's newest report, or entry of the ledger (0 before the first).
 
-While it does not change, no inner run has made a report.
+While it does not change, no inner run has made a report, and no adapter an entry.
 """
 
 
@@ -85,7 +85,7 @@ class Report(Record):
         vouched: bool = False,
         hint: str = "",
     ) -> None:
-        number = reports_made[0] = next(_numbers)
+        number = reports_made[0] = next(numbers)
         self._set(
             operation=operation,
             attempts=attempts,

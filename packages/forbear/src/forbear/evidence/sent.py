@@ -31,11 +31,14 @@ class Sent:
     - `operation` is the SDK's own name of the request and the parameters that decide about it, None without an SDK.
     - `hop` is True for a request that was answered by a redirect.
     - `status` is the HTTP status of its response, None without one.
+    - `watched` is True for commands that depend on a WATCH before them.
 
     It has bodies and headers, so it must not outlive the judgement.
     """
 
-    __slots__ = ("client", "hop", "method", "operation", "protocol", "status", "subject", "unread", "unsent")
+    __slots__ = (
+        "client", "hop", "method", "operation", "protocol", "status", "subject", "unread", "unsent", "watched",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Sent:
         self.hop = hop
         self.status = status
         self.operation: tuple[str, dict[str, Any]] | None = None
+        self.watched = False
 
     def __repr__(self) -> str:
         """Return client and method; all else may be secret."""

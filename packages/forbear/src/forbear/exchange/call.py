@@ -4,12 +4,15 @@ After each failure, the loop that repeats the call passes a judgement on the cal
 """
 
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 from forbear.core.attempt import Details, RequestIds
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import Report, reports_made
 from forbear.core.service import Judgement, cure_for, why_not
 from forbear.core.verdict import Kind, Verdict
+from forbear.evidence.sent import MOST_BODY, Sent
 from forbear.grpc import codes
 from forbear.http.request import Request
 from forbear.http.request_ids import is_resumable
@@ -19,6 +22,7 @@ from forbear.run.failure import DetailedFailure
 from forbear.run.functions import refuse_async
 from forbear.run.harm import watch
 from forbear.run.judges import Broken
+from forbear.run.ledger import Entry, enter
 from forbear.run.plan import OPTIONS
 from forbear.run.runtime import current_runtime
 from forbear.run.spending import Spending, admit, succeeded
@@ -28,7 +32,10 @@ from forbear.services import errors
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.run.grant import Grant
+    from forbear.run.judge_slot import RunContext
     from forbear.run.protocols import Subject
+
+    Described = tuple[Sent, Callable[[], bool]]
 
 watch()  # what an adapter gives up may do harm
 
@@ -57,10 +64,11 @@ class RetriedCall:
     wait before the next one.
     """
 
-    __slots__ = ("_policy", "_run", "_spending", "_start")
+    __slots__ = ("_entry", "_policy", "_run", "_spending", "_start")
 
     def __init__(self, policy: Policy, start: Start) -> None:
         self._policy = policy
+        self._entry: Entry | None = None
         self._start = start
         self._run: Run | None = None
         self._spending = None if policy.budget is None else Spending(policy.budget)
@@ -69,6 +77,14 @@ class RetriedCall:
         """Count the first attempt in the policy's budget; raise Throttled, with a report, if the budget refuses it."""
         if self._spending is not None:
             admit(self._spending, self._start.runtime, lambda: self._begin_run(operation(), subject))
+
+    def enter(self, describe: "Callable[..., Described]", *parts: Any) -> None:
+        """Enter the call in the ledgers of the runs around it, before it is sent, for `judge_described`.
+
+        Callers look first whether `forbear.run.ledger.is_used[0]` is true.
+        """
+        self._entry = Entry(judge_described, describe, *parts)
+        self._start.reports = enter(self._entry)
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
@@ -97,6 +113,7 @@ class RetriedCall:
         name: str | None = None,
         answer: "tuple[int | None, RequestIds] | None" = None,
         until: float | None = None,
+        refused: bool = False,
     ) -> "Grant | None":
         """Return the retry that follows, None to raise `error`.
 
@@ -108,7 +125,8 @@ class RetriedCall:
 
         `name` is that of the failure in reports, by default the class of `error`. `answer` has the status and the
         request ids of the response, where `error` does not show them. `until` is the number of seconds, from the first
-        attempt, within which a repeat is safe; None for no limit.
+        attempt, within which a repeat is safe; None for no limit. `refused` says that the server answered that the call
+        is wrong, so it did not execute it.
         """
         policy, start = self._policy, self._start
         run = self._begin_run(judgement.operation, subject)
@@ -131,7 +149,10 @@ class RetriedCall:
             details=_details(error, now, subject) if answer is None else (now, *answer),
         )
         failure.until = until
-        return run.after(failure)
+        grant = run.after(failure)
+        if self._entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
+            self._entry.take_back()
+        return grant
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
         """Attach a report to `error`, which a function of the user raised while it judged, or which cut the call off.
@@ -144,8 +165,13 @@ class RetriedCall:
         unsafe = why_not(judgement, "the call")
         leave_in_doubt(error, run.operation, unsafe, run.runtime, run.started, subject, run.attempt)
 
-    def succeeded(self) -> None:
-        """Enter a successful attempt in the policy's budget; notify the listeners if an earlier attempt failed."""
+    def succeeded(self, *, is_large: bool = False) -> None:
+        """Enter a successful attempt in the policy's budget; notify the listeners if an earlier attempt failed.
+
+        The entry of a call that `is_large` keeps no parameters.
+        """
+        if self._entry is not None:
+            self._entry.done(is_large=is_large)
         if self._run is not None or self._spending is not None:
             succeeded(self._run, self._policy, self._spending)
 
@@ -245,3 +271,47 @@ def limit_timeout(policy: Policy, timeout: float) -> Policy:
     if limits.timeout is not None and limits.timeout <= timeout:
         return policy
     return policy.replace(limits=limits.replace(attempts=limits.attempts, timeout=timeout))  # a default limit stays
+
+
+def judge_described(
+    context: "RunContext | None", done: bool, describe: "Callable[..., Described]", *parts: Any
+) -> Judgement:
+    """Return the judgement on a call in the ledger, an RPC, commands or a call of AWS.
+
+    `describe(*parts)` returns the request, and a function that says whether the user vouches for it.
+    """
+    from forbear.judges.facts import Word
+    from forbear.judges.functions import judge_sent  # only if a run asks
+
+    sent, asks = describe(*parts)
+    try:
+        is_by_word = asks()
+    except Exception:  # of a function of the user, who then vouches for nothing
+        is_by_word = False
+    return judge_sent(sent, context, done=done, word=Word(vouched=is_by_word))
+
+
+def is_refusal(status: int | None, code: int | None) -> bool:
+    """Return whether an HTTP status, or without one a gRPC code, says that a call is wrong, so not executed."""
+    return code in codes.REFUSED if status is None else status in (400, 401, 403, 404, 405, 412)
+
+
+def is_small(message: Any) -> bool:
+    """Return whether a request is known to be no larger than 64 KiB, or its size cannot be told quickly."""
+    size = len(message) if isinstance(message, str | bytes) else getattr(message, "ByteSize", int)()
+    return bool(size <= MOST_BODY)
+
+
+@lru_cache(1000)
+def changes_nothing(rpc: Any) -> bool:
+    """Return whether an `Rpc` may be executed twice whatever its message is, and leads to no conflict then."""
+    table = rpc.judge(None, by_table=True)
+    return bool(table.repeatable and table.met is None and not table.maybe_done)
+
+
+def describe_rpc(rpc: Any, message: object) -> "Described":
+    """Return a call of an `Rpc` for its entry."""
+    from forbear.grpc.call import GrpcCall
+
+    name = rpc.method.removeprefix("/")
+    return Sent("grpc", "grpc", name, GrpcCall(name, message)), lambda: bool(rpc.judge(message).vouched)

@@ -7,8 +7,6 @@ its code.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
-from typing import NamedTuple
 
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
@@ -17,8 +15,12 @@ from forbear.exchange.call import (
     RetriedCall,
     Start,
     apply_rules,
+    changes_nothing,
     check_word,
+    describe_rpc,
     is_only_of_user,
+    is_refusal,
+    is_small,
     limit_timeout,
     with_proof,
 )
@@ -26,11 +28,12 @@ from forbear.exchange.chosen import NO_CHANGES, PolicyChanges, refuse_unraised
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
-from forbear.grpc.call import GrpcCall, field, is_rpc_service
+from forbear.grpc.call import GrpcCall, RpcSubject, is_rpc_service, resource_of
 from forbear.grpc.vouch import ANY_RPC, NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.policy import Policy
 from forbear.run.budget import HostBudgets
 from forbear.run.judges import Broken
+from forbear.run.ledger import is_used
 from forbear.run.vouching import is_vouched
 from forbear.services import errors, registry, rfc9110
 from forbear.services.at_least_once import option_for
@@ -52,15 +55,6 @@ ONCE = "the requests can be read only once; pass a list"
 """The reason why a stream of requests that is no list is not sent again."""
 
 _VOUCH = 'name the RPCs that may be executed twice: safe=["package.Service/Method"] of the interceptors'
-_RESOURCE_FIELDS = ("name", "resource", "bucket", "parent")
-"""The fields of requests by which Google's APIs name a resource."""
-
-
-class RpcSubject(NamedTuple):
-    """The subject of a report on an RPC: its full name as `method`, and the `resource` in its request, or None."""
-
-    method: str
-    resource: str | None
 
 
 class Rpc:
@@ -108,12 +102,11 @@ class Rpc:
         self.vouch = vouch
         self.option = f'safe="/{method.removeprefix("/")}"' if option is None else option
 
-    def begin(self, timeout: float | None = None, *, awaits: bool = False) -> RetriedCall:
-        """Return the state of a new call, whose first attempt the caller makes now.
+    def begin(self, timeout: float | None = None, message: object = None, *, awaits: bool = False) -> RetriedCall:
+        """Return the state of a new call with `message`, whose first attempt the caller makes now.
 
-        Raises Throttled, with a report, if the policy's budget refuses the first attempt.
         `timeout` is the caller's limit for all attempts, in seconds. It replaces the policy's timeout only if it is
-        positive and shorter. `awaits` is true if the caller's loop is async.
+        positive and shorter. `awaits` is true if the caller's loop is async. Raises Throttled if the budget refuses.
         """
         policy = self.policy
         if timeout is not None and timeout > 0:
@@ -121,6 +114,8 @@ class Rpc:
         call = RetriedCall(policy, Start(awaits=awaits))
         if policy.budget is not None:
             call.begin(lambda: self.judge(None).operation, RpcSubject(self.method.removeprefix("/"), None))
+        if is_used[0] and not changes_nothing(self):
+            call.enter(describe_rpc, self, message if not is_once(message) and is_small(message) else None)
         return call
 
     def failed(
@@ -152,8 +147,10 @@ class Rpc:
                 verdict, self._verdict_of_tables(error, judgement)
             )
             option = option_for(GrpcCall(self.method, message), self.option)
-            subject, until = self._subject(message), last_begin(judgement)
-            return call.failed(error, verdict, judgement, code, stuck, option, subject, by_word=told, until=until)
+            subject, until, no = self._subject(message), last_begin(judgement), is_refusal(status, code)
+            return call.failed(
+                error, verdict, judgement, code, stuck, option, subject, by_word=told, until=until, refused=no
+            )
         except Exception as broken:  # raised by a function of the user
             judgement = self.judge(message, by_table=True)
             proven = self._verdict_of_tables(error, judgement).kind is Kind.NOT_EXECUTED
@@ -170,22 +167,7 @@ class Rpc:
         call.leave_in_doubt(error, judgement, self._subject(message))
 
     def _subject(self, message: object) -> RpcSubject:
-        return RpcSubject(self.method.removeprefix("/"), self._resource(message))
-
-    def _resource(self, message: object) -> str | None:
-        """Return the name of the resource that a request `message` to a known service has, None without one.
-
-        The fields of other services may be anything, so they are not shown.
-        """
-        if self.service is None or message is None:
-            return None
-        with suppress(Exception):  # attributes of an unknown object may raise anything
-            for name in _RESOURCE_FIELDS:
-                value = field(message, name)
-                if isinstance(value, str) and value:
-                    key = field(message, "object") if name == "bucket" else None
-                    return f"{value}/objects/{key}" if isinstance(key, str) and key else value
-        return None
+        return RpcSubject(self.method.removeprefix("/"), None if self.service is None else resource_of(message))
 
     def judge(self, message: object, *, by_table: bool = False) -> Judgement:
         """Return the judgement on the safety of a call with `message`, by its service's table or by its definition.

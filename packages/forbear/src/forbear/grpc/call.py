@@ -1,7 +1,8 @@
 """A gRPC call in the form that services judge, and the contract of a service that judges RPCs."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
 from forbear.core.check import is_mapping
 from forbear.core.record import Record
@@ -107,3 +108,30 @@ def _set_in(message: Any, name: str) -> Any:
     if kinds is None or value not in kinds.values_by_number:
         return value
     return kinds.values_by_number[value].name
+
+
+_RESOURCE_FIELDS = ("name", "resource", "bucket", "parent")
+"""The fields of requests by which Google's APIs name a resource."""
+
+
+class RpcSubject(NamedTuple):
+    """The subject of a report on an RPC: its full name as `method`, and the `resource` in its request, or None."""
+
+    method: str
+    resource: str | None
+
+
+def resource_of(message: object) -> str | None:
+    """Return the name of the resource that a request `message` to a known service has, None without one.
+
+    The fields of other services may be anything, so they are not shown.
+    """
+    if message is None:
+        return None
+    with suppress(Exception):  # attributes of an unknown object may raise anything
+        for name in _RESOURCE_FIELDS:
+            value = field(message, name)
+            if isinstance(value, str) and value:
+                key = field(message, "object") if name == "bucket" else None
+                return f"{value}/objects/{key}" if isinstance(key, str) and key else value
+    return None

@@ -59,3 +59,8 @@ def over_http(numbers: Iterable[int]) -> tuple[int, ...]:
 def among(statuses: Container[int]) -> frozenset[int]:
     """Return the numbers of the gRPC codes in `TRANSIENT` whose HTTP statuses are in `statuses`; others add no code."""
     return frozenset(code for code, status in TRANSIENT.items() if status in statuses)
+
+
+REFUSED = frozenset({3, 5, 7, 9, 11, 12, 16})
+"""Codes of gRPC that say that a call is wrong: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION,
+OUT_OF_RANGE, UNIMPLEMENTED and UNAUTHENTICATED."""

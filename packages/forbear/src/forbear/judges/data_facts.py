@@ -42,7 +42,8 @@ def redis_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts
         judgements = (classify_transaction(commands),)
     else:
         judgements = classify_many(commands)
-    facts.safe = all(judgement.repeatable for judgement in judgements)
+    facts.safe = not sent.watched and all(judgement.repeatable for judgement in judgements)
+    facts.condition = "version" if sent.watched else None  # the next attempt reads what this one has written
     facts.claims = any(map(_is_claim, commands))
     refusal: BaseException | None = error
     while one and refusal is not None and not facts.not_sent:

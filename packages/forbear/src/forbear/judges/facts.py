@@ -9,6 +9,7 @@ from forbear.core.decide import Reason
 from forbear.core.report import report_on
 from forbear.core.service import Judgement, OperationSet
 from forbear.evidence.sent import Sent
+from forbear.grpc.codes import REFUSED
 from forbear.http import preconditions
 from forbear.http.api import IdempotencyKey
 from forbear.http.patterns import covers, is_for_its_host, patterns
@@ -33,10 +34,6 @@ UNKNOWN_SPAN = IdempotencyKey("any").span
 _UNKNOWN = frozenset({408, 409, 423, 425, 429, 499})
 """Client errors after which a request may have been executed, or another one with its key."""
 
-_REFUSED_CODES = frozenset({3, 5, 7, 9, 11, 12, 16})
-"""Codes of gRPC that say that a call is wrong: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED, FAILED_PRECONDITION,
-OUT_OF_RANGE, UNIMPLEMENTED and UNAUTHENTICATED."""
-
 
 class Facts:
     """The facts about one request. What is not known is False or None, and makes nothing safer.
@@ -55,6 +52,8 @@ class Facts:
     - `span`: the seconds since the run began within which a key counts, and `until` when the next attempt may begin.
     - `drawn`: it creates something whose name looks as if it was drawn in the attempt.
     - `safe`: it changes nothing, or leaves the same state.
+    - `done`: it has succeeded, as an adapter knows.
+    - `automatic`: its key is one that an adapter made. It is used again only while the outcome is unknown.
     """
 
     refused = False
@@ -71,6 +70,8 @@ class Facts:
     until = 0.0
     drawn = False
     safe = False
+    done = False
+    automatic = False
 
     def __init__(self, sent: Sent, what: str = "", cure: str = "") -> None:
         self._what = what
@@ -108,6 +109,32 @@ class HttpFacts(Facts):
         return f"if a second execution does no harm, say so: {option_for(self._request)}"
 
 
+class Word:
+    """The knowledge of an adapter about a request that it sent.
+
+    - `judgement` is its own, None where its table has none. `vouched`: its user vouches for the request.
+    - `safe` and `apis` are its options.
+    - `automatic` is the span of the key that it made for the request, None without one.
+    """
+
+    __slots__ = ("apis", "automatic", "judgement", "safe", "vouched")
+
+    def __init__(
+        self,
+        judgement: Judgement | None = None,
+        *,
+        vouched: bool = False,
+        safe: tuple[str, ...] = (),
+        apis: "tuple[Api, ...]" = (),
+        automatic: float | None = None,
+    ) -> None:
+        self.judgement = judgement
+        self.vouched = vouched
+        self.safe = safe
+        self.apis = apis
+        self.automatic = automatic
+
+
 VOUCH_FOR_ALL = "if a second execution does no harm, say so: repeatable=True"
 
 
@@ -117,8 +144,9 @@ def http_facts(
     safe: tuple[str, ...] = (),
     apis: "tuple[Api, ...]" = (),
     errors: "Sequence[BaseException]" = (),
+    known: Judgement | None = None,
 ) -> Facts:
-    """Return the facts about a request of HTTP.
+    """Return the facts about a request of HTTP. `known` is the judgement of the adapter that sent it.
 
     `safe` has the user's patterns, `apis` what the user knows. The `errors` that show the request may
     have the report of an adapter of ours that sent it, and the word of scopes that were open then.
@@ -135,7 +163,7 @@ def http_facts(
     api = next((each for each in apis if each.is_for(request.origin)), None)
     if api is not None:
         facts.not_sent = facts.not_sent or (status in api.not_executed and is_for_its_host(request))
-    judgement = _judge(request, api) if sent.operation is None else _judge_by_sdk(*sent.operation)
+    judgement = _judge(request, api, known) if sent.operation is None else _judge_by_sdk(*sent.operation)
     _read_condition(facts, judgement, _value_of(judgement.met, request), arguments)
     if facts.safe:
         return facts
@@ -174,15 +202,15 @@ def _read_key(facts: Facts, request: Request, honoured: "IdempotencyKey | None",
                 facts.kept = arguments.keep(request.headers[name])
 
 
-def _judge(request: Request, api: "Api | None") -> Judgement:
-    """Return the judgement on a request by its service."""
+def _judge(request: Request, api: "Api | None", known: Judgement | None) -> Judgement:
+    """Return the judgement on a request by its service, if none is known."""
     from forbear.services import registry
     from forbear.services.rfc9110 import RFC9110
 
     service: HttpService = registry.find(request.host, request.target.partition("?")[0]) or RFC9110
     if api is not None and api.service is not None:
         service = registry.service(api.service)  # type: ignore[assignment]
-    judgement = service.classify(request)
+    judgement = known or service.classify(request)
     if judgement.mutation and judgement.repeatable and judgement.met is None:
         precondition = _find_precondition(request)
         judgement = judgement if precondition is None else judgement.replace(met=precondition)
@@ -283,6 +311,6 @@ def is_refused(error: BaseException) -> bool:
             return False
         code = code_of(link)
         if code is not None:
-            return code in _REFUSED_CODES
+            return code in REFUSED
         link = cause_of(link)
     return False

@@ -14,7 +14,7 @@ from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.walk import read
 from forbear.judges.arguments import Arguments
 from forbear.judges.data_facts import aws_facts, find_facts_by_name, redis_facts, sql_facts
-from forbear.judges.facts import VOUCH_FOR_ALL, Facts, grpc_facts, http_facts, is_refused
+from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, grpc_facts, http_facts, is_refused
 from forbear.run.open_runs import keys_of
 
 TYPE_CHECKING = False
@@ -77,6 +77,13 @@ ROWS: tuple[Ruling, ...] = (
         cure="write a value of your own and read it back, or {cure}",
     ),
     Ruling(
+        "made",
+        lambda f: f.done and (f.condition == "absent" or (f.condition == "version" and f.kept)),
+        repeats=False,
+        why="{what} has succeeded, and the next attempt would be in conflict with it",
+        cure="decorate what follows it by itself, or {cure}",
+    ),
+    Ruling(
         "version_kept",
         lambda f: f.condition == "version" and f.kept,
         repeats=True,
@@ -100,12 +107,19 @@ ROWS: tuple[Ruling, ...] = (
     Ruling("safe", lambda f: f.safe, repeats=True),
     Ruling(
         "expired",
-        lambda f: f.condition == "key" and f.kept and f.until > f.span,
+        lambda f: f.condition == "key" and f.kept and not (f.automatic and f.done) and f.until > f.span,
         repeats=False,
         why="{what} has a key that the server may have forgotten by the next attempt",
         cure="pass a shorter timeout, or say for how long the server remembers keys, by forbear.Api",
     ),
-    Ruling("key", lambda f: f.condition == "key" and f.kept, repeats=True),
+    Ruling("key", lambda f: f.condition == "key" and f.kept and not (f.automatic and f.done), repeats=True),
+    Ruling(
+        "used_key",
+        lambda f: f.automatic and f.done,
+        repeats=False,
+        why="{what} has succeeded, and the next attempt would send it with another key",
+        cure="send a key of forbear.run_key, or {cure}",
+    ),
     Ruling(
         "new_key",
         lambda f: f.condition == "key",
@@ -171,11 +185,8 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
     if evidence is None:
         warn_of_unread(error)
         return None
-    arguments = Arguments(context.function, context.args, context.kwargs, keys_of(context.started))
-    limits = context.plan.limits
-    until = context.elapsed + limits.max_retry_after  # the latest moment at which the next attempt may begin
-    until = until if limits.timeout is None else min(until, limits.timeout)
-    row, facts = _find_least_safe(evidence, error, arguments, context.plan.safe, context.plan.apis, until)
+    plan, until = context.plan, _find_latest(context)
+    row, facts = _find_least_safe(evidence, error, _arguments(context), plan.safe, plan.apis, until)
     if row.repeats:
         return _MAYBE_DONE if row.maybe_done else _REPEATED
     return _forbid(row, facts)
@@ -183,6 +194,41 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
 
 _REPEATED = Judgement("functions", None, Safety.ALWAYS, repeatable=True)
 _MAYBE_DONE = Judgement("functions", None, Safety.ALWAYS, repeatable=True, maybe_done=(409, 412))
+
+
+def judge_sent(sent: Sent, context: "RunContext | None", *, done: bool, word: Word) -> Judgement:
+    """Return the judgement on a request that an adapter has sent, for the ledger.
+
+    `done` says whether it has succeeded. None as `context` is for any run. `word` is what the adapter knows of it.
+    """
+    arguments = Arguments(None, (), {}) if context is None else _arguments(context)
+    safe, apis = word.safe, word.apis
+    if context is not None:
+        safe, apis = (*safe, *context.plan.safe), (*apis, *context.plan.apis)
+    if sent.protocol == "http":
+        facts = http_facts(sent, arguments, safe, apis, known=word.judgement)
+    else:
+        facts = facts_of(sent, Exception(), arguments, safe, apis)
+    facts.vouched = facts.vouched or word.vouched
+    if word.automatic is not None and not facts.safe and facts.condition in (None, "key"):
+        facts.condition, facts.kept, facts.automatic, facts.span = "key", True, True, word.automatic
+    facts.done = done
+    facts.until = 0.0 if context is None else _find_latest(context)
+    row = row_of(facts)
+    if row.repeats:
+        return _MAYBE_DONE if row.maybe_done else _REPEATED
+    return _forbid(row, facts)
+
+
+def _arguments(context: "RunContext") -> Arguments:
+    return Arguments(context.function, context.args, context.kwargs, keys_of(context.started))
+
+
+def _find_latest(context: "RunContext") -> float:
+    """Return the seconds after the start of the run at which the next attempt may begin, at the latest."""
+    limits = context.plan.limits
+    until = context.elapsed + limits.max_retry_after
+    return until if limits.timeout is None else min(until, limits.timeout)
 
 
 def judge_alone(error: BaseException) -> Judgement | None:
@@ -239,7 +285,10 @@ def may_repeat(error: BaseException) -> bool:
 
 def _forbid(row: Ruling, facts: Facts) -> Judgement:
     """Return the judgement of a row that stops, with its reason and its cure."""
-    text = f"{row.why.format(what=facts.what)}; {row.cure.format(cure=facts.cure)}"
+    why = row.why.format(what=facts.what)
+    if facts.done:
+        why = why.replace("may have been executed", "has been executed")
+    text = f"{why}; {row.cure.format(cure=facts.cure)}"
     return Judgement("functions", facts.what, Safety.NEVER, refused=text)
 
 

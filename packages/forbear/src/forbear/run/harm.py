@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextvars import Token
+    from typing import Any
 
     from forbear.core.report import Report
     from forbear.run.protocols import RunState
@@ -47,22 +48,36 @@ class HarmLog:
     """The harms of one async call, in its own task and in all that it starts; those count for the calls around it, too.
 
     A new one is that of its context until it is closed there. `started` is the time when the call's run began, None
-    once it has ended; `run` is the run, None before its first failure. `thread` is the number of its thread.
+    once it has ended; `run` is the run, None before its first failure. `thread` is the number of its thread, and
+    `entries` is its ledger, None before the first entry.
     """
 
-    __slots__ = ("_token", "harms", "outer", "run", "started", "thread")
+    __slots__ = ("_token", "entries", "harms", "outer", "run", "started", "thread")
 
     def __init__(self, started: float, run: "RunState | None" = None) -> None:
         self.started: float | None = started
         self.run = run
         self.thread = _thread.get_ident()
+        self.entries: Any = None
         self.harms: list[Harm] = []
         self.outer = _innermost.get()
         self._token: Token[HarmLog | None] = _innermost.set(self)
 
+    def reopen(self) -> None:
+        """Make this log that of the context again, for the next attempt."""
+        self._token = _innermost.set(self)
+
     def close(self) -> None:
-        """Make the log around this one that of the context again."""
+        """End the log with its call, and make the log around it that of the context again."""
+        self.end()
+        self.leave()
+
+    def end(self) -> None:
+        """End the log with its call: nothing that comes later belongs to it."""
         self.started = self.run = None
+
+    def leave(self) -> None:
+        """Make the log around this one that of the context again, between two attempts."""
         try:  # noqa: SIM105 - suppress would need contextlib, which costs more than this call
             _innermost.reset(self._token)
         except ValueError:  # a coroutine that was left open is closed in any context

@@ -4,6 +4,7 @@ import sys
 
 from forbear.run.endings import RAISE
 from forbear.run.harm import HarmLog
+from forbear.run.ledger import gives_up_late, is_used
 from forbear.run.open_runs import blocks
 from forbear.run.runtime import AttemptTimeout, current_runtime
 from forbear.run.spending import begin
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
     from types import FrameType, TracebackType
-    from typing import Self
+    from typing import NoReturn, Self
 
     from forbear.run.grant import Grant
     from forbear.run.plan import RetryPlan
@@ -40,6 +41,7 @@ class _Block:
         if plan.on_result is not None or plan.on_give_up is not RAISE:
             name, what = ("on_give_up", "replaces") if plan.on_result is None else ("on_result", "needs")
             raise TypeError(f"`{name}` {what} a returned value, and a block has none; use policy.call or the decorator")
+        is_used[0] = True
         runtime = current_runtime()
         self._run = Run(plan, operation, runtime, runtime.monotonic(), awaits=self._awaits)
         if plan.budget is not None:
@@ -141,9 +143,14 @@ class AsyncAttempts(_Block):
     __slots__ = ("_error", "_log", "_within")
 
     _awaits = True
-    _error: Exception
-    _log: HarmLog
+    _error: Exception | None
+    _log: HarmLog | None
     _within: "AbstractAsyncContextManager[None] | None"
+
+    def __init__(self, plan: "RetryPlan", operation: str) -> None:
+        super().__init__(plan, operation)
+        self._error = None
+        self._log = None
 
     def __aiter__(self) -> "Self":
         return self
@@ -156,20 +163,38 @@ class AsyncAttempts(_Block):
                 if self._grant.is_open:
                     await self._ask(self._grant)
                 await self._grant.asleep()
+                self._refuse_late()
         except BaseException:  # a cancellation, too
             self._run.end()
+            if self._log is not None:
+                self._log.end()
             raise
         self._state = _STARTED
         return self
 
     async def _ask(self, grant: "Grant") -> None:
         """Await the budget's decision on the retry; if it refuses, raise the error of the block again."""
+        if not await grant.aask():
+            self._give_up()
+
+    def _refuse_late(self) -> None:
+        """Raise the error of the block again if a task of it has sent what must not be sent twice since it failed."""
+        error = self._error
+        if error is not None:
+            try:
+                if gives_up_late(self._run, error, (None, (), {}), self._log):
+                    self._give_up()
+            finally:
+                del error
+        self._error = None
+
+    def _give_up(self) -> "NoReturn":
+        """Raise the error of the block again."""
+        self._state = _DONE
         try:
-            if not await grant.aask():
-                self._state = _DONE
-                raise self._error
+            raise self._error or AssertionError
         finally:
-            del self._error  # its traceback now leads to this frame
+            self._error = None  # its traceback now leads to this frame
 
     def __enter__(self) -> "Self":
         if self._run.plan.attempt_timeout is not None:
@@ -181,13 +206,16 @@ class AsyncAttempts(_Block):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
     ) -> bool:
         goes_on = super().__exit__(kind, error, traceback)
-        if goes_on and self._grant is not None and self._grant.is_open and isinstance(error, Exception):
+        if goes_on and isinstance(error, Exception):
             self._error = error
         return goes_on
 
     async def __aenter__(self) -> "Self":
         self._enter(sys._getframe(1))
-        self._log = HarmLog(self._run.started, self._run)
+        if self._log is None:
+            self._log = HarmLog(self._run.started, self._run)
+        else:
+            self._log.reopen()
         limit = self._run.attempt_limit()
         self._within = None if limit is None else self._run.runtime.within(limit)
         if self._within is not None:
@@ -208,4 +236,7 @@ class AsyncAttempts(_Block):
                 raise
             return self.__exit__(kind, error, traceback)
         finally:
-            self._log.close()
+            if self._log is not None and self._state is _READY:
+                self._log.leave()
+            elif self._log is not None:
+                self._log.close()

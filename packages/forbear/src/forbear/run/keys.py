@@ -113,7 +113,7 @@ def run_key(*parts: "Part", hours: float | None = None) -> str:
             "`run_key` needs a run: call it in a function that forbear.retry decorates, or in a block, in the thread "
             "or task of the attempt; elsewhere, call it in the function itself and pass the key on"
         )
-    keys = _keys_at(found[0])
+    keys = _keys_at(found.started)
     key, now = keys.derive(parts), current.get().monotonic()
     use = keys.use(key, now, SPAN if hours is None else hours * 3600)
     if now > use.until:

@@ -10,6 +10,7 @@ from forbear.run.budget import refuse_per_host
 from forbear.run.endings import refuse_last, replacement, replaces
 from forbear.run.functions import awaitable_error, copy_metadata, refuse_coroutine
 from forbear.run.harm import HarmLog, is_watched, watch
+from forbear.run.ledger import gives_up_late, is_used
 from forbear.run.runtime import current, current_runtime
 from forbear.run.spending import gate
 from forbear.run.state import Run
@@ -30,6 +31,7 @@ def call(
     On giving up, it raises the last error, or returns the last value that `on_result` refused. Raises TypeError if the
     function returns a coroutine. `operation` is the name for reports.
     """
+    is_used[0] = True
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic())
     if plan.key is not None:
@@ -54,11 +56,13 @@ async def acall(
     Attempt timeouts are enforced. On giving up, it raises the last error, or returns the last value that `on_result`
     refused. Raises TypeError if the function returns no awaitable. `operation` is the name for reports.
     """
+    is_used[0] = True
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
     if plan.key is not None:
         _declare(run, plan.key(*args, **kwargs))
     log = HarmLog(run.started, run) if is_watched[0] else None
+    last: Exception | None = None  # for an attempt whose tasks may still send something
     try:
         if run.spending is not None:
             function = gate(run, function)
@@ -74,17 +78,23 @@ async def acall(
                     async with runtime.within(limit):
                         value = await pending
             except Exception as error:
+                last = None if log is None else error
                 grant = run.failed(error, (function, args, kwargs))
                 if grant is None or not await grant.aask():
                     if not replaces(run, error):
                         raise
                     return await _areplace(run, error)
             else:
-                grant = run.returned(value)
+                grant = run.returned(value, (function, args, kwargs))
                 if grant is None or not await grant.aask():
                     return await _alast(run, value) if run.refused else value
             await grant.asleep()
+            if last is not None and gives_up_late(run, last, (function, args, kwargs), log):
+                if not replaces(run, last):
+                    raise last
+                return await _areplace(run, last)
     finally:  # after a cancellation, too
+        last = None
         run.end()
         if log is not None:
             log.close()
@@ -96,6 +106,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
 
     It has the metadata of `function`. `operation` is the name for reports.
     """
+    is_used[0] = True
     if plan.repeatable is False:
         watch()
     if plan.budget is not None or plan.checks_values or plan.on_success is not None or plan.key is not None:
@@ -138,6 +149,7 @@ def awrap(
 
     It has the metadata of `function`. `operation` is the name for reports.
     """
+    is_used[0] = True
     if plan.repeatable is False:
         watch()
     eager = (plan.budget, plan.on_result, plan.attempt_timeout, plan.on_success, plan.key)
@@ -153,11 +165,13 @@ def awrap(
         started, reports = current.clock(), reports_made[0]
         run = None  # nearly every call ends without one
         log = HarmLog(started) if is_watched[0] else None
+        last: Exception | None = None  # for an attempt whose tasks may still send something
         try:
             while True:
                 try:
                     value = await function(*args, **kwargs)
                 except Exception as error:
+                    last = None if log is None else error
                     if run is None:
                         run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
                         if log is not None:
@@ -172,7 +186,12 @@ def awrap(
                         run.succeeded()
                     return value
                 await grant.asleep()
+                if last is not None and gives_up_late(run, last, (function, args, kwargs), log):
+                    if not replaces(run, last):
+                        raise last
+                    return await _areplace(run, last)
         finally:  # after a cancellation, too
+            last = None
             if log is not None:
                 log.close()
 
@@ -202,7 +221,7 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
                 return _replace(run, error)
         else:
             refuse_coroutine(value, run.operation)
-            grant = run.returned(value)
+            grant = run.returned(value, (function, args, kwargs))
             if grant is None or not grant.ask():
                 return _last(run, value) if run.refused else value
         grant.sleep()

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
     from forbear.run.protocols import RunState
 
-    Found = tuple[float, int]
-    """When a run began, which is its identity, and the number of its attempt."""
-
     class Keys(Protocol):
         """The protocol of the keys of one run."""
 
@@ -62,22 +59,43 @@ class KeyUse:
         self.until = until
 
 
-def outermost_run() -> "Found | None":
+class OpenRun:
+    """A run around the caller.
+
+    `started` is when it began, which is its identity, `attempt` the number of its attempt, and `reports` the number of
+    reports and entries before that. `is_beyond` is True for a run beyond an event loop, outside of all contexts.
+    """
+
+    __slots__ = ("attempt", "is_beyond", "reports", "started")
+
+    def __init__(self, started: float, attempt: int, reports: int) -> None:
+        self.started = started
+        self.attempt = attempt
+        self.reports = reports
+        self.is_beyond = False
+
+
+def outermost_run() -> OpenRun | None:
     """Return the outermost run around the caller, None without one.
 
     A task or a thread with the context of an attempt belongs to its run until that ends. A forked child belongs to none
     of its parent's runs.
     """
     frames, logs = _open_runs()
-    if not logs or any(logs[-1][0] is started for (started, _), _ in frames):
-        return frames[-1][0] if frames else None
+    if not logs or any(logs[-1].started is run.started for run in frames):
+        return frames[-1] if frames else None
     log = logs[-1]
     if not frames:
         return log
-    found, is_beyond = frames[-1]
-    if found[0] == log[0]:  # the clock is coarse, or virtual
-        return found if is_beyond else log
-    return min(found, log)
+    run = frames[-1]
+    if run.started == log.started:  # the clock is coarse, or virtual
+        return run if run.is_beyond else log
+    return run if run.started < log.started else log
+
+
+def marks_of_stack() -> "Iterator[int]":
+    """Yield the numbers of reports and entries before the attempts of the runs in the caller's stack."""
+    return (run.reports for run in _walk(sys._getframe(1)))
 
 
 def keys_of(started: float | None) -> tuple[str, ...]:
@@ -85,55 +103,58 @@ def keys_of(started: float | None) -> tuple[str, ...]:
     if not run_keys:
         return ()
     found = outermost_run()
-    known = (run_keys.get(id(each)) for each in (started, None if found is None else found[0]))
+    known = (run_keys.get(id(each)) for each in (started, None if found is None else found.started))
     return tuple(text for keys in known if keys is not None for text in keys.uses)
 
 
 def expiry(run: "RunState") -> float | None:
     """Return the seconds of `run` after which a key that it has used must not be sent again, None without one."""
     found = outermost_run() if run_keys else None
-    keys = None if found is None else run_keys.get(id(found[0]))
+    keys = None if found is None else run_keys.get(id(found.started))
     ends = [] if keys is None else [use.until for use in keys.uses.values() if use.last >= run.started]
     first = min(ends, default=INFINITY)
     return None if first == INFINITY else first - run.started
 
 
-def _open_runs() -> "tuple[list[tuple[Found, bool]], list[Found]]":
+def _open_runs() -> "tuple[list[OpenRun], list[OpenRun]]":
     """Return the runs in the caller's stack, and those of its context, each the innermost first.
 
-    With the runs in the stack comes whether they lie beyond an event loop: then they are outside of all contexts. In
-    another thread than the event loop's, those beyond the loop are in the loop's stack.
+    In another thread than the event loop's, those beyond the loop are in the loop's stack.
     """
     logs = [log for log in open_logs() if log.started is not None and not _is_inherited(log.started)]
     frames = list(_walk(sys._getframe(1)))
     if logs and logs[-1].thread != get_ident():
-        frames += [found for found in _walk(sys._current_frames().get(logs[-1].thread)) if found[1]]
-    return frames, [(log.started, 1 if log.run is None else log.run.attempt) for log in logs if log.started is not None]
+        frames += [run for run in _walk(sys._current_frames().get(logs[-1].thread)) if run.is_beyond]
+    attempts = [(log.started, 1 if log.run is None else log.run.attempt) for log in logs]
+    return frames, [OpenRun(started, attempt, 0) for started, attempt in attempts if started is not None]
 
 
-def _walk(frame: "FrameType | None") -> "Iterator[tuple[Found, bool]]":
+def _walk(frame: "FrameType | None") -> "Iterator[OpenRun]":
+    """Yield the runs of a frame and its callers, the innermost first."""
     is_beyond = False
     while frame is not None:
-        found = _run_in(frame)
-        if found is not None and not _is_inherited(found[0]):
-            yield found, is_beyond
+        run = _run_in(frame)
+        if run is not None and not _is_inherited(run.started):
+            run.is_beyond = is_beyond
+            yield run
         is_beyond = is_beyond or (frame.f_globals.get("__name__"), frame.f_code.co_name) in _EVENT_LOOPS
         frame = frame.f_back
 
 
-def _run_in(frame: "FrameType") -> "Found | None":
+def _run_in(frame: "FrameType") -> OpenRun | None:
     """Return the run that a frame has entered or that it repeats, None without one."""
     run: Any = blocks.get(frame)
-    if run is not None:
-        return run.started, run.attempt
-    if frame.f_globals.get("__name__") not in _LOOPS:
-        return None
-    names: dict[str, Any] = frame.f_locals
-    run = names.get("run") or getattr(names.get("cycle"), "run", None)
-    started: float | None = names.get("started") if run is None else run.started
-    if _KEEPS_LOCALS:
-        names.clear()
-    return None if started is None else (started, 1 if run is None else run.attempt)
+    if run is None:
+        if frame.f_globals.get("__name__") not in _LOOPS:
+            return None
+        names: dict[str, Any] = frame.f_locals
+        run = names.get("run") or getattr(names.get("cycle"), "run", None)
+        started, reports = names.get("started"), names.get("reports", 0)
+        if _KEEPS_LOCALS:
+            names.clear()
+        if run is None:
+            return None if started is None else OpenRun(started, 1, reports)
+    return OpenRun(run.started, run.attempt, run.reports)
 
 
 def _is_inherited(started: float) -> bool:
@@ -143,8 +164,7 @@ def _is_inherited(started: float) -> bool:
 def _leave_runs() -> None:
     """Note in a forked child which runs are its parent's."""
     frames, logs = _open_runs()
-    _inherited.extend(started for (started, _), _ in frames)
-    _inherited.extend(started for started, _ in logs)
+    _inherited.extend(run.started for run in (*frames, *logs))
 
 
 if hasattr(os, "register_at_fork"):

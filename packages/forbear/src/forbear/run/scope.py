@@ -76,6 +76,11 @@ class OwnWrites(Scope):
     __slots__ = ()
 
 
+def has_open_scopes() -> bool:
+    """Return whether any scope may be open here."""
+    return bool(_of_fixtures or _scopes.get())
+
+
 def open_scopes(kind: "type[S]") -> "Iterator[S]":
     """Yield the open scopes of a class that apply to the code that runs now, the outermost first."""
     return (scope for scope in (*_of_fixtures, *_scopes.get()) if isinstance(scope, kind) and scope._applies)

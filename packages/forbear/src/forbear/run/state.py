@@ -12,6 +12,7 @@ from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import unsafe_by_evidence
 from forbear.run.judges import Broken, read_stop, set_delay
+from forbear.run.ledger import why_not_again
 from forbear.run.nesting import harm_within, inherit, is_ended_within
 from forbear.run.open_runs import expiry, run_keys
 from forbear.run.record import RunRecord
@@ -47,7 +48,7 @@ class Run(RunRecord):
     attempt was counted there; None (default) makes one.
     """
 
-    __slots__ = ("reports", "awaits", "refused", "counts", "spending")
+    __slots__ = ("reports", "awaits", "refused", "counts", "spending", "checked")
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class Run(RunRecord):
         self.report: Report | None = None
         self.counts: dict[int, tuple[int, float | None]] | None = None  # of joined policies
         self.refused = False  # `on_result` refused the last value
+        self.checked: int | None = None  # the number of reports and entries when the ledger was read last
         self.spending = spending if plan.budget is None or spending is not None else Spending(plan.budget)
 
     def failed(self, error: Exception, call: "Call | None" = None) -> Grant | None:
@@ -95,22 +97,32 @@ class Run(RunRecord):
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         rule: RetryPlan = plan.rule_of(error) if plan.others else plan
         unsafe = None if rule.repeats_calls else UNSAFE_CALL
-        is_open = verdict.kind is _TRANSIENT or type(verdict) is Broken
-        if call is not None and is_open and rule.repeatable is None:
+        is_open, blocked = verdict.kind is _TRANSIENT or type(verdict) is Broken, None
+        if call is not None and reports_made[0] != self.reports and rule.repeatable is None:
+            blocked = self._block_by_ledger(call)
+            unsafe = unsafe if blocked is None else blocked.text
+        if call is not None and is_open and blocked is None and rule.repeatable is None:
             try:
                 unsafe = unsafe_by_evidence(error, self, *call) or unsafe
             except Exception as broken:
                 verdict, unsafe = Broken(broken), UNSAFE_CALL
-        if run_keys or (self.maybe_done and self.in_doubt):
-            failure = DetailedFailure(verdict, error, unsafe, maybe_done=self.maybe_done and self.in_doubt)
+        if run_keys or blocked is not None or (self.maybe_done and self.in_doubt):
+            done = self.maybe_done and self.in_doubt
+            failure = DetailedFailure(verdict, error, unsafe, blocked=blocked, maybe_done=done)
             failure.until = None if call is None else expiry(self)
             return self.after(failure)
         return self.after(Failure(verdict, error, unsafe))
 
-    def returned(self, value: object) -> Grant | None:
+    def _block_by_ledger(self, call: "Call") -> Stop | None:
+        """Return the stop for what adapters have sent in this attempt, None if nothing of it forbids another one."""
+        self.checked = reports_made[0]
+        why = why_not_again(self, *call)
+        return None if why is None else Stop(Reason.UNSAFE, why)
+
+    def returned(self, value: object, call: "Call | None" = None) -> Grant | None:
         """Return the retry that follows `value`, None to return it: a success, or the last value.
 
-        The policy's `on_result` judges the value; without it, any value is a success.
+        The policy's `on_result` judges the value; without it, any value is a success. `call` is as for `failed`.
         """
         plan = self.plan
         try:
@@ -123,8 +135,12 @@ class Run(RunRecord):
                 self.end()
                 return None
             name, text = refusal_of(value)
-            unsafe = None if plan.repeats_calls else Reason.UNSAFE.value
-            return self.after(DetailedFailure(verdict, None, unsafe, name=name, text=text, response=value))
+            unsafe, blocked = None if plan.repeats_calls else Reason.UNSAFE.value, None
+            if call is not None and reports_made[0] != self.reports and plan.repeatable is None:
+                blocked = self._block_by_ledger(call)
+            return self.after(
+                DetailedFailure(verdict, None, unsafe, name=name, text=text, response=value, blocked=blocked)
+            )
         except Exception as broken:  # there is no error of the user's that it could hide
             leave_call_in_doubt(broken, self)
             raise
@@ -293,7 +309,8 @@ class Run(RunRecord):
             self.in_doubt = True
         self.attempt += 1
         self.previous = delay
-        self.reports = reports_made[0]
+        self.reports = reports_made[0] if self.checked is None else self.checked
+        self.checked = None
         if ever_stopping[0] and not self.awaits:
             from forbear.run.stopping import InterruptibleGrant, events
 

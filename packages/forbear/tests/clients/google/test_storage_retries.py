@@ -19,7 +19,7 @@ from google.cloud.storage import retry as stock
 
 import forbear
 from forbear.clients import google_storage as ours
-from forbear.clients.google_storage.cures import CURES
+from forbear.clients.google_storage.calls import CURES
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear_cloud import Cloud, Fault

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 from forbear.clients._botocore.outcomes import Outcome
 from forbear.core.report import ATTRIBUTE, Report
 from forbear.core.verdict import Kind, Verdict
-from forbear.evidence.sent import AwsCall
+from forbear.evidence.sent import AwsCall, Sent
 from forbear.exchange.call import RetriedCall, Start, with_proof
 from forbear.policy import Policy
 from forbear.run.judges import Broken
+from forbear.run.ledger import is_used
 from forbear.services.at_least_once import option_for
 from forbear.services.aws.errors import verdict_of_exception
 from forbear.services.aws.service import classify
@@ -16,6 +17,7 @@ from forbear.services.aws.vouch import AwsVouch, vouched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.exchange.call import Described
     from forbear.run.grant import Grant
 
 _RESOURCES = (
@@ -59,6 +61,8 @@ class AwsAttempts:
         self._parameters = parameters
         self.body = _find_body(operation, parameters)
         self._call = RetriedCall(policy, Start(awaits=awaits))
+        if is_used[0]:
+            self._call.enter(self._describe)
 
     def __deepcopy__(self, memo: object) -> "AwsAttempts":
         return self  # botocore copies contexts to presign a part of a request
@@ -69,7 +73,7 @@ class AwsAttempts:
 
     def succeeded(self) -> None:
         """Count a success."""
-        self._call.succeeded()
+        self._call.succeeded(is_large=is_used[0] and any(map(_is_large, self._parameters.values())))
 
     def failed(self, outcome: Outcome) -> "Grant | None":
         """Return the retry that follows a failed attempt, None to give up."""
@@ -96,6 +100,7 @@ class AwsAttempts:
             name=outcome.name,
             answer=(outcome.status, outcome.ids),
             until=None if judgement.span is None else judgement.span * _MARGIN,
+            refused=outcome.status is not None and outcome.verdict.kind is Kind.PERMANENT,
         )
 
     def give_up(self, outcome: Outcome, response: Any) -> None:
@@ -108,6 +113,13 @@ class AwsAttempts:
             metadata = ReportedMetadata(parsed.get("ResponseMetadata") or {})
             setattr(metadata, ATTRIBUTE, report)
             parsed["ResponseMetadata"] = metadata
+
+    def _describe(self) -> "Described":
+        """Return the call for its entry in the ledger."""
+        call = AwsCall(self._name, self._operation, self._parameters)
+        return Sent(
+            "botocore", "aws", self._name, call
+        ), lambda: vouched(classify(self._operation, self._parameters), call, self._vouch).vouched
 
     def limit(self) -> int | None:
         """Return the most attempts of this call, None without a limit."""
@@ -159,6 +171,10 @@ class FileBody:
         except Exception:  # it is closed, or no file
             return False
         return True
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, bytes | str | list) and len(value) > 1000  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _find_body(operation: Any, parameters: dict[str, Any]) -> FileBody | None:

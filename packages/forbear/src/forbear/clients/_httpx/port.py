@@ -8,6 +8,7 @@ from typing import Any
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.clients._httpx.numbered import remember
 from forbear.core.verdict import Verdict
+from forbear.evidence.sent import MOST_BODY
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import HttpCall
 from forbear.exchange.http.responses import SHOWN
@@ -34,6 +35,9 @@ class HttpxPortBase(HttpCall):
         self._request = request
         self._url = request.url  # the caller's headers: a transport may change the request's while it sends
         super().__init__(options, request.method, plain=type(request.stream) is library.ByteStream)
+
+    def _is_small(self) -> bool:
+        return len(self._request.stream._stream) <= MOST_BODY
 
     def _target(self) -> tuple[str, str]:
         raw: bytes = self._request.extensions.get("target") or self._url.raw_path

@@ -16,13 +16,13 @@ from google.cloud.storage import retry as storage_retry
 from forbear.clients.google_storage.calls import (
     VERDICTS,
     Sending,
+    cure_of,
     judgement_of,
     request_of_call,
     request_of_error,
     sending_of,
     verdict_of,
 )
-from forbear.clients.google_storage.cures import cure_of
 from forbear.clients.requests.response import attach_report
 from forbear.core import check
 from forbear.core.backoff import Exponential

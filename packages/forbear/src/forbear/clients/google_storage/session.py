@@ -15,8 +15,7 @@ from google.api_core import exceptions
 from google.cloud import storage
 from requests.adapters import HTTPAdapter
 
-from forbear.clients.google_storage.calls import request_of
-from forbear.clients.google_storage.cures import cure_of
+from forbear.clients.google_storage.calls import cure_of, request_of
 from forbear.clients.requests import RetryAdapter
 from forbear.core.decide import Reason
 from forbear.core.report import Report, attach, report

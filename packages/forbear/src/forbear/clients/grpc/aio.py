@@ -66,7 +66,7 @@ class _Interceptor:
     async def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
         continuation = self._gate(continuation, rpc, message)
-        retried = rpc.begin(details.timeout, awaits=True)
+        retried = rpc.begin(details.timeout, message, awaits=True)
         try:
             while True:
                 try:
@@ -196,7 +196,7 @@ class _AsyncResponses:
 
     def __init__(self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Any) -> None:
         self._rpc = rpc
-        self._retried = rpc.begin(details.timeout, awaits=True)
+        self._retried = rpc.begin(details.timeout, message, awaits=True)
         self._continuation = continuation
         self._details = details
         self._message = message

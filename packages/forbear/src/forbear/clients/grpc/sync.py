@@ -130,7 +130,7 @@ class RetryInterceptor(
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
         rpc = self._rpcs[name_of(details)]
         continuation = self._gate(continuation, rpc, message)
-        retried = rpc.begin(details.timeout)
+        retried = rpc.begin(details.timeout, message)
         try:
             while True:
                 call = continuation(with_time_left(details, retried), requests())
@@ -202,7 +202,7 @@ class _Responses(Iterator[Any]):
         stuck: str | None = None,
     ) -> None:
         self._rpc = rpc
-        self._retried = rpc.begin(details.timeout)
+        self._retried = rpc.begin(details.timeout, message)
         self._message = message
         self._stuck = stuck
         self._cancelled = threading.Event()

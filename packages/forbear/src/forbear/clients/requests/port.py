@@ -14,6 +14,7 @@ from requests.structures import CaseInsensitiveDict
 from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.requests.response import answer, pieces, read_copy, settle
 from forbear.core.verdict import Verdict
+from forbear.evidence.sent import MOST_BODY
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.port import Port
 from forbear.exchange.http.send import Body, Fixed, Once, Seekable, Variation, body_of_stream
@@ -92,6 +93,9 @@ class RequestsPort(Port[requests.Response]):
         self._timeout = timeout
         plain = request.body is None or isinstance(request.body, bytes | str)
         super().__init__(options, str(request.method), plain=plain)
+
+    def _is_small(self) -> bool:
+        return len(self._request.body or b"") <= MOST_BODY
 
     def _target(self) -> tuple[str, str]:
         return urlsplit(str(self._request.url)).hostname or "", self._request.path_url

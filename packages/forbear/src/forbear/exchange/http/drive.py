@@ -28,6 +28,7 @@ def drive(port: Sender[R]) -> R:
     plain = port.is_plain
     if not plain:
         port.exchange.begin()
+    port.enter()
     try:
         while True:
             done, headers = None, _NO_HEADERS
@@ -45,20 +46,28 @@ def drive(port: Sender[R]) -> R:
             except Exception as error:
                 grant = port.exchange.failed(error, port.verdict(error), done, headers)
                 if grant is None or not grant.ask():
+                    if port.number:
+                        port.leave()
                     raise
             except BaseException as interrupt:
                 port.exchange.cut_off(interrupt)
                 raise
             else:
                 if plain and status < 400:
+                    if port.number:
+                        port.leave(status)
                     return response
                 try:
                     if port.look is not None and shown is not response and _read_back(port, port.look, response):
+                        if port.number:
+                            port.leave(200)
                         return response
                     body = None if shown is response else partial(port.read_content, shown)
                     grant = port.exchange.responded(status, port.headers(response), shown, body)
                     if grant is None or not grant.ask():
                         port.end()
+                        if port.number:
+                            port.leave(status)
                         return response
                 except BaseException:  # raised by the caller's own `on_result`
                     port.close(response)

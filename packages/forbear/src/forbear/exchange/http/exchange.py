@@ -39,16 +39,14 @@ class Exchange(RequestState):
 
     The adapter sends `send`, reports the result (`failed` or `responded`), asks the returned grant, waits, and sends
     again; None means that the caller gets the error or the response. `is_new_key` is True if forbear made the value of
-    the key for this request, and `settles` if the adapter has an option `settle` that is not used. The other parameters
-    are those of `RequestState`.
+    the key for this request, and `settles` if the adapter has an option `settle` that is not used.
 
     A chunk of a resumable upload gets the policy's full limits at its first failure, and again whenever its session has
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = (
-        "awaits", "reports", "runtime", "send", "started", "_body", "_is_new_key", "_run", "_settles", "_spending",
-    )  # fmt: skip
+    __slots__ = ("awaits", "reports", "runtime", "send", "started",
+                 "_body", "_is_new_key", "_run", "_settles", "_spending", "_unexecuted")  # fmt: skip
 
     def __init__(
         self,
@@ -75,6 +73,7 @@ class Exchange(RequestState):
         self._settles = settles
         self._run: Run | None = None
         self._spending: Spending | None = None
+        self._unexecuted = False
 
     @property
     def run(self) -> Run | None:
@@ -314,6 +313,7 @@ class Exchange(RequestState):
         if run.in_doubt or failure.verdict.kind is not Kind.NOT_EXECUTED:
             failure.until = self._until
         grant = run.after(failure)
+        self._unexecuted = failure.verdict.kind is Kind.NOT_EXECUTED and not run.in_doubt
         if grant is not None and session is not None:
             self.send = session.ask(self.service, self.request)
         return grant

@@ -14,9 +14,9 @@ from forbear.core.chain import read
 from forbear.core.check import INFINITY
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
-from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, new_token
+from forbear.exchange.http.request_state import EnteredRequest
 from forbear.exchange.http.responses import CONTINUED, LOOK, SHOWN, is_read_at_once, is_shown, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Variation
 from forbear.http.patterns import is_for_its_host
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class HttpCall(Start, ABC):
+class HttpCall(EnteredRequest, ABC):
     """The base of all ports: one request, the moment it starts, and its exchange once an attempt has failed.
 
     `plain` is True for a body in memory, which every attempt can send as it is. Set what `_target` reads before calling
@@ -42,7 +42,7 @@ class HttpCall(Start, ABC):
     `_body`, `_token` and `_adjust`. These names are part of the contract, too.
     """
 
-    __slots__ = ("is_plain", "look", "_body", "_exchange", "_method", "_options", "_token")
+    __slots__ = ("is_plain", "look", "_body", "_options", "_token")
 
     _is_async: ClassVar[bool] = False
     """True for ports of `adrive`, which awaits the retry budget."""

@@ -1,15 +1,24 @@
-"""`RequestState`: whether one HTTP request may be executed twice, and why."""
+"""`RequestState`: whether one HTTP request may be executed twice, and why; and its entry in the ledger of an attempt.
+
+The port of a request is its entry, which saves an object. A request with a large body is judged when it has ended, and
+another entry takes the port's place, so that no body is kept. `forbear.run.ledger` says what entries are for.
+"""
 
 from collections.abc import Callable
+from typing import Any
 
 from forbear.core.events import Operation
 from forbear.core.service import Judgement, cure_for, why_not
-from forbear.exchange.call import FORBIDDEN
+from forbear.evidence.sent import Sent
+from forbear.exchange.call import FORBIDDEN, Start
 from forbear.exchange.http.session import ChunkSession
 from forbear.http.api import IdempotencyKey
-from forbear.http.request import Request, method_label
+from forbear.http.request import READS, Request, method_label
 from forbear.http.vouch import Vouch, option_for, vouched
 from forbear.policy import Policy
+from forbear.run import ledger
+from forbear.run.judge_slot import RunContext
+from forbear.run.scope import has_open_scopes
 from forbear.run.vouching import is_vouched
 
 TYPE_CHECKING = False
@@ -122,3 +131,78 @@ class RequestState:
         """Judge the request by its service alone, unless it is judged: `safe` raised, and vouches for nothing."""
         if self._judgement is None:
             self._judgement = self.service.classify(self.request)
+
+
+_MAYBE_EXECUTED = frozenset({408, 409, 423, 425, 429, 499})
+"""Client errors after which a request may have been executed."""
+
+
+class EnteredRequest(Start):
+    """The base of ports, as far as they are entries. `number` is 0 for a request that is not entered."""
+
+    __slots__ = ("is_done", "is_open", "number", "_exchange", "_method")
+
+    _exchange: Any  # the Exchange of the request, None before it is needed
+    _method: str
+
+    def enter(self) -> None:
+        """Enter the request in the ledgers of the runs around it, before it is sent, unless it only reads."""
+        self.number = 0
+        if ledger.is_used[0] and self._method not in READS:
+            if has_open_scopes() and is_vouched(self.exchange.request):
+                return  # the scope may be closed when a run asks
+            self.is_done, self.is_open = False, True
+            self.reports = ledger.enter(self)
+
+    @property
+    def exchange(self) -> Any:
+        raise NotImplementedError
+
+    def _is_small(self) -> bool:
+        """Return whether the request's body is in memory, and has at most 64 KiB; False if that takes time to tell."""
+        return False
+
+    def leave(self, status: int | None = None) -> None:
+        """Note that the request has ended, with a response of this status or without one."""
+        exchange = self._exchange
+        if status is not None and status < 400:
+            self.is_done = True
+            if exchange is None and self._is_small():
+                return
+        else:
+            run = None if exchange is None else exchange._run
+            in_doubt = run is not None and run.in_doubt
+            refused = status is not None and status < 500 and status not in _MAYBE_EXECUTED and not in_doubt
+            if refused or (exchange is not None and exchange._unexecuted):
+                self.is_open = False
+        if exchange is not None or not self._is_small():
+            ledger.replace(self, _EndedRequest(self))
+
+    def judge(self, context: RunContext | None) -> Judgement:
+        """Return the judgement on a repeat, with the arguments of the run that asks; None for any run."""
+        return _EndedRequest(self).judge(context)
+
+
+class _EndedRequest:
+    """The entry of a request that has ended, without its body."""
+
+    __slots__ = ("is_done", "is_open", "number", "_sent", "_word")
+
+    def __init__(self, port: EnteredRequest) -> None:
+        from forbear.judges.facts import Word  # only if a run asks, or for large bodies
+
+        self.number, self.is_done, self.is_open = port.number, port.is_done, port.is_open
+        exchange = port.exchange
+        request, key = exchange.request, exchange._key
+        try:
+            judgement, is_by_word = exchange.judgement, exchange.vouched
+        except Exception:  # of a function of the user, who then vouches for nothing
+            judgement, is_by_word = exchange.service.classify(request), False
+        span = key.span if key is not None and exchange._is_new_key else None
+        self._sent = Sent("", "http", request.method, request.replace(body=None))
+        self._word: Word = Word(judgement, vouched=is_by_word, apis=exchange._vouch.apis, automatic=span)
+
+    def judge(self, context: RunContext | None) -> Judgement:
+        from forbear.judges.functions import judge_sent
+
+        return judge_sent(self._sent, context, done=self.is_done, word=self._word)

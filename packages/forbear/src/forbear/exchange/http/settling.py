@@ -213,11 +213,11 @@ def leave_unknown(exchange: "Exchange") -> None:
     found, same = outermost_run(), _identify(exchange.request)
     if found is None or same is None:
         return
-    if id(found[0]) not in _unknown and len(_unknown) >= _MOST:
+    if id(found.started) not in _unknown and len(_unknown) >= _MOST:
         for number, each in list(_unknown.items()):
             if each.has_ended or len(_unknown) >= _MOST:
                 _unknown.pop(number, None)
-    requests = _unknown.setdefault(id(found[0]), UnknownRequests(found[0])).requests
+    requests = _unknown.setdefault(id(found.started), UnknownRequests(found.started)).requests
     if len(requests) < _MOST:
         requests.add(same)
 
@@ -225,7 +225,7 @@ def leave_unknown(exchange: "Exchange") -> None:
 def _was_left_unknown(request: Request) -> bool:
     """Return whether an earlier attempt of the outermost run around the caller sent the same request."""
     found = outermost_run() if _unknown else None
-    known = None if found is None else _unknown.get(id(found[0]))
+    known = None if found is None else _unknown.get(id(found.started))
     return known is not None and _identify(request) in known.requests
 
 

@@ -12,12 +12,13 @@ from forbear.core.report import report, reports_made
 from forbear.exchange.redis import blocking
 from forbear.exchange.redis.cluster import Nodes, QueuedCommand, annotate, plan_repair, raise_first
 from forbear.exchange.redis.command_run import CommandRun
-from forbear.exchange.redis.descriptions import SUBSCRIPTION, SentCommands, describe_command
+from forbear.exchange.redis.descriptions import SUBSCRIPTION, SentCommands, describe_command, enter_commands
 from forbear.exchange.redis.pipelines import PipelineRequest, TransactionCycle, is_open
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.transactions import TransactionRun
 from forbear.exchange.redis.watch import WatchStep
 from forbear.policy import Policy
+from forbear.run.ledger import is_used
 from forbear.run.runtime import current_runtime
 from forbear.run.spending import Spending, admit
 from forbear.services.redis.vouch import Safe
@@ -59,6 +60,9 @@ async def send(
     if policy.budget is not None:
         spending = Spending(policy.budget)
         admit(spending, runtime, partial(_begin, settings, policy, describe, sent, runtime, started, reports, spending))
+    entry = enter_commands(sent, describe, settings.safe) if is_used[0] else None
+    if entry is not None:
+        reports = entry.number
     try:
         while True:
             try:
@@ -73,14 +77,20 @@ async def send(
                 run = run or _begin(settings, policy, describe, sent, runtime, started, reports, spending)
                 grant = run.failed(error)
                 if grant is None or not await grant.aask():
+                    if entry is not None and run.is_unexecuted:
+                        entry.take_back()
                     raise
             except BaseException as interrupt:  # a cancellation, too
                 run = run or _begin(settings, policy, describe, sent, runtime, started, reports, spending)
                 run.cut_off(interrupt)
+                if entry is not None and run.is_unexecuted:
+                    entry.take_back()
                 raise
             else:
                 if finish is not None:
                     value = await finish()
+                if entry is not None:
+                    entry.done()
                 if run is None and not policy.checks_values:
                     if spending is not None:
                         spending.succeeded(retried=False)

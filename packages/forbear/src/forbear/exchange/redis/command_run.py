@@ -19,6 +19,7 @@ from forbear.run.grant import Grant
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
 from forbear.run.spending import Spending
 from forbear.run.state import Run
+from forbear.services.redis.errors import response_of
 
 _COMMAND, _CAUSED = "Command # ", ") of pipeline caused error: "
 """The texts around the command that both libraries quote in errors of pipelines; its arguments may be secrets."""
@@ -35,7 +36,7 @@ class CommandRun(Run):
     `spending` is the run's part in the budget, if it has one already.
     """
 
-    __slots__ = ("_policy", "_settings", "_work")
+    __slots__ = ("is_unexecuted", "_policy", "_settings", "_work")
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class CommandRun(Run):
         started = runtime.monotonic() if started is None else started
         name = policy.name or work.operation
         super().__init__(policy, name, runtime, started, reports, awaits=awaits, spending=spending)
+        self.is_unexecuted = False  # what the last attempt sent, and no earlier one may have been executed
         self._policy = policy
         self._settings = settings
         self._work = work
@@ -94,6 +96,7 @@ class CommandRun(Run):
             self.in_doubt = True  # whatever a script answers, it may have written before
         if verdict.kind is Kind.PERMANENT and is_interrupt(error):
             self.cut_off(error, work)
+        self.is_unexecuted = not self.in_doubt and _is_refused(verdict, error, work)
         try:
             return self.after(
                 DetailedFailure(
@@ -112,9 +115,10 @@ class CommandRun(Run):
     def cut_off(self, error: BaseException, work: SentCommands | None = None) -> None:
         """Attach a report to `error`, a cancellation or interrupt under way, unless repeating the work is harmless."""
         sent = NOT_EXECUTED if phase_of(error) is Phase.BEFORE else TRANSIENT
+        self.is_unexecuted = sent is NOT_EXECUTED and not self.in_doubt
         self._leave_in_doubt(error, sent, work or self._work)
 
-    def returned(self, value: object) -> Grant | None:
+    def returned(self, value: object, call: object = None) -> Grant | None:
         """Return the retry after a value that the policy's `on_result` refuses, None to return the value.
 
         None is for an accepted value, which counts as a success, and for the last value of a run that gives up. If
@@ -150,6 +154,14 @@ class CommandRun(Run):
             return None if self._settings.may_repeat else f"{work.operation} {FORBIDDEN}"
         why = work.unsafe or Reason.UNSAFE.value
         return f"{why}{work.cure}" if work.unsafe and self._settings.may_repeat else why
+
+
+def _is_refused(verdict: Verdict, error: Exception, work: SentCommands) -> bool:
+    """Return whether nothing of the work was executed: that is proven, or the server has refused its one command."""
+    if verdict.kind in (Kind.NOT_EXECUTED, Kind.CONFLICT):
+        return True
+    is_one = work.atomic and not work.scripted and len(work.nodes) <= 1
+    return is_one and verdict.kind is Kind.PERMANENT and response_of(error) is not None
 
 
 def _has_errors(value: object) -> bool:

@@ -3,17 +3,25 @@
 `promised` is where callers vouch for commands that the tables cannot judge.
 """
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import get_args
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_args
 
 from forbear.core.service import cure_for
-from forbear.run.scope import Scope, open_scopes
+from forbear.core.verdict import Safety
+from forbear.evidence.sent import Sent
+from forbear.exchange.call import judge_described
+from forbear.run.ledger import Entry, enter, is_used
+from forbear.run.scope import Scope, has_open_scopes, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
-from forbear.services.redis.service import examine, explain_refusal
+from forbear.services.redis.service import commands, examine, explain_refusal
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
 from forbear.services.redis.vouch import UNVOUCHED, Safe, option_for, vouched
 from forbear.services.redis.words import Command
+
+if TYPE_CHECKING:
+    from forbear.exchange.call import Described
 
 _CYCLE: frozenset[Promise] = frozenset({"cycle"})
 
@@ -178,3 +186,60 @@ def _first_unsafe(
         if not judgement.repeatable:
             return f"{together} with {explain_refusal(judgement)}", cure_for(judgement, option_for(judgement, command))
     return "", ""
+
+
+_MOST_WORDS = 50
+_LONGEST_WORD = 1000
+
+
+@cache
+def _harmless() -> frozenset[str]:
+    """Return the names of the commands that may be executed twice whatever their arguments are."""
+    rows = (row for row in commands() if " " not in row.command)
+    return frozenset(row.command for row in rows if row.safety is Safety.ALWAYS and not row.conditions) - _CLAIMS
+
+
+_CLAIMS = frozenset({"SETNX", "MSETNX", "HSETNX", "RENAMENX", "COPY", "SADD", "SMOVE", "SETBIT", "ZADD", "BF.ADD"})
+
+
+def enter_commands(sent: Any, describe: "Callable[[Any, Safe], SentCommands]", safe: Safe) -> Entry | None:
+    """Enter what is sent now: a command, a list of them, or the request of a pipeline. None for what does no harm."""
+    if not is_used[0]:
+        return None
+    command: Any = sent if type(sent) is tuple else None  # pyright: ignore[reportUnknownVariableType]
+    if command is not None and (command[0] in _harmless() or (len(command) == 3 and command[0] == "SET")):
+        return None
+    if has_open_scopes() and describe(sent, safe).repeatable:
+        return None  # perhaps by a promise, which is forgotten when its scope ends
+    if command is not None and (len(command) > _MOST_WORDS or _is_long(command[-1])):
+        command = _shorten(command)
+    entry = Entry(judge_described, _describe_sent, command or sent, describe, safe)
+    enter(entry)
+    return entry
+
+
+def _describe_sent(sent: Any, describe: "Callable[[Any, Safe], SentCommands]", safe: Safe) -> "Described":
+    listed, transaction = commands_of(sent)
+    first: Any = listed[0][0] if listed else ""
+    name = first.decode("ascii", "replace") if isinstance(first, bytes) else str(first)
+    method = name.upper() if len(listed) == 1 else "a transaction" if transaction else "a pipeline"
+    request = Sent("redis", "redis", method, (tuple(listed), transaction))
+    request.watched = describe(sent, UNVOUCHED).watched
+    return request, lambda: describe(sent, safe).vouched
+
+
+def commands_of(sent: Any) -> tuple[list[Command], bool]:
+    """Return the commands of what is sent, and whether they are a transaction."""
+    if isinstance(sent, tuple):
+        return [sent], False  # pyright: ignore[reportUnknownVariableType]
+    listed: list[Command] = sent if isinstance(sent, list) else sent.commands  # pyright: ignore[reportUnknownVariableType]
+    return listed, not isinstance(sent, list) and sent.is_transaction
+
+
+def _is_long(word: Any) -> bool:
+    return isinstance(word, str | bytes) and len(word) > _LONGEST_WORD
+
+
+def _shorten(command: Command) -> Command:
+    """Return a command with its first words, and without long ones: what decides about a repeat is short."""
+    return tuple(word[:1] if _is_long(word) else word for word in command[:_MOST_WORDS])  # type: ignore[index]

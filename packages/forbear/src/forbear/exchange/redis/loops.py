@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 from forbear.core.report import report, reports_made
 from forbear.exchange.redis.cluster import Nodes, QueuedCommand, annotate, plan_repair, raise_first
 from forbear.exchange.redis.command_run import CommandRun
-from forbear.exchange.redis.descriptions import SUBSCRIPTION, SentCommands, describe_command
+from forbear.exchange.redis.descriptions import SUBSCRIPTION, SentCommands, describe_command, enter_commands
 from forbear.exchange.redis.pipelines import PipelineRequest, TransactionCycle, is_open
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.transactions import TransactionRun
 from forbear.exchange.redis.watch import WatchStep
 from forbear.policy import Policy
+from forbear.run.ledger import is_used
 from forbear.run.runtime import current_runtime
 from forbear.run.spending import Spending, admit
 from forbear.services.redis.vouch import Safe
@@ -53,6 +54,9 @@ def send(
     if policy.budget is not None:
         spending = Spending(policy.budget)
         admit(spending, runtime, partial(_begin, settings, policy, describe, sent, runtime, started, reports, spending))
+    entry = enter_commands(sent, describe, settings.safe) if is_used[0] else None
+    if entry is not None:
+        reports = entry.number
     try:
         while True:
             try:
@@ -61,14 +65,20 @@ def send(
                 run = run or _begin(settings, policy, describe, sent, runtime, started, reports, spending)
                 grant = run.failed(error)
                 if grant is None or not grant.ask():
+                    if entry is not None and run.is_unexecuted:
+                        entry.take_back()
                     raise
             except BaseException as interrupt:
                 run = run or _begin(settings, policy, describe, sent, runtime, started, reports, spending)
                 run.cut_off(interrupt)
+                if entry is not None and run.is_unexecuted:
+                    entry.take_back()
                 raise
             else:
                 if finish is not None:
                     value = finish()
+                if entry is not None:
+                    entry.done()
                 if run is None and not policy.checks_values:
                     if spending is not None:
                         spending.succeeded(retried=False)

@@ -110,14 +110,26 @@ class PipelineRequest:
         """True if it sends the queue, which ends a cycle under WATCH."""
         return self._command is None
 
+    @property
+    def commands(self) -> list[Command]:
+        """The commands that are sent."""
+        if self._command is not None:
+            return [self._command]
+        return [
+            queued.args if hasattr(queued, "args") else queued[0]  # on a cluster, and for one server
+            for queued in self._stack
+        ]
+
+    @property
+    def is_transaction(self) -> bool:
+        """True for commands between MULTI and EXEC."""
+        return self._command is None and self._atomic
+
     def describe(self, safe: Safe) -> SentCommands:
         """Return the description of what is sent; the user vouches for the commands in `safe`."""
         if self._command is not None:
             return describe_command(self._command, safe, at_once=True)
-        commands: list[Command] = [
-            queued.args if hasattr(queued, "args") else queued[0]  # on a cluster, and for one server
-            for queued in self._stack
-        ]
+        commands = self.commands
         if not self._atomic:
             return describe_pipeline(commands, safe)
         return describe_transaction(commands, safe, watched=self.watched, redirected=self._redirected)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from forbear.core.report import reports_made
 from forbear.core.verdict import CONFLICT, Kind
 from forbear.exchange.redis.command_run import CommandRun
-from forbear.exchange.redis.descriptions import SentCommands
+from forbear.exchange.redis.descriptions import SentCommands, enter_commands
 from forbear.exchange.redis.pipelines import PipelineRequest
 from forbear.exchange.redis.verdicts import failure_of, is_watch_error, verdict_of
 from forbear.policy import Policy
@@ -21,6 +21,10 @@ from forbear.run.runtime import current_runtime
 from forbear.run.spending import admit, succeeded
 from forbear.run.switch import is_off
 from forbear.services.redis.errors import BEGIN_AGAIN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.run.ledger import Entry
 
 
 class WatchStep:
@@ -43,11 +47,13 @@ class WatchStep:
         self._reports = reports_made[0]
         self._awaits = awaits
         self._spending = None if self._policy is None else state.settings.spending()
+        self._entry: Entry | None = None
 
     def begin(self) -> None:
         policy, spending = self._policy, self._spending
         if policy is not None and spending is not None:
             admit(spending, self._runtime, lambda: self._new_run(policy, self._request.describe(self._settings.safe)))
+        self._entry = enter_commands(self._request, PipelineRequest.describe, self._settings.safe)
 
     def end(self) -> None:
         """Count the end of the step, and of the wait before the next cycle: its first step counts again."""
@@ -67,6 +73,8 @@ class WatchStep:
         case.
         """
         run = self._take_run() if self._request.ends_cycle else None
+        if self._entry is not None:
+            self._entry.done()
         if self._policy is None:
             return
         if self._policy.checks_values:
@@ -86,10 +94,14 @@ class WatchStep:
         work = replace(self._request.describe(self._settings.safe), watched=False)
         earlier = self._take_run()
         if is_watch_error(failure):  # a conflict: another client was quicker
+            if self._entry is not None:
+                self._entry.take_back()
             if self._policy is not None:
                 self._new_run(self._policy, work).fail_as(CONFLICT, failure)
             return error, None
         verdict = verdict_of(failure, work)
+        if self._entry is not None and verdict.kind is Kind.NOT_EXECUTED:
+            self._entry.take_back()
         harmless = verdict.kind is Kind.NOT_EXECUTED or (verdict.kind is Kind.TRANSIENT and work.repeatable)
         as_in_library = harmless and self.loop is not None and is_watch_error(error)
         if self._policy is None:

@@ -1,0 +1,211 @@
+"""The ledger: what adapters have sent in an attempt, so that a run that fails later knows what a repeat would do twice.
+
+An adapter makes an `Entry` before the first byte of a request is sent, and says what became of it. The entry is judged
+only if an attempt fails, by the table for functions and with the arguments of the run that asks. It is remembered like
+what was given up (`harm.py`): for its thread, and for the async calls in whose context it was made.
+
+An adapter that has no file here, as one for another client, uses the ledger so:
+
+1. `if is_used[0]: enter(entry)` with an `Entry`, before it sends a request that changes anything.
+2. `entry.done()` once the request has succeeded, `entry.take_back()` if it was certainly not executed or changes
+   nothing. Whatever is neither counts as a request whose outcome is unknown.
+3. The function of the entry returns the judgement of the table, as `judge_described` in `forbear.exchange.call`.
+"""
+
+from _thread import get_ident
+
+from forbear.core.decide import Reason, Stop
+from forbear.core.report import numbers, reports_made
+from forbear.core.verdict import TRANSIENT
+from forbear.run.failure import Failure
+from forbear.run.harm import _innermost, open_logs
+from forbear.run.judge_slot import RunContext, modes
+from forbear.run.listeners import is_notified
+from forbear.run.open_runs import marks_of_stack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, Protocol
+
+    from forbear.core.service import Judgement
+    from forbear.run.harm import HarmLog
+    from forbear.run.protocols import RunState
+
+    Call = tuple[object, tuple[Any, ...], dict[str, Any]]
+
+    class AnyEntry(Protocol):
+        """The protocol of entries, which have the attributes of `Entry`."""
+
+        is_done: bool
+        is_open: bool
+        number: int
+
+        def judge(self, context: "RunContext | None") -> Judgement: ...
+
+
+_SWEPT = 100
+"""The entries of one place after which those that no open run needs are dropped."""
+_MOST = 1000
+_MOST_THREADS = 10_000
+
+is_used = [False]
+"""A list of one item: true once a function, a block or a cycle runs under a policy. Before, nobody could ask."""
+
+
+class Entry:
+    """One request that an adapter sends, with the function that judges it: `judge_with(context, is_done, *parts)`.
+
+    `is_done` is True once it has succeeded, `is_open` False once it is taken back. `enter` sets `number`.
+    """
+
+    __slots__ = ("is_done", "is_open", "number", "_judge_with", "_judged", "_parts")
+
+    number: int
+
+    def __init__(self, judge_with: "Callable[..., Judgement]", *parts: "Any") -> None:
+        self.is_done = False
+        self.is_open = True
+        self._judge_with = judge_with
+        self._parts = parts
+        self._judged: Judgement | None = None
+
+    def done(self, *, is_large: bool = False) -> None:
+        """Note that the request has succeeded. A large one is judged now, for any run, and not kept."""
+        self.is_done = True
+        if is_large:
+            self._judged = self.judge(None)
+            self._parts = ()
+
+    def take_back(self) -> None:
+        """Note that the request was not executed, or changes nothing: a repeat does no harm."""
+        self.is_open = False
+
+    def judge(self, context: RunContext | None) -> "Judgement":
+        """Return the judgement on a repeat, with the arguments of the run that asks; None for any run."""
+        return self._judged or self._judge_with(context, self.is_done, *self._parts)
+
+
+class Entries(list["AnyEntry"]):
+    """The entries of a thread or an async call; `lost` is the number of the newest one that was dropped unjudged."""
+
+    __slots__ = ("lost", "sweep")
+
+    def __init__(self) -> None:
+        self.lost = 0
+        self.sweep = _SWEPT
+
+    def drop(self, before: int) -> None:
+        """Drop the entries whose number is at most `before`, and those that are harmless in any run."""
+        self[:] = [entry for entry in self if entry.number > before and entry.is_open and not _is_harmless(entry)]
+        if len(self) > _MOST:
+            self.lost = self[-_MOST - 1].number
+            del self[:-_MOST]
+        self.sweep = max(_SWEPT, 2 * len(self))
+
+
+_of_threads: dict[int, Entries] = {}
+
+
+def enter(entry: "AnyEntry") -> int:
+    """Enter a request that is sent now, for the runs around the caller; return its number.
+
+    What a listener sends belongs to no attempt.
+    """
+    entry.number = number = reports_made[0] = next(numbers)
+    if is_notified():
+        return number
+    thread = get_ident()
+    try:
+        entries = _of_threads[thread]
+    except KeyError:
+        entries = _add_thread(thread)
+    entries.append(entry)
+    if len(entries) >= entries.sweep:
+        entries.drop(min(marks_of_stack(), default=number))
+    log = _innermost.get()
+    while log is not None:
+        if log.started is not None:
+            if log.entries is None:
+                log.entries = Entries()
+            log.entries.append(entry)
+            if len(log.entries) >= log.entries.sweep:
+                log.entries.drop(0)
+        log = log.outer
+    return number
+
+
+def _add_thread(thread: int) -> Entries:
+    if len(_of_threads) >= _MOST_THREADS:
+        del _of_threads[next(iter(_of_threads))]
+    entries = _of_threads[thread] = Entries()
+    return entries
+
+
+def replace(entry: "AnyEntry", other: "AnyEntry") -> None:
+    """Put another entry for the same request into the place of one."""
+    for entries in (_of_threads.get(get_ident()), *(log.entries for log in open_logs())):
+        for at in range(len(entries or ()) - 1, -1, -1):
+            if entries is not None and entries[at] is entry:
+                entries[at] = other
+                break
+
+
+def why_not_again(
+    run: "RunState",
+    function: object,
+    args: "tuple[Any, ...]",
+    kwargs: "Mapping[str, Any]",
+    log: "HarmLog | None" = None,
+) -> str | None:
+    """Return why the attempt of `run` that failed must not be repeated, by what was sent in it; None if it may be.
+
+    `log` is that of an async run, by default that of the context. With `enforce="warn"` the listeners are notified
+    instead.
+    """
+    log = _innermost.get() if run.awaits and log is None else log
+    entries = _of_threads.get(get_ident()) if log is None else log.entries
+    why = None
+    if entries is not None:
+        context = RunContext(run.plan, function, args, kwargs, elapsed=run.runtime.monotonic() - run.started)
+        context.started = run.started
+        sent = [entry for entry in entries if entry.is_open and entry.number > run.reports]
+        judgements = [entry.judge(context) for entry in sent]
+        why = next((each.refused for each in judgements if not each.repeatable), None)
+        run.maybe_done = run.maybe_done or any(each.maybe_done for each in judgements)
+        if why is None and entries.lost > run.reports:
+            why = LOST
+    if why is None or (run.plan.enforce or modes["enforce"]) != "warn":
+        return why
+    run.notify_would_stop(why)
+    return None
+
+
+def gives_up_late(run: "RunState", error: Exception, call: "Call", log: "HarmLog | None") -> bool:
+    """Return whether a request that was sent since the attempt failed, as by a task of it, forbids the next one.
+
+    Then the run gives up after all, with the `error` of its last attempt.
+    """
+    if log is None or reports_made[0] == run.reports or run.plan.repeatable is not None:
+        return False
+    why = why_not_again(run, *call, log=log)
+    if why is not None:
+        failure = Failure(TRANSIENT, error)
+        failure.elapsed = run.runtime.monotonic() - run.started
+        run.withdraw(Stop(Reason.UNSAFE, why), failure)
+    return why is not None
+
+
+LOST = (
+    f"the attempt has sent more than {_MOST} requests that may not be repeated blindly; "
+    "decorate the function that does the work on one item"
+)
+"""The reason why an attempt with too many entries is not repeated."""
+
+
+def _is_harmless(entry: "AnyEntry") -> bool:
+    try:
+        judgement = entry.judge(None)
+    except Exception:  # of a function of the user
+        return False
+    return judgement.repeatable and not judgement.maybe_done
