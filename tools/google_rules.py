@@ -21,11 +21,13 @@ _PROMISE = re.compile(
 _NO_PROMISE = re.compile(r"debug|no effect|concurrent|\btrac(?:e|ing)\b|\blogg|not idempotent", re.IGNORECASE)
 _ACTS = re.compile(
     r"\bappend|\brotat|\brestart|\breboot|\bnotif|\be-?mails?\b|\btriggers?\b|\bnew (?:\w+ )?(?:version|revision)"
-    r"|creates? (?:a|an|the) |\bincrement|\badds? |\bsends?\b|\bstarts? |\bresets? ",
+    r"|creates? (?:a|an|the) |\bincrement|\badds? |\bsends?\b|\bstarts? |\bresets? |\bleases?\b|\bverif|is performed",
     re.IGNORECASE,
 )
-_COMES_BACK = re.compile(r"re-?appear|re-?creat|comes? back", re.IGNORECASE)
+_COMES_BACK = re.compile(r"re-?appear|re-?creat|comes? back|regenerat|new revision", re.IGNORECASE)
+_NOT_BY_ID = re.compile(r"not (?:\w+ )*idempotent|\bverif", re.IGNORECASE)
 _MANY = frozenset({"filter", "query", "names", "parent", "ids", "all", "delete_all", "regex", "pattern", "purge"})
+_MORE = re.compile(r"force|cascad|purge|delete_\w+|children|content|recursive|permanent")
 _GUARDS = ("etag", "uid")
 _DEEPEST = 3
 _VARIABLE = re.compile(r"\{([\w.]+)(?:=([^}]*))?\}")
@@ -80,7 +82,7 @@ def promises(comment: str) -> bool:
 
 def _find_create(rpc: Rpc, methods: set[str], protos: Protos) -> Found | None:
     noun = re.fullmatch(r"(?:Create|Insert)(\w+)", rpc.method)
-    if noun is None or not methods <= {"POST", "PUT"}:
+    if noun is None or not methods <= {"POST", "PUT"} or _NOT_BY_ID.search(rpc.comment):
         return None
     snake = to_snake(noun[1])
     for field in rpc.fields:
@@ -93,7 +95,7 @@ def _find_create(rpc: Rpc, methods: set[str], protos: Protos) -> Found | None:
 
 
 def _ends_with(snake: str, stem: str) -> bool:
-    return snake == stem or snake.endswith(f"_{stem}") or stem.endswith(f"_{snake}")
+    return snake == stem or snake.endswith(f"_{stem}")
 
 
 def _find_delete(rpc: Rpc, methods: set[str], protos: Protos) -> Found | None:
@@ -113,7 +115,7 @@ def _find_delete(rpc: Rpc, methods: set[str], protos: Protos) -> Found | None:
     if any(field.repeated or (field.type != "string" and field.name in in_path) for field in rpc.fields):
         return None
     guards = tuple(name for name in _GUARDS if name in names)
-    unset = tuple(sorted(name for name in names if re.search(r"force|cascad|purge|delete_\w+|children|content", name)))
+    unset = tuple(sorted(name for name in names if _MORE.search(name)))
     return Found("delete", (*sorted(in_path), *guards), unset)
 
 

@@ -181,13 +181,14 @@ def test_the_text_for_calls_and_commands(invoke: Invoke) -> None:
 
 
 def test_the_definition_of_an_rpc(invoke: Invoke) -> None:
-    """The word grpc may be left out; a module with the definition is imported, and the answer names rule and file."""
+    """The word grpc may be left out; the answer names the rule; a module with the definition of an RPC is imported."""
     rpc = "/google.longrunning.Operations/GetOperation"
-    text = invoke("explain", rpc, "name=a", "--import", "google.longrunning.operations_pb2").stdout
-    assert "source      its HTTP binding is GET, in google/longrunning/operations.proto (AIP-127)\n" in text
-    document = explained(invoke, rpc, "--import", "google.longrunning.operations_pb2")
+    text = invoke("explain", rpc, "name=a").stdout
+    assert "source      its HTTP binding is GET; googleapis at " in text
+    document = explained(invoke, rpc)
     assert (document["repeatable"], document["mutation"]) == (True, False)
-    assert document["source"].startswith("its HTTP binding is GET, ")
+    later = ("/google.longrunning.Operations/CancelOperation", "--import", "google.longrunning.operations_pb2")
+    assert explained(invoke, *later)["source"] == "no rule for Google's APIs says that it may be"
     never = explained(invoke, "/pay.v1.Payments/Pay")
     assert (never["repeatable"], never["source"]) == (False, "no module with its definition is loaded")
 
@@ -295,3 +296,42 @@ def test_how_to_vouch(args: tuple[str, ...], option: str | None, invoke: Invoke)
     output = " ".join(invoke("explain", *args).stdout.split())
     assert ("if a repeat does no harm, vouch" in output) is (option is not None)
     assert option is None or f"with {option}" in output
+
+
+@pytest.mark.parametrize(
+    ("args", "operation", "why"),
+    [
+        (("google", "pubsub.Publish"), "google.pubsub.v1.Publisher/Publish", "publishes the messages a second time"),
+        (("google", "pubsub.Publisher.GetTopic"), "google.pubsub.v1.Publisher/GetTopic", "its HTTP binding is GET"),
+        (("google", "pubsub.Publisher/GetTopic"), "google.pubsub.v1.Publisher/GetTopic", "googleapis at"),
+        (("google", "tasks.CreateTask", "task.name=t"), "google.cloud.tasks.v2.CloudTasks/CreateTask", "a task with"),
+        (("POST", "https://pubsub.googleapis.com/v1/projects/p/topics/t:publish"), None,
+         "as google.pubsub.v1.Publisher/Publish: it publishes the messages a second time"),
+        (("POST", "https://cloudtasks.googleapis.com/v2/projects/p/locations/l/queues/q/tasks"), None,
+         "as google.cloud.tasks.v2.CloudTasks/CreateTask: "),
+        (("GET", "https://pubsub.googleapis.com/v1/projects/p/topics/t"), None,
+         "as google.pubsub.v1.Publisher/GetTopic: its HTTP binding is GET"),
+    ],
+)  # fmt: skip
+def test_google_s_rpcs_by_a_part_of_their_name_and_by_url(
+    args: tuple[str, ...], operation: str | None, why: str, invoke: Invoke
+) -> None:
+    """The rule that answers is named with its source; a request to a JSON API shows that of its RPC."""
+    document = explained(invoke, *args)
+    assert document["operation"] == operation
+    assert why in document["source"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pubsub.Publisj", "no known RPC of Google is 'pubsub.Publisj'"),
+        ("Publish", "no known RPC of Google is 'Publish'"),
+        ("compute.Get", "compute.Get may be "),
+    ],
+)
+def test_a_part_of_a_name_that_is_not_one_rpc(name: str, text: str, invoke: Invoke) -> None:
+    """A wrong or ambiguous name is an error with its cure."""
+    result = invoke("explain", "google", name)
+    assert result.exit_code == 2
+    assert text in result.stderr

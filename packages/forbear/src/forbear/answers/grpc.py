@@ -17,7 +17,8 @@ from forbear.policy import Policy
 from forbear.services import registry
 from forbear.services.at_least_once import option_for
 from forbear.services.policies import DEFAULT_PROFILE
-from forbear.services.rpcs import RpcJudgement, rules
+from forbear.services.rpcs import RpcJudgement, google, rules
+from forbear.tables import google_hosts
 from forbear.waits import add_wait, find_wait_of_rpc
 
 TYPE_CHECKING = False
@@ -37,6 +38,8 @@ def is_method(word: str) -> bool:
 
 def parse_call(words: Sequence[str], fields: Mapping[str, object] | None = None) -> GrpcCall:
     """Return the call of a method, its first word, with fields as NAME=VALUE, which may have dots, and `fields`."""
+    if list(words[:1]) == ["google"]:
+        words = [find_google(words[1] if len(words) > 1 else ""), *words[2:]]
     if not words or not is_method(words[0]):
         raise NoAnswer("the method of a call is package.Service/Method", _EXAMPLE)
     message = dict(fields or {})
@@ -49,6 +52,43 @@ def parse_call(words: Sequence[str], fields: Mapping[str, object] | None = None)
             )
         _put(message, _plain(name).split("."), value)
     return GrpcCall(words[0], message)
+
+
+def find_google(text: str) -> str:
+    """Return the full name of an RPC of Google by parts of it, "pubsub.Publish" or "pubsub.Publisher.Publish".
+
+    Raises NoAnswer if it is not listed, or if several are called so.
+    """
+    *path, method = text.replace("/", ".").split(".")
+    found = google.search(tuple(path), method) if path else ()
+    if len(found) > 1:
+        raise NoAnswer(f"{text} may be {', '.join(found[:5])}", "write more of its name")
+    for name in found:
+        return name
+    raise NoAnswer(f"no known RPC of Google is {text!r}", "write its full name: /package.Service/Method")
+
+
+def find_rule(host: str, method: str, path: str) -> str | None:
+    """Return what the rules say of the RPC of Google that a request to a JSON API stands for, None if it is not known.
+
+    The RPC is found by its custom verb, else by AIP-131 to 135: the method, and the collection in the path.
+    """
+    api = google_hosts.api(host)
+    names = () if api is None else google.search((api,), _name_rpc(method, path))
+    judgement = rules.judge(GrpcCall(names[0]), None) if len(names) == 1 else None
+    return f"as {judgement.operation}: {judgement.why}" if isinstance(judgement, RpcJudgement) else None
+
+
+def _name_rpc(method: str, path: str) -> str:
+    segments, _, verb = path.rpartition(":")
+    if segments and verb.isalpha():
+        return verb[0].upper() + verb[1:]
+    *_, outer, last = ("", "", *path.split("/"))
+    collection = last if method == "POST" else outer
+    return _VERBS.get(method, "") + re.sub("ies$", "y", collection[:1].upper() + collection[1:]).removesuffix("s")
+
+
+_VERBS = {"POST": "Create", "GET": "Get", "PATCH": "Update", "PUT": "Update", "DELETE": "Delete"}
 
 
 def parse_fields(text: str) -> dict[str, object]:

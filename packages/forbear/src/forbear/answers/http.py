@@ -14,6 +14,7 @@ from forbear import apis
 from forbear.answers import unreadable
 from forbear.answers.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of, reason, wait_text
 from forbear.answers.errors import NoAnswer
+from forbear.answers.grpc import find_rule
 from forbear.answers.profile import ProfileChoice
 from forbear.apis import find_api
 from forbear.core.service import Judgement, cure_for, why_not
@@ -81,6 +82,7 @@ def answer(request: Request, service: str | None, profile: ProfileChoice, overri
         option if has_cure else None,
         judgement.maybe_done,
         warnings=unreadable.find_in_request(request, judgement),
+        rule=find_rule(request.host, request.method, path_of(request)) if judgement.operation is None else None,
         more={"session": judgement.session, "api": _name_api(request, own)},
     )
 

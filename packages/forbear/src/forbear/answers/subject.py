@@ -130,7 +130,7 @@ def _subject(
     """Return what `request` stands for. Raises NoAnswer for other parameters that do not go with it."""
     words = request.split() if isinstance(request, str) else []
     is_request = len(words) == 2 and ("://" in words[1] or words[0].upper() in _METHODS)
-    is_call = words[:1] == ["grpc"] or (bool(words) and grpc.is_method(words[0]))
+    is_call = words[:1] in (["grpc"], ["google"]) or (bool(words) and grpc.is_method(words[0]))
     if not is_request and (headers is not None or body != b""):
         name = "headers" if headers is not None else "body"
         raise NoAnswer(f"`{name}` goes with a method and a URL alone", "leave it out, or write the request as one")

@@ -27,6 +27,7 @@ Examples:
   forbear explain DELETE https://storage.googleapis.com/storage/v1/b/bkt/o/a
   forbear explain curl -X PATCH 'https://api.example.com/x' -H 'If-Match: "1"'
   forbear explain /google.storage.v2.Storage/DeleteObject bucket=b
+  forbear explain google pubsub.Publish
   forbear explain redis SET key value NX
   forbear explain aws sqs SendMessage
   forbear explain recorded.har
@@ -95,7 +96,7 @@ def _complete_words(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     "words",
     nargs=-1,
     type=click.UNPROCESSED,
-    metavar="METHOD URL | curl ... | grpc ... | redis ... | aws ... | FILE.har",
+    metavar="METHOD URL | curl ... | grpc ... | google ... | redis ... | aws ... | FILE.har",
     shell_complete=_complete_words,
 )
 @click.option("-H", "--header", "headers", multiple=True, metavar="LINE", help="A header: 'Name: value'.")
@@ -131,9 +132,9 @@ def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
     """Say whether a request may be repeated, and why.
 
     The request is a METHOD and a URL, or a curl command line (as words or quoted as one). It may also be the name of an
-    RPC, /package.Service/Method, with fields as NAME=VALUE; the word redis and a command; or the word aws, a service
-    and an operation. Options of forbear come before the words curl and redis. Nothing is sent, and no secret is
-    printed.
+    RPC, /package.Service/Method, with fields as NAME=VALUE; the word google and a part of such a name, pubsub.Publish;
+    the word redis and a command; or the word aws, a service and an operation. Options of forbear come before the words
+    curl and redis. Nothing is sent, and no secret is printed.
 
     A HAR file holds many requests, which are listed worst first. `--operations` lists the known operations of a
     service, such as cloud_storage.json, iam or redis.
@@ -175,7 +176,7 @@ def _kind(words: tuple[str, ...], options: _ExplainOptions) -> _InputKind:
         return _InputKind.CURL
     if words and words[0].startswith("/"):
         return _InputKind.GRPC
-    kinds = {"grpc": _InputKind.GRPC, "redis": _InputKind.REDIS, "aws": _InputKind.AWS}
+    kinds = {"grpc": _InputKind.GRPC, "google": _InputKind.GRPC, "redis": _InputKind.REDIS, "aws": _InputKind.AWS}
     return kinds.get(words[0] if words else "", _InputKind.REQUEST)
 
 

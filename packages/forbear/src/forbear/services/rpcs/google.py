@@ -201,6 +201,28 @@ def generalize(name: str) -> str:
 _VERSION = re.compile(r"\.v\d+[a-z\d]*(?=\.)")
 
 
+def search(path: tuple[str, ...], method: str) -> tuple[str, ...]:
+    """Return the full names of the listed RPCs that are called `method`, each in its newest version.
+
+    `path` has parts of their packages and services, such as ("pubsub",), ("cloudtasks",) or ("pubsub", "Publisher").
+    """
+    found: dict[str, str] = {}
+    services = {f"{service}/{method}" for service in _services() if find(f"{service}/{method}")}
+    known = {generalize(f"{service}/{method}"): f"{service}/{method}" for service in sorted(_services(), key=_age)}
+    rows_of_method = (name for name in rows() if name.endswith(f"/{method}"))
+    for name in sorted(services | {known.get(name, name) for name in rows_of_method}, key=_age):
+        parts = [part for part in re.split("[./]", generalize(name))[:-1] if part not in ("google", "*")]
+        if all(part in (*parts, "".join(parts[:-1])) for part in path):
+            found[generalize(name)] = name
+    return tuple(sorted(found.values()))
+
+
+def _age(name: str) -> tuple[bool, str]:
+    """Return a key by which the newest stable version of an RPC comes last."""
+    version = _VERSION.search(name)
+    return version is None or version[0].removeprefix(".v").isdecimal(), name
+
+
 class Allowed(NamedTuple):
     """The rules that allow an RPC, each with the judgement on the calls that it allows, and that on all others."""
 
