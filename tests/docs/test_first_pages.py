@@ -55,6 +55,7 @@ def test_a_line_of_the_cheat_sheet(line: str) -> None:
         "E": _Busy,
         "policy": forbear.retry(_Busy),
         "shutdown": threading.Event(),
+        "client": client,
         "error": error,
         "read": cell.copy,
         "modify": dict,
