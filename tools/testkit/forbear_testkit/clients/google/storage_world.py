@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from forbear_cloud import Cloud
 from google.cloud.storage.hmac_key import HMACKeyMetadata
@@ -16,12 +17,16 @@ MADE, TOPIC = "1", "//pubsub.googleapis.com/projects/project-1/topics/topic"
 
 @dataclass
 class World:
-    """A bucket with three objects and one that was deleted, a key, a client, and the `retry=` of each call, if any."""
+    """A bucket with three objects and one that was deleted, a key, a client, and the `retry=` of each call, if any.
+
+    With `marks` each object that a call knows has a mark of its own in its metadata, which a write of it sends.
+    """
 
     cloud: Cloud
     client: Any
     retry: dict[str, Any]
     folder: Path
+    marks: bool = False
 
     def fill(self) -> None:
         """Empty the cloud, and make everything that the calls need."""
@@ -61,7 +66,10 @@ class World:
 
     def blob(self, name: str = OLD, **options: Any) -> Any:
         """An object, of which the client knows nothing."""
-        return self.bucket.blob(name, **options)
+        blob = self.bucket.blob(name, **options)
+        if self.marks:
+            blob.metadata = {"write": uuid4().hex}
+        return blob
 
     def generation(self, name: str = OLD) -> int:
         """The generation that an object has."""
