@@ -69,6 +69,10 @@ class IdempotencyKey(UserRecord):
         """The seconds after its first use within which a key counts: 90 % of the time that the API remembers it."""
         return 0.9 * (UNKNOWN_SPAN if self.hours is None else self.hours * 3600)
 
+    def shorten(self, seconds: float | None) -> "IdempotencyKey":
+        """Return the key with a span of at most so many seconds, because it was used before; None changes nothing."""
+        return self if seconds is None or seconds >= self.span else self.replace(hours=seconds / 0.9 / 3600)
+
 
 class Api(UserRecord):
     """Facts of the API at one origin, for `apis=` of adapters: `Api("https://api.example.com", transient=[409])`.

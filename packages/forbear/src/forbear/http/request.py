@@ -194,3 +194,18 @@ def is_signed(target: str, authorization: str) -> bool:
     `x-goog-` or `x-amz-`.
     """
     return "signature=" in target.lower() or authorization.partition(" ")[0].lower() not in _UNSIGNED
+
+
+def identify(request: Request) -> object:
+    """Return what makes two requests the same: method, URL, conditions and body; None if the body is not known.
+
+    The boundary of a multipart body is left out: libraries draw a new one for each call.
+    """
+    from hashlib import blake2b  # only after a failure
+
+    if request.body is None:
+        return None
+    boundary = request.headers.get("content-type", "").partition("boundary=")[2].strip("\"'").encode()
+    body = request.body.replace(boundary, b"") if boundary else request.body
+    kept = tuple(sorted(each for each in request.headers.items() if each[0].startswith(("if-", "x-goog-if-"))))
+    return request.method, request.origin, request.target, kept, blake2b(body, digest_size=16).digest()

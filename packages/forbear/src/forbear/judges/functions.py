@@ -213,7 +213,9 @@ def judge_sent(sent: Sent, context: "RunContext | None", *, done: bool, word: Wo
     if word.automatic is not None and not facts.safe and facts.condition in (None, "key"):
         facts.condition, facts.kept, facts.automatic, facts.span = "key", True, True, word.automatic
     facts.done = done
-    facts.until = 0.0 if context is None else _find_latest(context)
+    facts.until = (
+        0.0 if context is None or facts.automatic else _find_latest(context)
+    )  # the adapter looks before it sends
     row = row_of(facts)
     if row.repeats:
         return _MAYBE_DONE if row.maybe_done else _REPEATED

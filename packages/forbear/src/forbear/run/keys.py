@@ -34,19 +34,29 @@ watch()  # a task of an attempt finds its run by the log of the attempt
 
 
 class RunKeys:
-    """The keys of the run that began at `started`, by their texts."""
+    """The keys of the run that began at `started`, by their texts: `uses` of its own, `automatic` ones of adapters.
 
-    __slots__ = ("_seed", "_started", "uses")
+    `sent` has what was sent with a key, and the number of the attempt.
+    """
+
+    __slots__ = ("_seed", "_started", "automatic", "sent", "uses")
 
     def __init__(self, started: float) -> None:
         self._started = started  # kept, so that no other object gets its id
         self._seed = urandom(32)
         self.uses: dict[str, KeyUse] = {}
+        self.automatic: dict[str, AutomaticKey] = {}
+        self.sent: dict[str, tuple[int, object]] = {}
 
     @property
     def has_ended(self) -> bool:
         """True if nobody but this object knows the run any more."""
         return sys.getrefcount(self._started) <= _OWN_REFERENCES
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The keys that are the same in each attempt: the automatic ones as long as the outcome is unknown."""
+        return (*self.uses, *(use.key for use in self.automatic.values() if use.is_unknown))
 
     def derive(self, parts: "tuple[Part, ...]") -> str:
         """Return the key for `parts`, as the text of a UUID; TypeError for parts of other types."""
@@ -72,6 +82,101 @@ class RunKeys:
         use.last = now
         use.until = min(use.until, use.first + MARGIN * span)
         return use
+
+
+class AutomaticKey:
+    """A key that an adapter makes for one request, so that the next attempt of a function sends the same one.
+
+    An adapter uses it so, for an API that honours keys:
+
+    1. `use = automatic_key(place, request, span)` before the request is sent; `use.key` goes with all its attempts. It
+       raises `RepeatRefused` if the request must not be sent.
+    2. `use.succeeded()` or `use.refused()`, if it was certainly not executed. After neither, its outcome is unknown: an
+       equal request of a later attempt gets the key again.
+    3. The entry in the ledger has `Word(automatic=span)`: one that succeeded forbids the next attempt.
+    """
+
+    __slots__ = ("attempt", "is_unknown", "key", "place", "request", "until")
+
+    def __init__(self, key: str, place: object, request: object, attempt: int, until: float) -> None:
+        self.key = key
+        self.place = place
+        self.request = request
+        self.attempt = attempt
+        self.until = until
+        self.is_unknown = True
+
+    def succeeded(self) -> None:
+        """Note that the request was executed: its key is not used again."""
+        self.is_unknown = False
+
+    refused = succeeded
+
+
+class RepeatRefused(RuntimeError):
+    """The error of an adapter that does not send a request, because an earlier one may have been the same."""
+
+
+def automatic_key(place: object, request: object, span: float) -> AutomaticKey:
+    """Return the key for a request that is sent now: that of an equal one whose outcome is unknown, or a new one.
+
+    `place` is the method and the host, and `request` all that makes two requests equal, such as resource and body, None
+    if that is not known. It must be hashable, and without what a library draws anew, such as boundaries (K2). `span` is
+    the number of seconds for which the server remembers a key.
+
+    A request is found by what it is, and by how many equal ones this attempt has sent before, never by its position
+    (K1). If an earlier attempt has sent another one to the same place, whose outcome is unknown and to which no request
+    of this attempt is equal, this one may be the same with another time in its body: RepeatRefused. So it is if the
+    span less 10 % has passed since the key was first sent (K6).
+    """
+    from uuid import uuid4
+
+    found, now = outermost_run(), current.get().monotonic()
+    attempt = 1 if found is None else found.attempt
+    made = AutomaticKey(str(uuid4()), place, request, attempt, now + MARGIN * span)
+    if found is None:
+        return made
+    known = _keys_at(found.started).automatic
+    earlier = [use for use in known.values() if use.is_unknown and use.attempt < attempt and use.place == place]
+    use = next((use for use in earlier if request is not None and use.request == request), None)
+    if use is not None and now <= use.until:
+        use.attempt = attempt
+        return use
+    if earlier or len(known) >= _MOST:
+        raise RepeatRefused(
+            "an earlier attempt has sent a request whose outcome is unknown, and this one may be the same, although it "
+            "differs or its key has expired; send a key of your own, forbear.run_key(...)"
+        )
+    known[made.key] = made
+    return made
+
+
+def check_key(key: str, request: object) -> float | None:
+    """Return the seconds for which the run's own `key` still counts, None for another key; before a request is sent.
+
+    RepeatRefused if the server may have forgotten it (K6), or if this attempt has sent it with another request (K10).
+    """
+    found = outermost_run()
+    if found is None:
+        return None
+    keys = _keys_at(found.started)
+    attempt, earlier = keys.sent.get(key, (0, request))
+    if attempt == found.attempt and earlier != request:
+        raise RepeatRefused(
+            "this attempt has sent the same key with another request, which the server would execute only once; "
+            "name what each key is for: forbear.run_key(...)"
+        )
+    if len(keys.sent) < _MOST:
+        keys.sent[key] = found.attempt, request
+    use, now = keys.uses.get(key), current.get().monotonic()
+    if use is None or use.until == check.INFINITY:
+        return None
+    if now > use.until:
+        raise RepeatRefused(
+            f"the key was first used {now - use.first:.0f} s ago, and the server may have forgotten it; pass `hours`, "
+            "the time that the server remembers it, to forbear.run_key"
+        )
+    return use.until - now
 
 
 def run_key(*parts: "Part", hours: float | None = None) -> str:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         uses: dict[str, "KeyUse"]
 
         @property
+        def texts(self) -> tuple[str, ...]: ...
+        @property
         def has_ended(self) -> bool: ...
 
 
@@ -104,7 +106,7 @@ def keys_of(started: float | None) -> tuple[str, ...]:
         return ()
     found = outermost_run()
     known = (run_keys.get(id(each)) for each in (started, None if found is None else found.started))
-    return tuple(text for keys in known if keys is not None for text in keys.uses)
+    return tuple(text for keys in known if keys is not None for text in keys.texts)
 
 
 def expiry(run: "RunState") -> float | None:

@@ -67,6 +67,7 @@ class HttpCall(EnteredRequest, ABC):
         self._options = options
         self._method = method
         self._exchange: Exchange | None = None
+        self.automatic = None
         self.look = None
         self.is_plain = plain and options.is_plain and (method in READS or not self._adds_token())
 
@@ -215,11 +216,14 @@ class HttpCall(EnteredRequest, ABC):
             name = None
         own = None if name is None else lines.get(name.lower())
         adds = own is None and (key is None or key.add)
-        self._token = (name, new_token()) if name is not None and adds else None
-        if self._token is None and not (own or "").strip():
-            key = None  # the request does not carry it
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
+        if key is not None and (adds or own):
+            key = self.take_key(key, describe(content, *place), own)
+        token = self.automatic.key if self.automatic else None
+        self._token = (name, token or new_token()) if name is not None and adds else None
+        if self._token is None and not (own or "").strip():
+            key = None  # the request does not carry it
         described, new = partial(describe, content, *place), self._token is not None
         settles = self.can_read_back and options.settle is None
         return Exchange(
@@ -309,12 +313,6 @@ class AsyncPort(AsyncSender[R]):
 
 
 def _describe(
-    method: str,
-    host: str,
-    target: str,
-    headers: Mapping[Any, Any],
-    content: bytes | None,
-    scheme: str,
-    port: int | None,
+    method: str, host: str, target: str, headers: Mapping[Any, Any], content: bytes | None, *place: Any
 ) -> Request:
-    return Request(method, host, target, joined(headers), content, scheme, port)
+    return Request(method, host, target, joined(headers), content, *place)

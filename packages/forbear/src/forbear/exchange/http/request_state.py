@@ -13,10 +13,11 @@ from forbear.evidence.sent import Sent
 from forbear.exchange.call import FORBIDDEN, Start
 from forbear.exchange.http.session import ChunkSession
 from forbear.http.api import IdempotencyKey
-from forbear.http.request import READS, Request, method_label
+from forbear.http.request import READS, Request, identify, method_label
 from forbear.http.vouch import Vouch, option_for, vouched
 from forbear.policy import Policy
 from forbear.run import ledger
+from forbear.run.doubt import leave_in_doubt
 from forbear.run.judge_slot import RunContext
 from forbear.run.scope import has_open_scopes
 from forbear.run.vouching import is_vouched
@@ -24,6 +25,7 @@ from forbear.run.vouching import is_vouched
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
+    from forbear.run.keys import AutomaticKey
 
 
 class RequestState:
@@ -140,8 +142,11 @@ _MAYBE_EXECUTED = frozenset({408, 409, 423, 425, 429, 499})
 class EnteredRequest(Start):
     """The base of ports, as far as they are entries. `number` is 0 for a request that is not entered."""
 
-    __slots__ = ("is_done", "is_open", "number", "_exchange", "_method")
+    __slots__ = ("automatic", "is_done", "is_open", "number", "_exchange", "_method")
 
+    automatic: "AutomaticKey | None"
+    """The key that forbear made for this request."""
+    _options: Any
     _exchange: Any  # the Exchange of the request, None before it is needed
     _method: str
 
@@ -149,14 +154,36 @@ class EnteredRequest(Start):
         """Enter the request in the ledgers of the runs around it, before it is sent, unless it only reads."""
         self.number = 0
         if ledger.is_used[0] and self._method not in READS:
-            if has_open_scopes() and is_vouched(self.exchange.request):
-                return  # the scope may be closed when a run asks
             self.is_done, self.is_open = False, True
-            self.reports = ledger.enter(self)
+            if self._options.vouch.apis:
+                _ = self.exchange  # it looks at the key
+            if has_open_scopes() and is_vouched(self.exchange.request):
+                self.number = -1  # the scope may be closed when a run asks
+            else:
+                self.reports = ledger.enter(self)
 
     @property
     def exchange(self) -> Any:
         raise NotImplementedError
+
+    def take_key(self, key: IdempotencyKey, request: Request, own: str | None) -> IdempotencyKey:
+        """Return the key for as long as it still counts, and set `automatic` if the request has no value of its `own`.
+
+        RepeatRefused, with a report that stops the runs around, if the request must not be sent.
+        """
+        if not ledger.is_used[0]:
+            return key
+        from forbear.run.keys import MARGIN, RepeatRefused, automatic_key, check_key
+
+        try:
+            if own is not None:
+                return key.shorten(check_key(own, identify(request)))
+            place = request.method, request.origin
+            self.automatic = automatic_key(place, identify(request), key.span / MARGIN)
+        except RepeatRefused as error:
+            leave_in_doubt(error, f"{request.method} {request.host}", str(error), self.runtime, self.time, request)
+            raise
+        return key.shorten(self.automatic.until - self.time)
 
     def _is_small(self) -> bool:
         """Return whether the request's body is in memory, and has at most 64 KiB; False if that takes time to tell."""
@@ -167,6 +194,8 @@ class EnteredRequest(Start):
         exchange = self._exchange
         if status is not None and status < 400:
             self.is_done = True
+            if self.automatic is not None:
+                self.automatic.succeeded()
             if exchange is None and self._is_small():
                 return
         else:
@@ -175,6 +204,8 @@ class EnteredRequest(Start):
             refused = status is not None and status < 500 and status not in _MAYBE_EXECUTED and not in_doubt
             if refused or (exchange is not None and exchange._unexecuted):
                 self.is_open = False
+                if self.automatic is not None:
+                    self.automatic.refused()
         if exchange is not None or not self._is_small():
             ledger.replace(self, _EndedRequest(self))
 

@@ -11,7 +11,7 @@ from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT
 from forbear.exchange.call import check_word
 from forbear.http.patterns import Pattern, covers, patterns
-from forbear.http.request import OVERRIDES, Request, is_signed, joined
+from forbear.http.request import OVERRIDES, Request, identify, is_signed, joined
 from forbear.http.status import reason
 from forbear.http.vouch import check_flag
 from forbear.run.failure import DetailedFailure
@@ -210,7 +210,7 @@ def leave_unknown(exchange: "Exchange") -> None:
     """Note for the outermost run around a request that its outcome is unknown, if it is."""
     if exchange.run is not None and not exchange.run.in_doubt:
         return
-    found, same = outermost_run(), _identify(exchange.request)
+    found, same = outermost_run(), identify(exchange.request)
     if found is None or same is None:
         return
     if id(found.started) not in _unknown and len(_unknown) >= _MOST:
@@ -226,19 +226,4 @@ def _was_left_unknown(request: Request) -> bool:
     """Return whether an earlier attempt of the outermost run around the caller sent the same request."""
     found = outermost_run() if _unknown else None
     known = None if found is None else _unknown.get(id(found.started))
-    return known is not None and _identify(request) in known.requests
-
-
-def _identify(request: Request) -> object:
-    """Return what makes two requests the same: method, URL, conditions and body; None if the body is not known.
-
-    The boundary of a multipart body is left out: libraries draw a new one for each call.
-    """
-    from hashlib import blake2b  # only after a failure
-
-    if request.body is None:
-        return None
-    boundary = request.headers.get("content-type", "").partition("boundary=")[2].strip("\"'").encode()
-    body = request.body.replace(boundary, b"") if boundary else request.body
-    kept = tuple(sorted(each for each in request.headers.items() if each[0].startswith(("if-", "x-goog-if-"))))
-    return request.method, request.origin, request.target, kept, blake2b(body, digest_size=16).digest()
+    return known is not None and identify(request) in known.requests
