@@ -77,7 +77,7 @@ stripe = Api(
 github = Api("https://api.github.com", throttles=[403], wait_headers={"x-ratelimit-reset": "epoch"})
 """GitHub. Source: docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api (403 or 429, epoch seconds)."""
 
-slack = Api("https://slack.com")
+slack = Api("https://slack.com", service="slack")
 """Slack: Retry-After. Source: docs.slack.dev/apis/web-api/rate-limits."""
 
 twilio = Api("https://api.twilio.com", not_executed=[429])

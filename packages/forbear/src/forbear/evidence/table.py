@@ -49,9 +49,9 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     "aiohttp:request": {("_request",): ("aiohttp.client",)},
     "aiohttp:body": {("read", "json", "text"): ("aiohttp.client_reqrep",)},
     "aiohttp:stream": {("read", "readany", "readchunk", "readline", "readexactly"): ("aiohttp.streams",)},
-    "aws:call": {("_make_api_call",): ("botocore.client", "aiobotocore.client")},
-    "aws:loop": {("_send_request",): ("botocore.endpoint", "aiobotocore.endpoint")},
-    "aws:link": {("send",): ("botocore.httpsession", "aiobotocore.httpsession")},
+    "sdk:call": {("_make_api_call",): ("botocore.client", "aiobotocore.client")},
+    "sdk:loop": {("_send_request",): ("botocore.endpoint", "aiobotocore.endpoint")},
+    "sdk:link": {("send",): ("botocore.httpsession", "aiobotocore.httpsession")},
     "redis:command": {
         ("execute_command", "immediate_execute_command", "_execute_command"): (*_REDIS, *_CLUSTERS),
     },
@@ -69,9 +69,9 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
         ("create", "parse", "generate", "edit", "create_variation", "count_tokens"): _SDK_MODULES,
     },
     "sdk:discovery": {("execute",): ("googleapiclient.http",)},
-    "grpc:call": {("__call__",): ("grpc._channel",)},
-    "grpc:stream": {("__next__", "result", "_next"): ("grpc._channel",)},
-    "grpc:awaited": {("__await__", "_fetch_stream_responses", "read"): ("grpc.aio._call",)},
+    "sdk:rpc": {("__call__",): ("grpc._channel",)},
+    "sdk:rpc_stream": {("__next__", "result", "_next"): ("grpc._channel",)},
+    "sdk:rpc_awaited": {("__await__", "_fetch_stream_responses", "read"): ("grpc.aio._call",)},
 }
 
 FRAMES: "dict[str, dict[str, str]]" = {}
@@ -90,10 +90,10 @@ ATTRIBUTES: "dict[str, dict[str, str]]" = {
     "response": {"httpx": "httpx:answered", "httpx2": "httpx:answered", "requests": "requests:answered"},
     "_response": {"requests": "requests:answered"},
     "request_info": {"aiohttp": "aiohttp:answered"},
-    "operation_name": {"*": "aws:answered"},
+    "operation_name": {"*": "sdk:answered"},
     "statement": {"*": "sql:failed"},
     "sqlite_errorcode": {"*": "stdlib:code"},
-    "_state": {"grpc": "grpc:ended"},
+    "_state": {"grpc": "sdk:rpc_ended"},
 }
 """The readers of attributes, by name and by the package of the value; "*" for any."""
 

@@ -82,6 +82,7 @@ class Api(UserRecord):
       `forbear.at_least_once`, for an emulator of Pub/Sub.
     - `service`: the name of the service whose table knows its operations ("cloud_storage", or "llm" for a language
       model), instead of patterns.
+    - `graphql`: the path of its GraphQL, such as "/graphql". A request there that holds queries only is a read.
     - `key`: the header by which it drops duplicates.
     - `not_executed`: statuses by which it refuses requests before it executes them. Any request is then repeated.
     - `transient`: statuses of errors that may go away, beyond 408, 429, 500, 502, 503 and 504.
@@ -99,13 +100,14 @@ class Api(UserRecord):
     """
 
     __slots__ = (
-        "origin", "safe", "service", "key", "not_executed", "transient", "throttles", "wait_headers", "retry_headers",
-        "patterns", "_parsed",
+        "origin", "safe", "service", "graphql", "key", "not_executed", "transient", "throttles", "wait_headers",
+        "retry_headers", "patterns", "_parsed",
     )  # fmt: skip
 
     origin: str
     safe: tuple[str, ...]
     service: str | None
+    graphql: str | None
     key: IdempotencyKey | None
     not_executed: frozenset[int]
     transient: frozenset[int]
@@ -121,6 +123,7 @@ class Api(UserRecord):
         *,
         safe: str | Iterable[str] = (),
         service: str | None = None,
+        graphql: str | None = None,
         key: IdempotencyKey | None = None,
         not_executed: Iterable[int] = (),
         transient: Iterable[int] = (),
@@ -134,9 +137,12 @@ class Api(UserRecord):
             raise ValueError(f"`safe` needs one host; write the `origin` out, got {origin!r}")
         _check_kind("service", service, str, 'the name of a service, such as "cloud_storage"')
         _check_kind("key", key, IdempotencyKey, 'an IdempotencyKey, such as IdempotencyKey("Idempotency-Key")')
+        _check_kind("graphql", graphql, str, 'the path of its GraphQL, such as "/graphql"')
+        if graphql is not None and not graphql.startswith("/"):
+            raise ValueError(f'`graphql` must be a path, such as "/graphql"; got {graphql!r}')
         if service is not None and (listed or key is not None):
             raise ValueError(f"`service` decides what is safe, without `safe` and `key`; got {service!r} and more")
-        self._set(origin=origin, safe=listed, service=service, key=key, _parsed=parsed)
+        self._set(origin=origin, safe=listed, service=service, graphql=graphql, key=key, _parsed=parsed)
         self._set(patterns=tuple(_pattern(text, origin.rstrip("/")) for text in listed))
         self._set(not_executed=_statuses("not_executed", not_executed))
         self._set(transient=_statuses("transient", transient), throttles=_statuses("throttles", throttles))
@@ -155,6 +161,10 @@ class Api(UserRecord):
         if "*" in self.origin:
             return (scheme, port) == (origin[0], origin[2]) and host.partition(".")[2] == origin[1].partition(".")[2]
         return self._parsed == origin
+
+    def find_service(self, path: str) -> str | None:
+        """Return the name of the service that judges a request to `path`, None without; a query after it is ignored."""
+        return "graphql" if path.partition("?")[0] == self.graphql else self.service
 
     @property
     def shown_host(self) -> str:

@@ -208,8 +208,9 @@ def _judge(request: Request, api: "Api | None", known: Judgement | None) -> Judg
     from forbear.services.rfc9110 import RFC9110
 
     service: HttpService = registry.find(request.host, request.target.partition("?")[0]) or RFC9110
-    if api is not None and api.service is not None:
-        service = registry.service(api.service)  # type: ignore[assignment]
+    named = None if api is None else api.find_service(request.target.partition("?")[0])
+    if named is not None:
+        service = registry.service(named)  # type: ignore[assignment]
     judgement = known or service.classify(request)
     if judgement.mutation and judgement.repeatable and judgement.met is None:
         precondition = _find_precondition(request)

@@ -39,7 +39,7 @@ _HOMES = {
     "rfc9110": _Location(),
     "aws": _Location(),
 }
-_NAMED = ("llm",)
+_NAMED = ("elasticsearch", "graphql", "kubernetes", "llm", "oauth", "slack")
 """Services that only an Api names, by `service=`, or an SDK. They have no policy of their own."""
 
 _BY_API = {api: name for name, home in _HOMES.items() for api in home.apis}
@@ -58,12 +58,18 @@ def names_for_apis() -> tuple[str, ...]:
 
 def service(name: str) -> "Service":
     """Return the service called `name`, with its recommended rules. Raises KeyError for an unknown name."""
+    if name in _NAMED and name != "llm":
+        from forbear.services.posts import SERVICES
+
+        return SERVICES[name]
     recommended: Service = _module(name).RECOMMENDED
     return recommended
 
 
 def policy(name: str, profile: str = "policy") -> "Policy | None":
     """Return the policy called `profile` of the service `name`, None without; KeyError for an unknown service."""
+    if name in _NAMED:
+        return None
     from forbear.policy import Policy  # only here: this module is loaded with every client
 
     module = _module(name)
@@ -116,6 +122,6 @@ def _name(host: str, path: str) -> str | None:
 
 
 def _module(name: str) -> Any:
-    if name not in _HOMES and name not in _NAMED:
+    if name not in _HOMES and name != "llm":
         raise KeyError(f"a service must be one of {', '.join(_HOMES)}, got {name!r}")
     return import_module(f"forbear.services.{name}")

@@ -1,11 +1,13 @@
-"""SDKs: the methods of OpenAI's and Anthropic's say what a request means, those of googleapiclient have it whole."""
+"""Botocore, grpc, googleapiclient, and the SDKs of OpenAI and Anthropic: their frames say what a request means."""
 
 from forbear.evidence.look import Look
-from forbear.evidence.sent import Sent, body_of, get_own, request_of
+from forbear.evidence.sent import AwsCall, Sent, body_of, get_own, request_of
+from forbear.grpc.call import GrpcCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any
 
 _DECISIVE = ("background", "container", "conversation", "extra_body", "mcp_servers", "tools")
 """The parameters that decide whether a request has effects."""
@@ -36,3 +38,89 @@ def read_discovery(look: Look, trace: "TracebackType") -> None:
     status = get_own(names.get("resp"), "status")
     sent = Sent("googleapiclient", "http", str(method), subject, unread=unread, unsent=False, status=status)
     look.add(id(request), sent)
+
+
+def read_call(look: Look, trace: "TracebackType") -> None:
+    """Read a call of an operation, whatever the error."""
+    names = look.names(trace)
+    service, operation = names["service_name"], names["operation_name"]
+    parameters: Any = names.get("api_params")
+    look.sent.pop(id(operation), None)  # the error named the operation, but not its service
+    if type(parameters) is not dict:
+        parameters = {}
+    name = f"{service}.{operation}"
+    subject = AwsCall(name, names.get("operation_model"), parameters)  # pyright: ignore[reportUnknownArgumentType]
+    unread = "the frames do not show its model" if subject.model is None else None
+    look.add(id(trace.tb_frame), Sent("botocore", "aws", name, subject, unread=unread))
+
+
+def read_loop(look: Look, trace: "TracebackType") -> None:
+    """Read how often botocore itself has tried; only a first try can be proven not to be sent."""
+    names = look.names(trace)
+    if names.get("attempts") != 1:
+        look.prove(False)
+
+
+def read_link(look: Look, trace: "TracebackType") -> None:
+    """Read nothing more: what is below serves the call that the traceback of another error shows."""
+    names = look.names(trace)
+    if look.current is None:
+        sent = names["request"]
+        method = get_own(sent, "method")
+        text = method if type(method) is str else ""
+        look.add(id(sent), Sent("botocore", "aws", text, unread="the frames do not show its operation"))
+
+
+def read_answered(look: Look, error: BaseException, operation: object) -> None:
+    """Read the name of the operation that was answered by an error."""
+    if type(operation) is str and type(error).__module__.startswith(("botocore", "aiobotocore")):
+        unread = "the frames do not show its service"
+        look.add(id(operation), Sent("botocore", "aws", operation, unread=unread, unsent=False), enter=False)
+
+
+def read_rpc(look: Look, trace: "TracebackType") -> None:
+    """Read the call of a multicallable."""
+    names = look.names(trace)
+    method = get_own(names["self"], "_method")
+    _add_rpc(look, id(trace.tb_frame), method, names.get("request"))
+
+
+def read_rpc_ended(look: Look, error: BaseException, state: object) -> None:
+    """Read the state of a call that ended: that of a stream knows the method, but not the request."""
+    if get_own(state, "method") is not None:
+        _add_rpc(look, id(state), get_own(state, "method"), None)
+
+
+def read_rpc_stream(look: Look, trace: "TracebackType") -> None:
+    """Read a stream of responses that broke."""
+    names = look.names(trace)
+    state = get_own(names["self"], "_state")
+    _add_rpc(look, id(state), get_own(state, "method"), None)
+
+
+def read_rpc_awaited(look: Look, trace: "TracebackType") -> None:
+    """Read the call that is awaited: its request is known, and often tells the method."""
+    names = look.names(trace)
+    here = names["self"]
+    message = get_own(here, "_request")
+    _add_rpc(look, id(here), _method_for(message), message)
+
+
+def _method_for(message: object) -> str | None:
+    """Return the RPC whose request has the type of `message`, None unless there is exactly one in its file."""
+    descriptor = type.__dict__["__dict__"].__get__(type(message)).get("DESCRIPTOR")
+    if descriptor is None:
+        return None
+    services = descriptor.file.services_by_name.values()
+    methods = [method for service in services for method in service.methods if method.input_type is descriptor]
+    return f"{methods[0].containing_service.full_name}/{methods[0].name}" if len(methods) == 1 else None
+
+
+def _add_rpc(look: Look, key: int, method: object, request: object) -> None:
+    if type(method) is bytes:
+        method = method.decode("ascii", "replace")
+    if type(method) is str and method:
+        name = method.removeprefix("/")
+        look.add(key, Sent("grpc", "grpc", name, GrpcCall(name, request)))
+    elif look.current is None:
+        look.add(key, Sent("grpc", "grpc", "", unread="grpc does not keep the name of the RPC"))

@@ -99,9 +99,10 @@ class HttpOptions(Record):
         policy = self.policy or self.changes.of(registry.recommend(host, path))
         if service is None and self.vouch.apis:
             api = self.vouch.find_own_api(origin())
-            if api is not None and api.service is not None:
-                service = find_service(api.service)
-                policy = self.policy or self.changes.of(registry.policy(api.service) or policy)
+            named = None if api is None else api.find_service(path)
+            if named is not None:
+                service = find_service(named)
+                policy = self.policy or self.changes.of(registry.policy(named) or policy)
         return policy, service or policy.service or self.service
 
     def key_for(self, service: "HttpService", origin: "Callable[[], Origin]") -> IdempotencyKey | None:
