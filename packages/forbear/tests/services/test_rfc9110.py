@@ -149,3 +149,25 @@ def test_no_request_raises(method: str, headers: dict[str, str]) -> None:
     judgement = RFC9110.classify(Request(method, "h", "/", headers))
     if judgement.repeatable and judgement.met is None:
         assert method in {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"}
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "repeatable"),
+    [
+        ("PUT", "/calendar/v3/calendars/c/events/e", True),
+        ("PUT", "/calendar/v3/calendars/c/events/e?sendUpdates=none", True),
+        ("PUT", "/calendar/v3/calendars/c/events/e?sendUpdates=all", False),
+        ("PUT", "/calendar/v3/calendars/c/events/e?sendUpdates=none&sendUpdates=all", False),
+        ("DELETE", "/calendar/v3/calendars/c/events/e?sendNotifications=true", False),
+        ("GET", "/v2/projects/p/locations/l/catalogs/c/userEvents:collect?userEvent=x", False),
+        ("GET", "/v1/projects/p/locations/l/datasets/d/datasetVersions/v:restore", False),
+        ("GET", "/v1/projects/p/locations/l/datasets/d/datasetVersions/v", True),
+        ("GET", "/v0/b/bkt/o/a:restore", True),
+    ],
+)
+def test_writes_of_google_that_notify_and_reads_that_act(method: str, target: str, repeatable: bool) -> None:
+    """Guests would get a second mail, and an event would be written twice; the reason is given."""
+    judgement = RFC9110.classify(Request(method, "www.googleapis.com", target, {}))
+    assert judgement.repeatable is repeatable
+    assert (judgement.unknown is None) is repeatable
+    assert RFC9110.classify(Request(method, "api.example.com", target, {})).repeatable

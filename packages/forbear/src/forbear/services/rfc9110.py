@@ -2,9 +2,11 @@
 
 Reads, PUT and DELETE may be repeated (§9.2.2). PATCH may be repeated only under a precondition that cannot hold twice.
 Other methods are never repeated: they may change something other than the target whose version the precondition names.
-If a header overrides the method, the more dangerous of the two methods counts, because not every server obeys it.
+APIs of Google have two exceptions: a write that notifies people, and a GET that acts, are never repeated. If a header
+overrides the method, the more dangerous of the two methods counts, because not every server obeys it.
 """
 
+import re
 from collections.abc import Mapping
 
 from forbear.core.record import Record
@@ -15,6 +17,7 @@ from forbear.http import status as http_status
 from forbear.http.request import IDEMPOTENT, READS, Request, danger, method_overrides
 from forbear.policy import Policy
 from forbear.services.error_verdicts import ErrorVerdicts
+from forbear.tables import google_hosts
 from forbear.tables.responses import ReadBody
 
 _NAME = "rfc9110"
@@ -47,6 +50,10 @@ class Rfc9110(Record):
 
     def classify(self, request: Request) -> Judgement:
         """Return the judgement by method and preconditions; of several methods the most dangerous counts."""
+        if google_hosts.is_google(request.host):
+            why = _find_exception(request)
+            if why is not None:
+                return _NEVER.replace(unknown=why)
         verb = max((request.method, *method_overrides(request.headers)), key=danger)
         if verb in READS:
             return _READ
@@ -64,6 +71,21 @@ class Rfc9110(Record):
         self, judgement: Judgement, status: int, headers: Mapping[str, str], body: ReadBody = None
     ) -> Verdict | None:
         return http_status.verdict(status)
+
+
+_NOTIFIES = ("sendUpdates", "sendNotifications", "sendNotificationEmail")
+_SILENT = frozenset({"", "none", "false"})
+# services/rpcs/rows.csv has their RPCs; /v0/ is Firebase Storage, whose paths end with names that users choose
+_ACTING = re.compile(r"/v[1-9]\w*/[^?]*:(?:collect|restore|startOAuthFlow|finishOAuthFlow)")
+
+
+def _find_exception(request: Request) -> str | None:
+    """Return why a request to an API of Google is never repeated although its method is harmless, None if it is not."""
+    path, query = preconditions.split(request.target)
+    if request.method in READS:
+        return "this GET acts, as its RPC does" if _ACTING.fullmatch(path) else None
+    name = next((name for name in _NOTIFIES if not _SILENT.issuperset(preconditions.values(query, name))), None)
+    return None if name is None else f"with {name}= it would send its notifications twice"
 
 
 RECOMMENDED = RFC9110 = Rfc9110()

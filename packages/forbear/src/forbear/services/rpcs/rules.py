@@ -98,7 +98,7 @@ def _judge_annotations(name: str, definition: Definition | None) -> Judgement:
 
 
 class _GoogleCall(NamedTuple):
-    """A call in one of Google's packages, as the rules see it; `special` are fields that may change the judgement."""
+    """A call in one of Google's packages, as rules see it; `special` are set fields that may change the judgement."""
 
     name: str
     message: object
@@ -115,13 +115,13 @@ def _find_row(rpc: _GoogleCall) -> Judgement | None:
 
 
 def _check_dry_run(rpc: _GoogleCall) -> Judgement | None:
-    name = next((name for name in rpc.special if name in _DRY and _is_true(_value(rpc, name))), None)
+    name = next((name for name in rpc.special if name in _DRY and _is_true(_value(rpc.message, name))), None)
     return None if name is None else allow_read(rpc.name, f"{name} is true, so it changes nothing (AIP-163)")
 
 
 def _check_notice(rpc: _GoogleCall) -> Judgement | None:
     for name in rpc.special:
-        if name in _NOTIFIES and _value(rpc, name) not in (None, False, "none", "NONE"):
+        if name in _NOTIFIES and _value(rpc.message, name) not in (None, False, "none", "NONE"):
             return forbid(rpc.name, f"with {name} it would send its notifications twice")
     return None
 
@@ -177,10 +177,11 @@ _SPECIAL = (*_DRY, *_NOTIFIES)
 
 
 def _special_in(message: Any) -> tuple[str, ...]:
-    """Return the names of the special fields that a request has."""
+    """Return the names of the special fields that a request has set."""
     if is_mapping(message):
         return tuple([name for name in _SPECIAL if name in message])
-    return _special_of(message.__class__)
+    names = _special_of(message.__class__)
+    return tuple([name for name in names if _value(message, name) is not None]) if names else names
 
 
 @lru_cache(maxsize=1024)
@@ -192,10 +193,10 @@ def _special_of(kind: Any) -> tuple[str, ...]:
     return _SPECIAL
 
 
-def _value(rpc: _GoogleCall, name: str) -> object:
+def _value(message: object, name: str) -> object:
     """Return the value of a field of the request, None if it is not set or cannot be read."""
     with suppress(Exception):  # attributes of an unknown object may raise anything
-        return field(rpc.message, name)
+        return field(message, name)
     return None
 
 
