@@ -44,6 +44,12 @@ _COLORS = """async (data) => {
   canvas.drawImage(picture, 0, 0);
   return new Set(new Uint32Array(canvas.getImageData(0, 0, picture.width, picture.height).data.buffer)).size;
 }"""
+_FOCUS = """() => {
+  const style = getComputedStyle(document.activeElement);
+  const name = document.activeElement.name || document.activeElement.getAttribute("href") || "the page";
+  return [name, style.outlineStyle !== "none" && style.outlineWidth !== "0px"];
+}"""
+_TABS = 15  # how often Tab is pressed: the search and the first pages are near
 _BLANK = 16  # letters alone have more shades at their edges
 _PATIENCE = 5_000  # milliseconds, in which a menu has opened and a search has ended
 
@@ -131,6 +137,19 @@ class Eyes:
                 self.picture(f"contents-{view.replace(', ', '-')}")
                 self.open(START)
 
+    def keyboard(self) -> Iterator[str]:
+        """Yield what cannot be reached on the start page by the keyboard alone, or without seeing where one is."""
+        self.open(START)
+        self.page.set_viewport_size(dict(zip(("width", "height"), WINDOWS["wide"], strict=True)))
+        wanted = {"q": "the search", "tutorial.html": "the tutorial", "adopt.html": "the page on adoption"}
+        for _ in range(_TABS):
+            self.page.keyboard.press("Tab")
+            name, is_marked = self.page.evaluate(_FOCUS)
+            if not is_marked:
+                yield f"{START}: nothing shows that the keyboard is at {name}"
+            wanted.pop(name, None)
+        yield from (f"{START}: the keyboard does not reach {what}" for what in wanted.values())
+
     def print(self, name: str) -> Iterator[str]:
         """Yield an error for each kind of paper of which the page needs more than one sheet."""
         self.open(name)
@@ -197,6 +216,7 @@ def problems(eyes: Eyes) -> Iterator[str]:
         if name not in {"index.html", "search.html"}:  # one leads to the start page, the other is empty without words
             yield from eyes.look(name)
     yield from eyes.start()
+    yield from eyes.keyboard()
     yield from eyes.print(ONE_SHEET)
     for words, page in SEARCHES.items():
         yield from eyes.search(words, page)

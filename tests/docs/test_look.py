@@ -173,7 +173,8 @@ def test_faults_of_a_site(eyes: Eyes) -> None:
         (eyes.site / name).write_text("<title>x</title><h1></h1>")
     results = '<div id="search-results"><p class="search-summary">1</p><li><a href="gone.html">x</a></li></div>'
     (eyes.site / "search.html").write_text(f"<title>x</title><h2>x</h2>{results}")
-    (eyes.site / PICTURES[0]).write_text('<title>x</title><form action="../search.html"><input name="q"></form>')
+    bare = "<style>:focus { outline: none }</style>"
+    (eyes.site / PICTURES[0]).write_text(f'<title>x</title>{bare}<form action="../search.html"><input name="q"></form>')
     (eyes.site / ONE_SHEET).write_text("<title>x</title><h1>x</h1><p style='height: 1500px'>x</p>")
     faults = [*problems(eyes)]
     assert f"{ONE_SHEET}: it needs 2 sheets of A4" in faults
@@ -183,6 +184,8 @@ def test_faults_of_a_site(eyes: Eyes) -> None:
         assert f"{PICTURES[0]} ({view}): the first code block is not in the first view" in faults
         assert f"{PICTURES[0]} ({view}): a link to the tutorial is not in the first view" in faults
         assert f"{PICTURES[0]} ({view}): the contents cannot be reached" in faults
+    assert f"{PICTURES[0]}: nothing shows that the keyboard is at q" in faults
+    assert f"{PICTURES[0]}: the keyboard does not reach the tutorial" in faults
     for words, page in SEARCHES.items():
         assert f"search for {words}: gone.html: no such file" in faults
         assert f"search for {words}: {page} is not among the 1 results" in faults
