@@ -18,6 +18,10 @@ _CLUSTERS = ("redis.cluster", "redis.asyncio.cluster", "valkey.cluster", "valkey
 _PSYCOPG = ("psycopg.cursor", "psycopg.cursor_async")
 _PSYCOPG_CONNECTIONS = ("psycopg.connection", "psycopg.connection_async")
 
+_MONGO = ("pymongo.synchronous.", "pymongo.asynchronous.", "pymongo.")
+_COLLECTIONS = tuple(f"{package}collection" for package in _MONGO)
+_CURSORS = tuple(f"{package}{module}" for package in _MONGO for module in ("cursor", "command_cursor"))
+
 _SDK_MODULES = (
     "openai.resources.chat.completions.completions",
     "openai.resources.completions",
@@ -57,11 +61,44 @@ _BY_READER: "dict[str, dict[tuple[str, ...], tuple[str, ...]]]" = {
     },
     "redis:pipeline": {("_execute_transaction", "_execute_pipeline"): _REDIS},
     "redis:queued": {("execute",): (*_REDIS, *_CLUSTERS)},
-    "sql:commit": {
+    "databases:commit": {
         ("_commit_impl", "_commit_twophase_impl"): ("sqlalchemy.engine.base",),
         ("commit", "_commit_gen"): (*_PSYCOPG_CONNECTIONS, "pymysql.connections"),
     },
-    "sql:statement": {("execute", "executemany"): (*_PSYCOPG, *_PSYCOPG_CONNECTIONS, "pymysql.cursors")},
+    "databases:statement": {("execute", "executemany"): (*_PSYCOPG, *_PSYCOPG_CONNECTIONS, "pymysql.cursors")},
+    "databases:method": {
+        (
+            "find_one",
+            "count_documents",
+            "estimated_document_count",
+            "distinct",
+            "list_indexes",
+            "index_information",
+            "insert_one",
+            "insert_many",
+            "update_one",
+            "update_many",
+            "replace_one",
+            "delete_one",
+            "delete_many",
+            "bulk_write",
+            "find_one_and_update",
+            "find_one_and_replace",
+            "find_one_and_delete",
+            "drop",
+            "rename",
+            "create_index",
+            "create_indexes",
+            "drop_index",
+            "drop_indexes",
+            "aggregate",
+        ): _COLLECTIONS,
+    },
+    "databases:cursor": {("next", "__next__", "_refresh"): _CURSORS},
+    "databases:mongo_commit": {("commit_transaction",): tuple(f"{package}client_session" for package in _MONGO)},
+    "databases:mongo_command": {
+        ("command", "bulk_write"): tuple(f"{p}{module}" for p in _MONGO for module in ("database", "mongo_client")),
+    },
     "stdlib:sendmail": {("sendmail",): ("smtplib",)},
     "stdlib:data": {("data",): ("smtplib",)},
     "stdlib:goodbye": {("quit", "__exit__"): ("smtplib",)},
@@ -91,7 +128,7 @@ ATTRIBUTES: "dict[str, dict[str, str]]" = {
     "_response": {"requests": "requests:answered"},
     "request_info": {"aiohttp": "aiohttp:answered"},
     "operation_name": {"*": "sdk:answered"},
-    "statement": {"*": "sql:failed"},
+    "statement": {"*": "databases:failed"},
     "sqlite_errorcode": {"*": "stdlib:code"},
     "_state": {"grpc": "sdk:rpc_ended"},
 }

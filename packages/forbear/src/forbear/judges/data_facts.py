@@ -169,7 +169,16 @@ def find_facts_by_name(sent: Sent, error: BaseException, arguments: Arguments) -
     """Return the facts about a call that is known by its name only."""
     call: NamedCall = sent.subject
     option = option_for(call, f'safe="{call.name}"')
-    return Facts(sent, call.name, f"if a second execution does no harm, say so: {option}")
+    facts = Facts(sent, call.name, f"if a second execution does no harm, say so: {option}")
+    facts.safe = call.parameters.get("safe") is True
+    state = _database_verdict(error)
+    session: int | None = call.parameters.get("session")
+    if state is not None and state.kind is Kind.NOT_EXECUTED:  # by pymongo's labels, which are about one command
+        if session is not None:
+            facts.rolled_back = not arguments.hold_object(session)
+        elif not call.parameters.get("several"):
+            facts.rolled_back = True
+    return facts
 
 
 _WHOLE_TRANSACTION = "decorate the function that begins the transaction, or say so: repeatable=True"

@@ -1,0 +1,138 @@
+"""SQLAlchemy, psycopg and PyMySQL show a statement, or a COMMIT, by frames; pymongo's methods name the operation."""
+
+from forbear.core.check import is_list, is_mapping
+from forbear.evidence.look import Look, frames_below
+from forbear.evidence.sent import NamedCall, Sent, Statement, get_own
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+_LONGEST = 10_000
+_CONNECTIONS = frozenset({"Connection", "Session", "AsyncConnection", "AsyncSession"})
+"""The classes of SQLAlchemy that have a transaction."""
+
+_READS = (
+    "find_one", "count_documents", "estimated_document_count", "distinct", "list_indexes", "index_information",
+)  # fmt: skip
+"""The methods of pymongo that only read."""
+
+_SEVERAL = ("insert_many", "bulk_write", "create_indexes")
+"""Methods that may send several commands, so that what the last one met says nothing of the others."""
+
+_ABSOLUTE = frozenset({"$set", "$unset", "$setOnInsert", "$max", "$min"})
+"""Operators of updates that leave the same document if they are applied twice."""
+
+
+def read_failed(look: Look, error: BaseException, statement: object) -> None:
+    """Read the statement that SQLAlchemy keeps; None stands for a COMMIT, or for no statement at all."""
+    if type(statement) is str and any(kind.__module__ == "sqlalchemy.exc" for kind in type(error).__mro__):
+        autocommit, connections, trace = None, set[int](), error.__traceback__
+        while trace is not None:
+            if str(trace.tb_frame.f_globals.get("__name__")).startswith("sqlalchemy."):
+                here = look.names(trace).get("self")
+                if type(here).__name__ in _CONNECTIONS:
+                    connections.add(id(here))
+                    autocommit = _autocommit_of_alchemy(here) if autocommit is None else autocommit
+            trace = trace.tb_next
+        _add(look, id(error), "sqlalchemy", statement, autocommit, tuple(connections))
+
+
+def read_commit(look: Look, trace: "TracebackType") -> None:
+    """Read the end of a transaction."""
+    names = look.names(trace)
+    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    here = names.get("self")
+    _add(look, id(trace.tb_frame), client, "COMMIT", False, (id(here),))
+
+
+def read_statement(look: Look, trace: "TracebackType") -> None:
+    """Read the statement of a driver's cursor, or of the connection's shortcut."""
+    names = look.names(trace)
+    client = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+    here = names["self"]
+    connection = get_own(here, "_conn") or get_own(here, "connection") or here
+    autocommit = get_own(connection, "_autocommit")
+    if autocommit is None:
+        autocommit = get_own(connection, "autocommit_mode")
+    text = names.get("query")
+    if type(text) is bytes:
+        text = text.decode("utf-8", "replace")
+    if look.current is None:
+        _add(
+            look, id(trace.tb_frame), client, text if type(text) is str else "", autocommit, (id(here), id(connection))
+        )
+
+
+def _autocommit_of_alchemy(connection: object) -> bool | None:
+    """Return whether a connection of SQLAlchemy commits each statement, None if that cannot be read."""
+    dialect = get_own(connection, "dialect")
+    options = get_own(connection, "_execution_options")
+    if dialect is None or options is None:
+        return None
+    level = options.get("isolation_level") or get_own(dialect, "_on_connect_isolation_level")
+    return level is not None and str(level).upper() == "AUTOCOMMIT"
+
+
+def _add(look: Look, key: int, client: str, text: str, autocommit: bool | None, connection: "tuple[int, ...]") -> None:
+    words = text.split(None, 1) if len(text) <= _LONGEST else []
+    unread = None if words else "its statement is not known"
+    subject = Statement(text[:_LONGEST], autocommit=autocommit, connection=connection)
+    look.add(key, Sent(client, "sql", words[0].upper() if words else "", subject, unread=unread))
+
+
+def read_method(look: Look, trace: "TracebackType") -> None:
+    """Read a method of a collection; the outermost one counts. Before a server was selected, nothing was sent.
+
+    pymongo raises the error of the selection for a first try only; that of a second try is the error of the first.
+    """
+    if look.current is None:
+        function = trace.tb_frame.f_code.co_name
+        names = look.names(trace)
+        unsent = None
+        if function not in _SEVERAL and any(name == "select_server" for _, name in frames_below(trace)):
+            unsent = True
+        session = names.get("session")
+        parameters = {
+            "safe": _is_safe(function, names),
+            "session": None if session is None else id(session),
+            "several": function in _SEVERAL,
+        }
+        name = f"pymongo.{function}"
+        look.add(id(trace.tb_frame), Sent("pymongo", "named", name, NamedCall(name, parameters), unsent=unsent))
+
+
+def read_cursor(look: Look, trace: "TracebackType") -> None:
+    """Read a cursor that asks for more: it only reads, whatever filled it."""
+    if look.current is None:
+        call = NamedCall("pymongo.find", {"safe": True, "session": None})
+        look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
+
+
+def read_mongo_commit(look: Look, trace: "TracebackType") -> None:
+    """Read the commit of a transaction, which may have happened."""
+    if look.current is None:
+        call = NamedCall("pymongo.commit_transaction", {"safe": False, "session": None})
+        look.add(id(trace.tb_frame), Sent("pymongo", "named", call.name, call))
+
+
+def read_mongo_command(look: Look, trace: "TracebackType") -> None:
+    """Read a command of a database, of which nothing more is known."""
+    if look.current is None:
+        look.add(id(trace.tb_frame), Sent("pymongo", "named", "", unread="its command is not known"))
+
+
+def _is_safe(function: str, names: "dict[str, Any]") -> bool:
+    """Return whether a repeat changes nothing: a read, or a write of one document that its id names, as a whole."""
+    if function in _READS:
+        return True
+    if function == "aggregate":
+        stages: Any = names.get("pipeline")
+        return is_list(stages) and all(is_mapping(each) and not {"$out", "$merge"} & each.keys() for each in stages)
+    wanted: Any = names.get("filter")
+    if not is_mapping(wanted) or list(wanted) != ["_id"] or is_mapping(wanted["_id"]) or names.get("array_filters"):
+        return False
+    update: Any = names.get("update")
+    by_operators = is_mapping(update) and len(update) > 0 and update.keys() <= _ABSOLUTE
+    return function in ("replace_one", "delete_one") or (function == "update_one" and by_operators)
