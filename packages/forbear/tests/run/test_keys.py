@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -326,3 +327,43 @@ def test_wrong_keys_of_a_policy() -> None:
         forbear.update(read=list, modify=list, write=list, conflict=callable, policy=keyed)
     with pytest.raises(TypeError, match="`key` must not be async"):
         forbear.retry(OSError, key=in_itself)  # type: ignore[arg-type]
+
+
+def test_automatic_keys_of_nested_runs() -> None:
+    """An inner run's next attempt sends its key again, and so does the outer one's; another inner run makes its own."""
+    made: list[str] = []
+
+    def send() -> None:
+        made.append(keys.automatic_key("POST host", "request", 300).key)
+        raise OSError
+
+    def twice() -> None:
+        for _ in range(2):
+            with suppress(OSError):
+                repeated.call(send)
+        raise OSError
+
+    repeated = forbear.retry(OSError, attempts=2, backoff=forbear.Constant(0), retry_exhausted=True)
+    with virtual_time(), suppress(OSError):
+        repeated.call(twice)
+    first, first_again, other, other_again, *later = made
+    assert (first, other) == (first_again, other_again)
+    assert first != other
+    assert later == [first, first, other, other]
+
+
+def test_an_automatic_key_stays_in_doubt() -> None:
+    """If a later attempt is refused, the request of the first one may have been executed all the same."""
+    made: list[str] = []
+
+    def send() -> None:
+        use = keys.automatic_key("POST host", "request", 300)
+        made.append(use.key)
+        if len(made) == 2:
+            use.refused()
+        raise OSError
+
+    with virtual_time(), suppress(OSError):
+        forbear.retry(OSError, attempts=3, backoff=forbear.Constant(0)).call(send)
+    assert len(made) == 3
+    assert len(set(made)) == 1

@@ -5,7 +5,7 @@ import contextvars
 import gc
 import weakref
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import anyio
@@ -14,12 +14,15 @@ import pytest
 import trio
 
 import forbear
-from forbear.run.open_runs import blocks
+from forbear.run.open_runs import blocks, is_earlier, path_of_runs
 from forbear.testing import virtual_time
 from forbear_testkit.evidence.forms import AFORMS, FORMS
 
 POLICY = forbear.retry(on=OSError, attempts=3, timeout=None)
 EAGER = forbear.retry(on=OSError, attempts=3, timeout=None, on_success=lambda event: None)
+
+
+Path = tuple[tuple[float, int], ...]
 
 
 def key() -> str:
@@ -310,3 +313,51 @@ def test_many_runs_at_once() -> None:
     with virtual_time():
         asyncio.run(main())
     assert len(set(made)) == 20
+
+
+def test_the_path_of_nested_runs() -> None:
+    """All runs are in it, the outermost first. Another run is no earlier attempt of one of them."""
+    paths: list[Path] = []
+
+    def look() -> None:
+        paths.append(path_of_runs())
+        raise OSError
+
+    def twice() -> None:
+        for _ in range(2):
+            with suppress(OSError):
+                inner.call(look)
+        raise OSError
+
+    inner = forbear.retry(OSError, attempts=2, backoff=forbear.Constant(0))
+    with virtual_time(), suppress(OSError):
+        forbear.retry(OSError, attempts=2, backoff=forbear.Constant(0), retry_exhausted=True).call(twice)
+    assert path_of_runs() == ()
+    assert [[attempt for _, attempt in path] for path in paths] == [
+        [1, 1], [1, 2], [1, 1], [1, 2], [2, 1], [2, 2], [2, 1], [2, 2],
+    ]  # fmt: skip
+    first, again, other, _, later, *_ = paths
+    assert is_earlier(first, again)
+    assert is_earlier(first, later)
+    assert is_earlier(again, later)
+    assert not is_earlier(first, first)
+    assert not is_earlier(again, first)
+    assert not is_earlier(first, other)  # another run within the same attempt
+    assert not is_earlier((), first)
+
+
+def test_the_path_of_a_task() -> None:
+    """A task of an attempt has the runs of its context."""
+
+    async def look() -> Path:
+        return path_of_runs()
+
+    async def work() -> list[Path]:
+        return [path_of_runs(), *await asyncio.gather(look(), look())]
+
+    async def main() -> list[Path]:
+        return await forbear.retry(OSError).acall(work)
+
+    own, *tasks = asyncio.run(main())
+    assert [attempt for _, attempt in own] == [1]
+    assert tasks == [own, own]

@@ -154,6 +154,11 @@ class RetriedCall:
             self._entry.take_back()
         return grant
 
+    @property
+    def is_taken_back(self) -> bool:
+        """True if the call was entered in the ledger, and then was certainly not executed."""
+        return self._entry is not None and not self._entry.is_open
+
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
         """Attach a report to `error`, which a function of the user raised while it judged, or which cut the call off.
 

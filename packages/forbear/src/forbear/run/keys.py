@@ -9,7 +9,7 @@ from os import urandom
 
 from forbear.core import check
 from forbear.run.harm import watch
-from forbear.run.open_runs import KeyUse, outermost_run, run_keys
+from forbear.run.open_runs import KeyUse, is_earlier, outermost_run, path_of_runs, run_keys
 from forbear.run.runtime import current
 
 TYPE_CHECKING = False
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
     from uuid import UUID
 
+    from forbear.run.open_runs import Path
     from forbear.run.protocols import RunState
 
     Part = str | bytes | int | UUID
@@ -96,21 +97,29 @@ class AutomaticKey:
     3. The entry in the ledger has `Word(automatic=span)`: one that succeeded forbids the next attempt.
     """
 
-    __slots__ = ("attempt", "is_unknown", "key", "place", "request", "until")
+    __slots__ = ("_is_in_doubt", "is_unknown", "key", "path", "place", "request", "until")
 
-    def __init__(self, key: str, place: object, request: object, attempt: int, until: float) -> None:
+    def __init__(self, key: str, place: object, request: object, path: "Path", until: float) -> None:
         self.key = key
         self.place = place
         self.request = request
-        self.attempt = attempt
+        self.path = path  # of the attempts that have sent it last
         self.until = until
         self.is_unknown = True
+        self._is_in_doubt = False
+
+    def send_again(self, path: "Path") -> None:
+        """Note that another attempt sends it: the request of an earlier one may have been executed."""
+        self.path = path
+        self._is_in_doubt = True
 
     def succeeded(self) -> None:
         """Note that the request was executed: its key is not used again."""
         self.is_unknown = False
 
-    refused = succeeded
+    def refused(self) -> None:
+        """Note that the request of this attempt was not executed; that of an earlier one may have been."""
+        self.is_unknown = self._is_in_doubt
 
 
 class RepeatRefused(RuntimeError):
@@ -125,22 +134,22 @@ def automatic_key(place: object, request: object, span: float) -> AutomaticKey:
     the number of seconds for which the server remembers a key.
 
     A request is found by what it is, and by how many equal ones this attempt has sent before, never by its position
-    (K1). If an earlier attempt has sent another one to the same place, whose outcome is unknown and to which no request
-    of this attempt is equal, this one may be the same with another time in its body: RepeatRefused. So it is if the
-    span less 10 % has passed since the key was first sent (K6).
+    (K1). Of nested runs each attempt counts, but two runs within one attempt are two calls. If an earlier attempt has
+    sent another one to the same place, whose outcome is unknown and to which no request of this attempt is equal, this
+    one may be the same with another time in its body: RepeatRefused. So it is if the span less 10 % has passed since
+    the key was first sent (K6).
     """
     from uuid import uuid4
 
-    found, now = outermost_run(), current.get().monotonic()
-    attempt = 1 if found is None else found.attempt
-    made = AutomaticKey(str(uuid4()), place, request, attempt, now + MARGIN * span)
-    if found is None:
+    path, now = path_of_runs(), current.get().monotonic()
+    made = AutomaticKey(str(uuid4()), place, request, path, now + MARGIN * span)
+    if not path:
         return made
-    known = _keys_at(found.started).automatic
-    earlier = [use for use in known.values() if use.is_unknown and use.attempt < attempt and use.place == place]
+    known = _keys_at(path[0][0]).automatic
+    earlier = [use for use in known.values() if use.is_unknown and use.place == place and is_earlier(use.path, path)]
     use = next((use for use in earlier if request is not None and use.request == request), None)
     if use is not None and now <= use.until:
-        use.attempt = attempt
+        use.send_again(path)
         return use
     if earlier or len(known) >= _MOST:
         raise RepeatRefused(

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from forbear.run.protocols import RunState
 
+    Path = tuple[tuple[float, int], ...]
+    """Runs, the outermost first: when each began, which is its identity, and the number of its attempt."""
+
     class Keys(Protocol):
         """The protocol of the keys of one run."""
 
@@ -171,3 +174,25 @@ def _leave_runs() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_leave_runs)
+
+
+def path_of_runs() -> "Path":
+    """Return all runs around the caller, the outermost first, each with the number of its attempt."""
+    frames, logs = _open_runs()
+    beyond = [run for run in frames if run.is_beyond]
+    within = [run for run in frames if not run.is_beyond]
+    path: list[tuple[float, int]] = []
+    for run in sorted([*beyond[::-1], *logs[::-1], *within[::-1]], key=lambda run: run.started):
+        if all(run.started is not started for started, _ in path):
+            path.append((run.started, run.attempt))
+    return tuple(path)
+
+
+def is_earlier(path: "Path", now: "Path") -> bool:
+    """Return whether `path` was that of an earlier attempt of a run around the caller, whose path is `now`."""
+    for (started, attempt), (current, number) in zip(path, now, strict=False):
+        if started is not current:
+            return False  # another run within the same attempt
+        if attempt != number:
+            return attempt < number
+    return False

@@ -1,15 +1,21 @@
 """One call of botocore through its attempts: it rides in the call's context, which all its events share."""
 
+from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from forbear.clients._botocore.outcomes import Outcome
+from forbear.core.check import INFINITY
 from forbear.core.report import ATTRIBUTE, Report
 from forbear.core.verdict import Kind, Verdict
 from forbear.evidence.sent import AwsCall, Sent
 from forbear.exchange.call import RetriedCall, Start, with_proof
 from forbear.policy import Policy
+from forbear.run.doubt import leave_in_doubt
 from forbear.run.judges import Broken
+from forbear.run.keys import AutomaticKey, RepeatRefused, automatic_key
 from forbear.run.ledger import is_used
+from forbear.run.runtime import current_runtime
 from forbear.services.at_least_once import option_for
 from forbear.services.aws.errors import verdict_of_exception
 from forbear.services.aws.service import classify
@@ -28,6 +34,7 @@ _RESOURCES = (
 """The parameters by which operations name a resource."""
 _MARGIN = 0.9
 """The part of a key's span within which a request with it is sent: clocks and connections take their time."""
+_DEEPEST = 50
 _UNREADABLE = "the body is no file that can be read again from where it was"
 
 
@@ -48,17 +55,26 @@ class AwsAttempts:
     """The state of one call of `operation` with `parameters`, made before its first attempt.
 
     `parameters` are those that are sent: botocore changes them in place until then. Copies of a context share it.
+    `token` is the one that `fill_token` has filled.
     """
 
-    __slots__ = ("_call", "_operation", "_parameters", "_policy", "_vouch", "body")
+    __slots__ = ("_call", "_operation", "_parameters", "_policy", "_token", "_vouch", "body")
 
     def __init__(
-        self, policy: Policy, vouch: AwsVouch, operation: Any, parameters: dict[str, Any], *, awaits: bool
+        self,
+        policy: Policy,
+        vouch: AwsVouch,
+        operation: Any,
+        parameters: dict[str, Any],
+        *,
+        awaits: bool,
+        token: AutomaticKey | None = None,
     ) -> None:
         self._policy = policy
         self._vouch = vouch
         self._operation = operation
         self._parameters = parameters
+        self._token = token
         self.body = _find_body(operation, parameters)
         self._call = RetriedCall(policy, Start(awaits=awaits))
         if is_used[0]:
@@ -74,6 +90,8 @@ class AwsAttempts:
     def succeeded(self) -> None:
         """Count a success."""
         self._call.succeeded(is_large=is_used[0] and any(map(_is_large, self._parameters.values())))
+        if self._token is not None:
+            self._token.succeeded()
 
     def failed(self, outcome: Outcome) -> "Grant | None":
         """Return the retry that follows a failed attempt, None to give up."""
@@ -88,7 +106,7 @@ class AwsAttempts:
             verdict = Broken(broken, Kind.NOT_EXECUTED if proven else Kind.PERMANENT)
         done = outcome.status is not None and judgement.is_maybe_done(outcome.status, outcome.code)
         option = option_for(AwsCall(self._name, self._operation, self._parameters), f'safe="{self._name}"')
-        return self._call.failed(
+        grant = self._call.failed(
             outcome.error,
             verdict,
             judgement.replace(maybe_done=(outcome.status,) if done else ()),
@@ -102,6 +120,9 @@ class AwsAttempts:
             until=None if judgement.span is None else judgement.span * _MARGIN,
             refused=outcome.status is not None and outcome.verdict.kind is Kind.PERMANENT,
         )
+        if self._token is not None and self._call.is_taken_back:
+            self._token.refused()
+        return grant
 
     def give_up(self, outcome: Outcome, response: Any) -> None:
         """Let the error of the last attempt carry the report; raise the error of a body that was cut off."""
@@ -148,6 +169,48 @@ class AwsAttempts:
         if ruled.kind is Kind.TRANSIENT and ruled.retry_after is None:
             ruled = ruled.replace(retry_after=served.retry_after, throttled=ruled.throttled or served.throttled)
         return with_proof(ruled, served)
+
+
+def fill_token(operation: Any, parameters: dict[str, Any], name: str, context: Mapping[str, Any]) -> AutomaticKey:
+    """Fill the parameter `name` with a token that is the same in all attempts of the runs around the call.
+
+    botocore would fill a new one in each call. `context` is botocore's, which has the client. Raises RepeatRefused if
+    the call may be one of an earlier attempt, but cannot have its token; a report stops the runs around.
+    """
+    title = f"{operation.service_model.service_name}.{operation.name}"
+    span = classify(operation, {**parameters, name: "a token"}).span
+    client = context.get("client_config"), context.get("client_region")  # one object for each client
+    try:
+        token = automatic_key(title, (*client, _digest(parameters)), INFINITY if span is None else span)
+    except RepeatRefused as error:
+        runtime = current_runtime()
+        leave_in_doubt(error, title, str(error), runtime, runtime.monotonic())
+        raise
+    parameters[name] = token.key
+    return token
+
+
+def _digest(parameters: Mapping[str, Any]) -> object:
+    """Return a digest of parameters, and an object that equals no other one if there are files and the like."""
+    try:
+        text = repr(_plain(parameters, 0))
+    except TypeError:
+        return object()
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _plain(value: Any, depth: int) -> object:
+    """Return a value whose `repr` is the same for equal parameters; TypeError for one of another type."""
+    kind: type[object] = value.__class__
+    if kind in (str, bytes, int, float, bool, type(None)):
+        return value
+    if depth <= _DEEPEST and kind is dict:
+        return sorted((str(name), _plain(each, depth + 1)) for name, each in value.items())
+    if depth <= _DEEPEST and kind in (list, tuple):
+        return [_plain(each, depth + 1) for each in value]
+    if kind.__module__ in ("datetime", "decimal"):
+        return repr(value)
+    raise TypeError("a value whose content cannot be told")
 
 
 class FileBody:

@@ -7,14 +7,19 @@ session, whose clients inherit the ids, botocore then registers nothing for a cl
 from collections.abc import Callable
 from typing import Any
 
-from forbear.clients._botocore.call import AwsAttempts
+from forbear.clients._botocore.call import AwsAttempts, fill_token
 from forbear.clients._botocore.outcomes import find_failure, hide_torn, is_read
 from forbear.core.verdict import Verdict
 from forbear.policy import Policy
+from forbear.run.ledger import is_used
 from forbear.services.aws.vouch import AwsVouch
 
 _KEY = "forbear"
 """The key of the state of a call in botocore's context."""
+_PRESIGNED = "is_presign_request"
+_TOKEN = "forbear-token"  # noqa: S105 - a key of a dict
+_BUILD = "before-parameter-build"
+_FILL = "forbear-tokens"
 _INSTALLED = "forbear-installed"
 """The event and the id by which an installation is found."""
 
@@ -44,10 +49,12 @@ class Retries:
             events.register_first(event, handler, unique_id=unique_id)
         for event, handler in self._further(service):
             events.register_last(event, handler, unique_id=f"forbear-{event}")
+        events.register_first(f"{_BUILD}.{service}", self.fill, unique_id=_FILL)
         events.register(_INSTALLED, self._answer, unique_id=_INSTALLED)
 
     def unregister(self, events: Any, service: str) -> None:
         """Take the handlers of one service away again, and register botocore's own."""
+        events.unregister(f"{_BUILD}.{service}", unique_id=_FILL)
         for event, _ in self._further(service):
             events.unregister(event, unique_id=f"forbear-{event}")
         for event, unique_id, _ in self._replacing(service):
@@ -88,7 +95,7 @@ class Retries:
 
     def _further(self, service: str) -> tuple[tuple[str, Any], ...]:
         listed: tuple[tuple[str, Any], ...] = (
-            (f"before-parameter-build.{service}", self.open),
+            (f"{_BUILD}.{service}", self.open),
             (f"before-parse.{service}", self.check),
         )
         return listed if self._policy.budget is None else (*listed, (f"before-call.{service}", self.admit))
@@ -96,9 +103,19 @@ class Retries:
     def _answer(self, **_: Any) -> "Retries":
         return self
 
+    def fill(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
+        """Fill the token that botocore would fill, with the same one in all attempts of a run around the call."""
+        if is_used[0] and not context.get(_PRESIGNED):
+            for name in model.idempotent_members:
+                if name not in params:
+                    context[_TOKEN] = fill_token(model, params, name, context)
+
     def open(self, params: dict[str, Any], model: Any, context: dict[str, Any], **_: Any) -> None:
-        """Put the state of a call into its context."""
-        context[_KEY] = AwsAttempts(self._policy, self._vouch, model, params, awaits=self.awaits)
+        """Put the state of a call into its context; a URL that is signed beforehand sends nothing."""
+        if context.get(_PRESIGNED):
+            return
+        token = context.pop(_TOKEN, None)
+        context[_KEY] = AwsAttempts(self._policy, self._vouch, model, params, awaits=self.awaits, token=token)
 
     def admit(self, context: dict[str, Any], **_: Any) -> None:
         """Count the first attempt in the budget; raise Throttled if it refuses."""
