@@ -1,7 +1,7 @@
 """`--retry`: one option by which a command that is not about retries takes a policy, and changes of it."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,6 +11,11 @@ from forbear.cli.kit.completion import complete_profile
 from forbear.core.backoff import JITTERS
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+    _ChangesType = click.ParamType[dict[str, Any]]
+else:
+    _ChangesType = click.ParamType  # no generic class before click 8.4
 
 _KEYS: Mapping[str, Callable[[str], Any]] = {
     "attempts": values.count_or_none,
@@ -24,7 +29,7 @@ _KEYS: Mapping[str, Callable[[str], Any]] = {
 """The keys, as the options of `policy_options` are called, with the functions that read their values."""
 
 
-class _Changes(click.ParamType[dict[str, Any]]):
+class _Changes(_ChangesType):
     """A profile's name, changes such as attempts=5, or both, with commas between them."""
 
     name = "retry"
