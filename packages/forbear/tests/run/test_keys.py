@@ -360,7 +360,7 @@ def test_an_automatic_key_stays_in_doubt() -> None:
         use = keys.automatic_key("POST host", "request", 300)
         made.append(use.key)
         if len(made) == 2:
-            use.refused()
+            use.take_back()
         raise OSError
 
     with virtual_time(), suppress(OSError):

@@ -58,17 +58,17 @@ class Start:
 
 
 class RetriedCall:
-    """One call through its attempts; `start` is the moment before the first one.
+    """One call through its attempts; `start` is the moment before the first one, `entry` the call in the ledger.
 
     Report each attempt (`failed` or `succeeded`, or `end` if it is cancelled). Ask the grant that `failed` returns, and
     wait before the next one.
     """
 
-    __slots__ = ("_entry", "_policy", "_run", "_spending", "_start")
+    __slots__ = ("_policy", "_run", "_spending", "_start", "entry")
 
     def __init__(self, policy: Policy, start: Start) -> None:
         self._policy = policy
-        self._entry: Entry | None = None
+        self.entry: Entry | None = None
         self._start = start
         self._run: Run | None = None
         self._spending = None if policy.budget is None else Spending(policy.budget)
@@ -83,8 +83,8 @@ class RetriedCall:
 
         Callers look first whether `forbear.run.ledger.is_used[0]` is true.
         """
-        self._entry = Entry(judge_described, describe, *parts)
-        self._start.reports = enter(self._entry)
+        self.entry = Entry(judge_described, describe, *parts)
+        self._start.reports = enter(self.entry)
 
     def end(self) -> None:
         """Count the end of an attempt that was cancelled; do nothing if its end was counted already."""
@@ -150,14 +150,9 @@ class RetriedCall:
         )
         failure.until = until
         grant = run.after(failure)
-        if self._entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
-            self._entry.take_back()
+        if self.entry is not None and not run.in_doubt and (refused or verdict.kind is Kind.NOT_EXECUTED):
+            self.entry.take_back()
         return grant
-
-    @property
-    def is_taken_back(self) -> bool:
-        """True if the call was entered in the ledger, and then was certainly not executed."""
-        return self._entry is not None and not self._entry.is_open
 
     def leave_in_doubt(self, error: BaseException, judgement: Judgement, subject: "Subject | None" = None) -> None:
         """Attach a report to `error`, which a function of the user raised while it judged, or which cut the call off.
@@ -175,8 +170,8 @@ class RetriedCall:
 
         The entry of a call that `is_large` keeps no parameters.
         """
-        if self._entry is not None:
-            self._entry.done(is_large=is_large)
+        if self.entry is not None:
+            self.entry.done(is_large=is_large)
         if self._run is not None or self._spending is not None:
             succeeded(self._run, self._policy, self._spending)
 

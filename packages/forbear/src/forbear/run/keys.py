@@ -92,7 +92,7 @@ class AutomaticKey:
 
     1. `use = automatic_key(place, request, span)` before the request is sent; `use.key` goes with all its attempts. It
        raises `RepeatRefused` if the request must not be sent.
-    2. `use.succeeded()` or `use.refused()`, if it was certainly not executed. After neither, its outcome is unknown: an
+    2. `use.succeeded()` or `use.take_back()`, if it was certainly not executed. After neither, its outcome is unknown: an
        equal request of a later attempt gets the key again.
     3. The entry in the ledger has `Word(automatic=span)`: one that succeeded forbids the next attempt.
     """
@@ -117,7 +117,7 @@ class AutomaticKey:
         """Note that the request was executed: its key is not used again."""
         self.is_unknown = False
 
-    def refused(self) -> None:
+    def take_back(self) -> None:
         """Note that the request of this attempt was not executed; that of an earlier one may have been."""
         self.is_unknown = self._is_in_doubt
 

@@ -120,8 +120,9 @@ class AwsAttempts:
             until=None if judgement.span is None else judgement.span * _MARGIN,
             refused=outcome.status is not None and outcome.verdict.kind is Kind.PERMANENT,
         )
-        if self._token is not None and self._call.is_taken_back:
-            self._token.refused()
+        entry = self._call.entry
+        if self._token is not None and entry is not None and not entry.is_open:
+            self._token.take_back()
         return grant
 
     def give_up(self, outcome: Outcome, response: Any) -> None:

@@ -205,7 +205,7 @@ class EnteredRequest(Start):
             if refused or (exchange is not None and exchange._unexecuted):
                 self.is_open = False
                 if self.automatic is not None:
-                    self.automatic.refused()
+                    self.automatic.take_back()
         if exchange is not None or not self._is_small():
             ledger.replace(self, _EndedRequest(self))
 
