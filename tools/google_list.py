@@ -48,7 +48,8 @@ def write(protos: Protos) -> Iterator[str]:
 
 def write_rpc(rpc: Rpc, protos: Protos) -> str | None:
     """Return the entry of an RPC, None if no rule allows it."""
-    if has_table(rpc.name) or rpc.name in google.rows() or not rpc.name.startswith("google."):
+    has_row = not google.rows().keys().isdisjoint((rpc.name, google.generalize(rpc.name)))
+    if has_table(rpc.name) or has_row or not rpc.name.startswith("google."):
         return None
     if {binding.method for binding in rpc.bindings} == {"GET"}:
         return rpc.method

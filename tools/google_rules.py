@@ -18,7 +18,10 @@ MASK = "google.protobuf.FieldMask"
 _PROMISE = re.compile(
     r"idempoten|ignore|aip-?155|aip\.dev/155|duplicat|\bretry|existing request id returns", re.IGNORECASE
 )
-_NO_PROMISE = re.compile(r"debug|no effect|concurrent|\btrac(?:e|ing)\b|\blogg|not idempotent", re.IGNORECASE)
+_NO_PROMISE = re.compile(
+    r"debug|no effect|concurrent|\btrac(?:e|ing)\b|\blogg|not idempotent|last successful operation|allows you to",
+    re.IGNORECASE,
+)
 _ACTS = re.compile(
     r"\bappend|\brotat|\brestart|\breboot|\bnotif|\be-?mails?\b|\btriggers?\b|\bnew (?:\w+ )?(?:version|revision)"
     r"|creates? (?:a|an|the) |\bincrement|\badds? |\bsends?\b|\bstarts? |\bresets? |\bleases?\b|\bverif|is performed",
