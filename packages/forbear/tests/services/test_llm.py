@@ -78,6 +78,8 @@ BODY = b'{"model": "m"}'
         ("POST", "/v1/responses", None, False),
         ("POST", "/v1/responses/r/cancel", BODY, False),
         ("POST", "/v1/threads/t/messages", BODY, False),
+        ("POST", "/chats/1/messages", BODY, False),
+        ("POST", "/v1/agents/completions", BODY, False),
         ("POST", "/v1/messages/batches", BODY, False),
         ("POST", "/v1/audio/transcriptions", None, True),
         ("PATCH", "/v1/chat/completions", BODY, False),

@@ -25,7 +25,9 @@ def is_read(service: str, target: str, body: bytes | None = b"{}", method: str =
 @pytest.mark.parametrize(
     ("service", "target", "expected"),
     [
-        *(("elasticsearch", f"/logs/{name}?pretty", True) for name in SEARCHES),
+        *(("elasticsearch", f"/logs/{name}?pretty", True) for name in SEARCHES if name != "_query"),
+        ("elasticsearch", "/_query?format=json", True),
+        ("elasticsearch", "/logs/_query", False),
         ("elasticsearch", "/_search", True),
         ("elasticsearch", "/logs/_search?scroll=1m", False),
         ("elasticsearch", "/_search/scroll", False),

@@ -96,16 +96,16 @@ _BY_PATH = {
     "/audio/transcriptions": "openai.audio.transcriptions.create",
     "/audio/translations": "openai.audio.translations.create",
     "/audio/speech": "openai.audio.speech.create",
-    "/messages": "anthropic.messages.create",
-    "/messages/count_tokens": "anthropic.messages.count_tokens",
+    "/v1/messages": "anthropic.messages.create",
+    "/v1/messages/count_tokens": "anthropic.messages.count_tokens",
 }
 """The operations by the end of their paths; before it there is the base path of a gateway, or that of a deployment."""
 
 _NOT_WITHIN = frozenset({
-    "assistants", "batches", "containers", "conversations", "evals", "files", "fine_tuning", "responses", "threads",
-    "uploads", "vector_stores",
+    "agents", "assistants", "batches", "containers", "conversations", "evals", "files", "fine_tuning", "responses",
+    "threads", "uploads", "vector_stores",
 })  # fmt: skip
-"""Resources, below which a path with such an end means something else: `/threads/t/messages`."""
+"""Resources, below which a path with such an end means something else: an agent has tools of its own."""
 
 _FORMS = ("/images/edits", "/images/variations", "/audio/transcriptions", "/audio/translations")
 """The ends of paths whose body is a form, in which nothing can act."""

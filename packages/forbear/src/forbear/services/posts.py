@@ -96,7 +96,9 @@ def _find_search(request: Request) -> str | None:
     """Return the read of a search engine; a scroll that is opened or continued is none."""
     segments, query = _split(request)
     is_read = segments[-1] in SEARCHES and not any(each.startswith("_") for each in segments[:-1])
-    return segments[-1] if is_read and "scroll" not in query else None
+    if not is_read or "scroll" in query or (segments[-1] == "_query" and len(segments) > 1):
+        return None
+    return segments[-1]
 
 
 def _find_slack(request: Request) -> str | None:
