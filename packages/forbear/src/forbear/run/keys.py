@@ -92,8 +92,8 @@ class AutomaticKey:
 
     1. `use = automatic_key(place, request, span)` before the request is sent; `use.key` goes with all its attempts. It
        raises `RepeatRefused` if the request must not be sent.
-    2. `use.succeeded()` or `use.take_back()`, if it was certainly not executed. After neither, its outcome is unknown: an
-       equal request of a later attempt gets the key again.
+    2. `use.succeeded()` or `use.take_back()`, if it was certainly not executed. After neither, its outcome is unknown:
+       an equal request of a later attempt gets the key again.
     3. The entry in the ledger has `Word(automatic=span)`: one that succeeded forbids the next attempt.
     """
 
