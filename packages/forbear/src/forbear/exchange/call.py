@@ -3,7 +3,7 @@
 After each failure, the loop that repeats the call passes a judgement on the call's safety, and gets the retry.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -274,7 +274,7 @@ def limit_timeout(policy: Policy, timeout: float) -> Policy:
 
 
 def judge_described(
-    context: "RunContext | None", done: bool, describe: "Callable[..., Described]", *parts: Any
+    context: "RunContext | None", reads: Sequence[object], done: bool, describe: "Callable[..., Described]", *parts: Any
 ) -> Judgement:
     """Return the judgement on a call in the ledger, an RPC, commands or a call of AWS.
 
@@ -288,7 +288,7 @@ def judge_described(
         is_by_word = asks()
     except Exception:  # of a function of the user, who then vouches for nothing
         is_by_word = False
-    return judge_sent(sent, context, done=done, word=Word(vouched=is_by_word))
+    return judge_sent(sent, context, reads, done=done, word=Word(vouched=is_by_word))
 
 
 def is_refusal(status: int | None, code: int | None) -> bool:

@@ -5,11 +5,14 @@ from itertools import islice
 from types import FunctionType, MethodType
 
 from forbear.core.check import is_mapping, lasting_text
+from forbear.run.open_runs import keys_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
+
+    from forbear.run.judge_slot import RunContext
 
 _MOST = 100
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -56,6 +59,11 @@ class Arguments:
             values += _cells(function)
             self._globals = function.__globals__
         return values
+
+    @classmethod
+    def of(cls, context: "RunContext") -> "Arguments":
+        """Return the arguments of the run that a failed call belongs to, with the run's keys."""
+        return cls(context.function, context.args, context.kwargs, keys_of(context.started))
 
     def keep(self, value: object) -> bool:
         """Return whether a value is one of the arguments, and so the same in each attempt."""

@@ -15,6 +15,7 @@ from forbear.text.redact import redact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from forbear.services.redis.table import Promise
@@ -75,6 +76,37 @@ def _is_claim(words: "tuple[Any, ...]") -> bool:
 def _names(commands: "tuple[Any, ...]") -> str:
     names = list(dict.fromkeys(str(words[0]) for words in commands if type(words[0]) is str))[:5]
     return ", ".join(redact(name.upper()) for name in names)
+
+
+def was_read(sent: Sent, reads: "Sequence[Any]") -> bool:
+    """Return whether one of the `reads` was of what a write writes: the same resource or a parent of it, the same key.
+
+    A read is the words of a command, or the port of a request of HTTP.
+    """
+    from forbear.http.request import Request
+
+    if sent.protocol == "redis":
+        from forbear.services.redis.service import read_commands
+
+        writes = [command for command in sent.subject[0] if command[0] not in read_commands()]
+        keys = {_word(command[1]) for command in writes if len(command) > 1}
+        commands: list[Any] = [read for read in reads if isinstance(read, tuple)]
+        return any(_word(word) in keys for command in commands for word in command[1:])
+    if not isinstance(sent.subject, Request):
+        return False
+    path = _path(sent.subject)
+    others: list[Request] = [read.exchange.request for read in reads if not isinstance(read, tuple)]
+    return any(
+        path.startswith(_path(read)) and read.origin == sent.subject.origin for read in others if _path(read) != "/"
+    )
+
+
+def _path(request: "Any") -> str:
+    return f"{request.target.partition('?')[0].rstrip('/')}/"
+
+
+def _word(word: object) -> object:
+    return word.encode("utf-8", "surrogatepass") if type(word) is str else word
 
 
 def aws_facts(sent: Sent, error: BaseException, arguments: Arguments) -> Facts:

@@ -53,6 +53,7 @@ class Facts:
     - `drawn`: it creates something whose name looks as if it was drawn in the attempt.
     - `safe`: it changes nothing, or leaves the same state.
     - `done`: it has succeeded, as an adapter knows.
+    - `read_before`: it writes what the attempt has read before, as an adapter knows.
     - `automatic`: its key is one that an adapter made. It is used again only while the outcome is unknown.
     """
 
@@ -71,6 +72,7 @@ class Facts:
     drawn = False
     safe = False
     done = False
+    read_before = False
     automatic = False
 
     def __init__(self, sent: Sent, what: str = "", cure: str = "") -> None:

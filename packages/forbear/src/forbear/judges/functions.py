@@ -4,7 +4,7 @@ Of several requests the least safe one decides. The judge is loaded at the first
 in `forbear.run.judge_slot`. Evidence only ever stops a run: what the policy does not retry is not retried.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from forbear.core.chain import traceback_of
@@ -12,10 +12,10 @@ from forbear.core.service import Judgement, OperationSet
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import Evidence, Sent, package
 from forbear.evidence.walk import read
+from forbear.http.request import READS
 from forbear.judges.arguments import Arguments
-from forbear.judges.data_facts import aws_facts, find_facts_by_name, redis_facts, sql_facts
+from forbear.judges.data_facts import aws_facts, find_facts_by_name, redis_facts, sql_facts, was_read
 from forbear.judges.facts import VOUCH_FOR_ALL, Facts, Word, grpc_facts, http_facts, is_refused
-from forbear.run.open_runs import keys_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,6 +104,13 @@ ROWS: tuple[Ruling, ...] = (
         cure="pass the name to the function",
     ),
     Ruling("absent", lambda f: f.condition == "absent", repeats=True, maybe_done=True),
+    Ruling(
+        "read_before",
+        lambda f: f.safe and f.read_before,
+        repeats=False,
+        why="{what} writes what the attempt has read before, and the next attempt would read what was written",
+        cure="use forbear.update, or {cure}",
+    ),
     Ruling("safe", lambda f: f.safe, repeats=True),
     Ruling(
         "expired",
@@ -186,7 +193,11 @@ def judge(error: BaseException, context: "RunContext") -> Judgement | None:
         warn_of_unread(error)
         return None
     plan, until = context.plan, _find_latest(context)
-    row, facts = _find_least_safe(evidence, error, _arguments(context), plan.safe, plan.apis, until)
+    return _rule(*_find_least_safe(evidence, error, Arguments.of(context), plan.safe, plan.apis, until, context.reads))
+
+
+def _rule(row: Ruling, facts: Facts) -> Judgement:
+    """Return the judgement of the row that fits a request."""
     if row.repeats:
         return _MAYBE_DONE if row.maybe_done else _REPEATED
     return _forbid(row, facts)
@@ -196,15 +207,16 @@ _REPEATED = Judgement("functions", None, Safety.ALWAYS, repeatable=True)
 _MAYBE_DONE = Judgement("functions", None, Safety.ALWAYS, repeatable=True, maybe_done=(409, 412))
 
 
-def judge_sent(sent: Sent, context: "RunContext | None", *, done: bool, word: Word) -> Judgement:
+def judge_sent(
+    sent: Sent, context: "RunContext | None", reads: Sequence[object], *, done: bool, word: Word
+) -> Judgement:
     """Return the judgement on a request that an adapter has sent, for the ledger.
 
-    `done` says whether it has succeeded. None as `context` is for any run. `word` is what the adapter knows of it.
+    `done` says whether it has succeeded. None as `context` is for any run, and `reads` are those before the request.
     """
-    arguments = Arguments(None, (), {}) if context is None else _arguments(context)
-    safe, apis = word.safe, word.apis
-    if context is not None:
-        safe, apis = (*safe, *context.plan.safe), (*apis, *context.plan.apis)
+    arguments = Arguments(None, (), {}) if context is None else Arguments.of(context)
+    safe = word.safe if context is None else (*word.safe, *context.plan.safe)
+    apis = word.apis if context is None else (*word.apis, *context.plan.apis)
     if sent.protocol == "http":
         facts = http_facts(sent, arguments, safe, apis, known=word.judgement)
     else:
@@ -213,17 +225,9 @@ def judge_sent(sent: Sent, context: "RunContext | None", *, done: bool, word: Wo
     if word.automatic is not None and not facts.safe and facts.condition in (None, "key"):
         facts.condition, facts.kept, facts.automatic, facts.span = "key", True, True, word.automatic
     facts.done = done
-    facts.until = (
-        0.0 if context is None or facts.automatic else _find_latest(context)
-    )  # the adapter looks before it sends
-    row = row_of(facts)
-    if row.repeats:
-        return _MAYBE_DONE if row.maybe_done else _REPEATED
-    return _forbid(row, facts)
-
-
-def _arguments(context: "RunContext") -> Arguments:
-    return Arguments(context.function, context.args, context.kwargs, keys_of(context.started))
+    facts.read_before = bool(reads) and sent.method not in READS and was_read(sent, reads)
+    facts.until = 0.0 if context is None or facts.automatic else _find_latest(context)
+    return _rule(row_of(facts), facts)
 
 
 def _find_latest(context: "RunContext") -> float:
@@ -301,13 +305,16 @@ def _find_least_safe(
     safe: tuple[str, ...] = (),
     apis: "tuple[Api, ...]" = (),
     until: float = 0.0,
+    reads: Sequence[object] = (),
 ) -> tuple[Ruling, Facts]:
     """Return the least safe request of the evidence, and its row.
 
     `until` is the number of seconds after the start of the run at which the next attempt may begin, at the latest.
+    `reads` are those that adapters made in the attempt.
     """
     known = [facts_of(sent, error, arguments, safe, apis, evidence.errors) for sent in evidence.requests]
-    for each in known:
+    for sent, each in zip(evidence.requests, known, strict=True):
         each.until = until
+        each.read_before = bool(reads) and sent.method not in READS and was_read(sent, reads)
     pairs = [(row_of(facts), facts) for facts in known]
     return pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: (pair[0].repeats, not pair[0].maybe_done))

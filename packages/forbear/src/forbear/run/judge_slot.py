@@ -12,7 +12,7 @@ from forbear.run.judges import CHOICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import FrameType
     from typing import Any
 
@@ -33,9 +33,10 @@ class RunContext:
       block. Python puts it into the chain of the error, but it shows nothing of this call.
     - `elapsed` is the number of seconds since the run began.
     - `started` is the object that stands for the run, None without one: the time when it began.
+    - `reads` has what adapters have read in the attempt.
     """
 
-    __slots__ = ("plan", "function", "args", "kwargs", "handled", "elapsed", "started")
+    __slots__ = ("plan", "function", "args", "kwargs", "handled", "elapsed", "started", "reads")
 
     def __init__(
         self,
@@ -46,6 +47,7 @@ class RunContext:
         handled: BaseException | None = None,
         elapsed: float = 0.0,
         started: float | None = None,
+        reads: "Sequence[object]" = (),
     ) -> None:
         self.plan = plan
         self.function = function
@@ -54,6 +56,7 @@ class RunContext:
         self.handled = handled
         self.elapsed = elapsed
         self.started = started
+        self.reads = reads
 
 
 slot: "list[Judge | None]" = [None]
@@ -84,7 +87,12 @@ modes = {option: _mode(option) for option in CHOICES}
 
 
 def unsafe_by_evidence(
-    error: BaseException, run: "RunState", function: object, args: "tuple[Any, ...]", kwargs: "Mapping[str, Any]"
+    error: BaseException,
+    run: "RunState",
+    function: object,
+    args: "tuple[Any, ...]",
+    kwargs: "Mapping[str, Any]",
+    reads: "Sequence[object]" = (),
 ) -> str | None:
     """Return why the function of `run` must not be called again, by what `error` shows; None if nothing forbids it.
 
@@ -98,7 +106,7 @@ def unsafe_by_evidence(
     if function is not None and context_of(error) is not None:
         handled = handled_at_call(error, sys._getframe(1))
     elapsed = run.runtime.monotonic() - run.started
-    judgement = judge(error, RunContext(plan, function, args, kwargs, handled, elapsed, run.started))
+    judgement = judge(error, RunContext(plan, function, args, kwargs, handled, elapsed, run.started, reads))
     if judgement is not None and judgement.repeatable:
         run.maybe_done = run.maybe_done or bool(judgement.maybe_done)
         return None

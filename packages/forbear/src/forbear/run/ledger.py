@@ -25,7 +25,7 @@ from forbear.run.open_runs import marks_of_stack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
     from forbear.core.service import Judgement
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         is_open: bool
         number: int
 
-        def judge(self, context: "RunContext | None") -> Judgement: ...
+        def judge(self, context: "RunContext | None", reads: Sequence[object]) -> Judgement: ...
 
 
 _SWEPT = 100
@@ -54,7 +54,7 @@ is_used = [False]
 
 
 class Entry:
-    """One request that an adapter sends, with the function that judges it: `judge_with(context, is_done, *parts)`.
+    """One request that is sent, with the function that judges it: `judge_with(context, reads, is_done, *parts)`.
 
     `is_done` is True once it has succeeded, `is_open` False once it is taken back. `enter` sets `number`.
     """
@@ -74,34 +74,47 @@ class Entry:
         """Note that the request has succeeded. A large one is judged now, for any run, and not kept."""
         self.is_done = True
         if is_large:
-            self._judged = self.judge(None)
+            self._judged = self.judge(None, ())
             self._parts = ()
 
     def take_back(self) -> None:
         """Note that the request was not executed, or changes nothing: a repeat does no harm."""
         self.is_open = False
 
-    def judge(self, context: RunContext | None) -> "Judgement":
-        """Return the judgement on a repeat, with the arguments of the run that asks; None for any run."""
-        return self._judged or self._judge_with(context, self.is_done, *self._parts)
+    def judge(self, context: RunContext | None, reads: "Sequence[object]") -> "Judgement":
+        """Return the judgement on a repeat, with the arguments of the run that asks; None for any run.
+
+        `reads` are those before the request.
+        """
+        return self._judged or self._judge_with(context, reads, self.is_done, *self._parts)
 
 
 class Entries(list["AnyEntry"]):
-    """The entries of a thread or an async call; `lost` is the number of the newest one that was dropped unjudged."""
+    """The entries of a thread or an async call; `lost` is the number of the newest one that was dropped unjudged.
 
-    __slots__ = ("lost", "sweep")
+    `reads` has what was read, each with its number: the words of a command, or a port.
+    """
+
+    __slots__ = ("lost", "reads", "sweep")
 
     def __init__(self) -> None:
         self.lost = 0
+        self.reads: list[tuple[int, object]] = []
         self.sweep = _SWEPT
+
+    def reads_of(self, entry: "AnyEntry", after: int) -> "list[object]":
+        """Return what was read before a request, from the number `after` on."""
+        return [thing for number, thing in self.reads if after < number < entry.number]
 
     def drop(self, before: int) -> None:
         """Drop the entries whose number is at most `before`, and those that are harmless in any run."""
-        self[:] = [entry for entry in self if entry.number > before and entry.is_open and not _is_harmless(entry)]
+        self.reads = [read for read in self.reads[-_MOST:] if read[0] > before]
+        kept = (entry for entry in self if entry.number > before and entry.is_open)
+        self[:] = [entry for entry in kept if not _is_harmless(entry, self.reads_of(entry, 0))]
         if len(self) > _MOST:
             self.lost = self[-_MOST - 1].number
             del self[:-_MOST]
-        self.sweep = max(_SWEPT, 2 * len(self))
+        self.sweep = max(_SWEPT, 2 * max(len(self), len(self.reads)))
 
 
 _of_threads: dict[int, Entries] = {}
@@ -135,6 +148,26 @@ def enter(entry: "AnyEntry") -> int:
     return number
 
 
+def note_read(thing: object) -> None:
+    """Note what is read now, the words of a command or a port: a later write of the same may depend on it."""
+    number = reports_made[0] = next(numbers)
+    if is_notified():
+        return
+    thread = get_ident()
+    entries = _of_threads[thread] if thread in _of_threads else _add_thread(thread)
+    entries.reads.append((number, thing))
+    if len(entries.reads) >= entries.sweep:
+        entries.drop(min(marks_of_stack(), default=number))
+    log = _innermost.get()
+    while log is not None:
+        if log.started is not None:
+            log.entries = Entries() if log.entries is None else log.entries
+            log.entries.reads.append((number, thing))
+            if len(log.entries.reads) >= 2 * _MOST:
+                log.entries.drop(0)
+        log = log.outer
+
+
 def _add_thread(thread: int) -> Entries:
     if len(_of_threads) >= _MOST_THREADS:
         del _of_threads[next(iter(_of_threads))]
@@ -149,6 +182,15 @@ def replace(entry: "AnyEntry", other: "AnyEntry") -> None:
             if entries is not None and entries[at] is entry:
                 entries[at] = other
                 break
+
+
+def reads_in(run: "RunState") -> "list[object]":
+    """Return what adapters have read in the attempt of `run` under way."""
+    if reports_made[0] == run.reports:
+        return []
+    log = _innermost.get() if run.awaits else None
+    entries = _of_threads.get(get_ident()) if log is None else log.entries
+    return [] if entries is None else [thing for number, thing in entries.reads if number > run.reports]
 
 
 def why_not_again(
@@ -170,7 +212,7 @@ def why_not_again(
         context = RunContext(run.plan, function, args, kwargs, elapsed=run.runtime.monotonic() - run.started)
         context.started = run.started
         sent = [entry for entry in entries if entry.is_open and entry.number > run.reports]
-        judgements = [entry.judge(context) for entry in sent]
+        judgements = [entry.judge(context, entries.reads_of(entry, run.reports)) for entry in sent]
         why = next((each.refused for each in judgements if not each.repeatable), None)
         run.maybe_done = run.maybe_done or any(each.maybe_done for each in judgements)
         if why is None and entries.lost > run.reports:
@@ -203,9 +245,9 @@ LOST = (
 """The reason why an attempt with too many entries is not repeated."""
 
 
-def _is_harmless(entry: "AnyEntry") -> bool:
+def _is_harmless(entry: "AnyEntry", reads: "list[object]") -> bool:
     try:
-        judgement = entry.judge(None)
+        judgement = entry.judge(None, reads)
     except Exception:  # of a function of the user
         return False
     return judgement.repeatable and not judgement.maybe_done

@@ -12,7 +12,7 @@ from forbear.run.failure import DetailedFailure, Failure
 from forbear.run.grant import Grant
 from forbear.run.judge_slot import unsafe_by_evidence
 from forbear.run.judges import Broken, read_stop, set_delay
-from forbear.run.ledger import why_not_again
+from forbear.run.ledger import reads_in, why_not_again
 from forbear.run.nesting import harm_within, inherit, is_ended_within
 from forbear.run.open_runs import expiry, run_keys
 from forbear.run.record import RunRecord
@@ -103,7 +103,7 @@ class Run(RunRecord):
             unsafe = unsafe if blocked is None else blocked.text
         if call is not None and is_open and blocked is None and rule.repeatable is None:
             try:
-                unsafe = unsafe_by_evidence(error, self, *call) or unsafe
+                unsafe = unsafe_by_evidence(error, self, *call, reads=reads_in(self)) or unsafe
             except Exception as broken:
                 verdict, unsafe = Broken(broken), UNSAFE_CALL
         if run_keys or blocked is not None or (self.maybe_done and self.in_doubt):

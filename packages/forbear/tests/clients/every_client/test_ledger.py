@@ -23,7 +23,7 @@ from forbear.testing.valkey import valkey_server
 from forbear_testkit.clients import aws
 from forbear_testkit.clients.google import protos
 from forbear_testkit.clients.google.rpc_server import running
-from forbear_testkit.clients.wire import Wire, reply
+from forbear_testkit.clients.wire import Answer, Wire, reply
 
 POLICY = forbear.retry(on=Exception, attempts=3, timeout=None)
 
@@ -147,3 +147,73 @@ def test_calls_of_aws() -> None:
                 client.update_item(TableName="t", Key=key, **add)
 
         assert count_attempts(refused) == 3
+
+
+PATHS: list[tuple[str, str, str, int]] = [
+    ("L4 the same resource", "/n", "/n", 1),
+    ("another query", "/n?a=1", "/n", 1),
+    ("L4 a parent", "/items", "/items/1", 1),
+    ("another resource", "/other", "/n", 3),
+    ("a name that begins alike", "/item", "/items/1", 3),
+    ("the root", "/", "/n", 3),
+]
+
+
+@pytest.mark.parametrize(("read", "written", "count"), [path[1:] for path in PATHS], ids=[path[0] for path in PATHS])
+def test_l4_a_write_of_what_was_read(read: str, written: str, count: int) -> None:
+    """L4: a PUT of what the attempt has read is a new one in each attempt; in another order it is the same."""
+    with Wire(reply(200, b"{}")) as wire, requests.Session() as session:
+        session.mount("http://", RetryAdapter())
+
+        def send(method: str, path: str) -> None:
+            session.request(method, f"{wire.url}{path}", data=b"", timeout=5)
+
+        def change() -> None:
+            send("GET", read)
+            send("PUT", written)
+
+        def check() -> None:
+            send("PUT", written)
+            send("GET", read)
+
+        assert count_attempts(change) == count
+        assert count_attempts(check) == 3
+        assert count_attempts(lambda: send("PUT", written)) == 3
+
+
+def test_l4_a_plain_client_writes_what_an_adapter_has_read() -> None:
+    """L4: the error of a plain client's PUT shows it, and the ledger knows the read."""
+    for path, count in (("/n", 1), ("/m", 3)):
+        with Wire(reply(200, b"{}")) as wire, requests.Session() as session, virtual_time():
+            session.mount("http://", RetryAdapter())
+            attempts = list[int]()
+
+            def change(path: str = path, wire: Wire = wire, session: requests.Session = session) -> None:
+                attempts.append(1)  # noqa: B023
+                session.get(f"{wire.url}{path}", timeout=5)
+                wire.answers[:] = [Answer(end="close")]
+                try:
+                    requests.put(f"{wire.url}/n", timeout=5)
+                finally:
+                    wire.answers[:] = [reply(200, b"{}")]
+
+            with pytest.raises(requests.ConnectionError):
+                POLICY.call(change)
+            assert len(attempts) == count
+
+
+def test_l4_keys() -> None:
+    """L4: GET n, SET n + 1; also with hashes, pipelines, and reads of several keys."""
+    cases: list[tuple[Callable[[Any], object], Callable[[Any], object], int]] = [
+        (lambda r: r.get("n"), lambda r: r.set("n", 1), 1),
+        (lambda r: r.get(b"n"), lambda r: r.set("n", 1), 1),
+        (lambda r: r.mget("m", "n"), lambda r: r.set("n", 1, ex=9), 1),
+        (lambda r: r.hget("h", "f"), lambda r: r.hset("h", "f", 1), 1),
+        (lambda r: r.pipeline(transaction=False).get("n").execute(), lambda r: r.delete("n"), 1),
+        (lambda r: r.get("n"), lambda r: r.pipeline().set("n", 1).execute(), 1),
+        (lambda r: r.get("n"), lambda r: r.pipeline(transaction=False).get("n").set("m", 1).execute(), 3),
+        (lambda r: r.get("m"), lambda r: r.set("n", 1), 3),
+    ]
+    with valkey_server() as path, forbear_redis.Redis(unix_socket_path=path) as client:
+        for number, (read, written, count) in enumerate(cases):
+            assert count_attempts(lambda: (read(client), written(client))) == count, number  # noqa: B023

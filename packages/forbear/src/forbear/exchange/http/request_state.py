@@ -4,7 +4,7 @@ The port of a request is its entry, which saves an object. A request with a larg
 another entry takes the port's place, so that no body is kept. `forbear.run.ledger` says what entries are for.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from forbear.core.events import Operation
@@ -153,7 +153,11 @@ class EnteredRequest(Start):
     def enter(self) -> None:
         """Enter the request in the ledgers of the runs around it, before it is sent, unless it only reads."""
         self.number = 0
-        if ledger.is_used[0] and self._method not in READS:
+        if not ledger.is_used[0]:
+            return
+        if self._method in READS:
+            ledger.note_read(self)
+        else:
             self.is_done, self.is_open = False, True
             if self._options.vouch.apis:
                 _ = self.exchange  # it looks at the key
@@ -209,9 +213,9 @@ class EnteredRequest(Start):
         if exchange is not None or not self._is_small():
             ledger.replace(self, _EndedRequest(self))
 
-    def judge(self, context: RunContext | None) -> Judgement:
+    def judge(self, context: RunContext | None, reads: Sequence[object]) -> Judgement:
         """Return the judgement on a repeat, with the arguments of the run that asks; None for any run."""
-        return _EndedRequest(self).judge(context)
+        return _EndedRequest(self).judge(context, reads)
 
 
 class _EndedRequest:
@@ -233,7 +237,7 @@ class _EndedRequest:
         self._sent = Sent("", "http", request.method, request.replace(body=None))
         self._word: Word = Word(judgement, vouched=is_by_word, apis=exchange._vouch.apis, automatic=span)
 
-    def judge(self, context: RunContext | None) -> Judgement:
+    def judge(self, context: RunContext | None, reads: Sequence[object]) -> Judgement:
         from forbear.judges.functions import judge_sent
 
-        return judge_sent(self._sent, context, done=self.is_done, word=self._word)
+        return judge_sent(self._sent, context, reads, done=self.is_done, word=self._word)

@@ -12,10 +12,10 @@ from forbear.core.service import cure_for
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import Sent
 from forbear.exchange.call import judge_described
-from forbear.run.ledger import Entry, enter, is_used
+from forbear.run.ledger import Entry, enter, is_used, note_read
 from forbear.run.scope import Scope, has_open_scopes, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
-from forbear.services.redis.service import commands, examine, explain_refusal
+from forbear.services.redis.service import commands, examine, explain_refusal, read_commands
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
 from forbear.services.redis.vouch import UNVOUCHED, Safe, option_for, vouched
 from forbear.services.redis.words import Command
@@ -199,6 +199,8 @@ def _harmless() -> frozenset[str]:
     return frozenset(row.command for row in rows if row.safety is Safety.ALWAYS and not row.conditions) - _CLAIMS
 
 
+_WRITES = frozenset({"DEL", "HSET", "HMSET", "MSET", "SETEX", "PSETEX", "UNLINK", "HDEL", "SETRANGE"})
+"""Writes of what a function may have read before; others that are harmless are not remembered."""
 _CLAIMS = frozenset({"SETNX", "MSETNX", "HSETNX", "RENAMENX", "COPY", "SADD", "SMOVE", "SETBIT", "ZADD", "BF.ADD"})
 
 
@@ -207,12 +209,20 @@ def enter_commands(sent: Any, describe: "Callable[[Any, Safe], SentCommands]", s
     if not is_used[0]:
         return None
     command: Any = sent if type(sent) is tuple else None  # pyright: ignore[reportUnknownVariableType]
-    if command is not None and (command[0] in _harmless() or (len(command) == 3 and command[0] == "SET")):
-        return None
+    if command is not None and command[0] in _harmless():
+        if command[0] in read_commands() and len(command) <= _MOST_WORDS:
+            note_read(command)
+            return None
+        if command[0] not in _WRITES:
+            return None
     if has_open_scopes() and describe(sent, safe).repeatable:
         return None  # perhaps by a promise, which is forgotten when its scope ends
     if command is not None and (len(command) > _MOST_WORDS or _is_long(command[-1])):
         command = _shorten(command)
+    if command is None:
+        for words in commands_of(sent)[0][:_MOST_WORDS]:
+            if words[0] in read_commands():
+                note_read(words)
     entry = Entry(judge_described, _describe_sent, command or sent, describe, safe)
     enter(entry)
     return entry

@@ -43,6 +43,12 @@ def commands() -> tuple[CommandRow, ...]:
     return load(Path(__file__).with_name("commands.csv"))
 
 
+@cache
+def read_commands() -> frozenset[str]:
+    """Return the names of the commands that change nothing."""
+    return frozenset(row.command for row in commands() if row.kind == "read")
+
+
 class RedisCommands(Record):
     """The service for the commands of Redis and Valkey: its name and its table. `classify` judges a command."""
 
