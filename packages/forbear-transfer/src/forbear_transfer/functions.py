@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from forbear.adapters import current_runtime
 from forbear_transfer.errors import StrPath
@@ -14,13 +14,14 @@ from forbear_transfer.metadata import with_keywords
 from forbear_transfer.objects import is_cloud
 from forbear_transfer.plans.arguments import CpOptions, PlanOptions, RsyncOptions, make_copy_plan, prepare_rsync_plan
 from forbear_transfer.plans.cp import CopyPlan
-from forbear_transfer.plans.order import OrderedItems
-from forbear_transfer.plans.rsync import RsyncPlan
 from forbear_transfer.plans.targets import CopyTarget
 from forbear_transfer.progress import Progress, tracked
 from forbear_transfer.runs import RunSettings, Work, look_up, report_only, run_blocking
 from forbear_transfer.state import State
 from forbear_transfer.storage.client import Settings, Storage
+
+if TYPE_CHECKING:
+    from forbear_transfer.plans.rsync import RsyncPlan
 
 _WEEK = 7 * 24 * 60 * 60.0
 
@@ -102,8 +103,11 @@ async def run_copies(storage: Storage, plan: CopyPlan, run: RunSettings) -> Summ
         plan = await plan.settle(storage)
         target, kept = await _decide_target(storage, plan, run, progress, stack)
         items = plan.items(storage, target)
-        ordered = stack.enter_context(OrderedItems()) if plan.may_overlap(target) else None
-        if ordered is not None:
+        ordered = None
+        if plan.may_overlap(target):
+            from forbear_transfer.plans.order import OrderedItems  # needs pickle
+
+            ordered = stack.enter_context(OrderedItems())
             await ordered.fill(items)
         if run.dry_run:
             parts = [items] if ordered is None else [ordered.items_of(number) for number in range(ordered.rounds)]
@@ -173,7 +177,7 @@ def prepare_rsync(source: StrPath, target: StrPath, **options: Unpack[RsyncOptio
     return partial(_run_rsync, make_plan=prepare_rsync_plan(source, target, options), run=RunSettings.of(options))
 
 
-async def _run_rsync(storage: Storage, make_plan: Callable[[Storage], RsyncPlan], run: RunSettings) -> Summary:
+async def _run_rsync(storage: Storage, make_plan: "Callable[[Storage], RsyncPlan]", run: RunSettings) -> Summary:
     """Make the target have what the source has, and return the summary. A dry run only reports what it would do.
 
     Deletions come last, and only if nothing failed; otherwise a skipped item says how many are left.
@@ -223,6 +227,8 @@ async def _list_items(storage: Storage, made: CopyPlan) -> list[Item]:
     items = made.items(storage, target)
     if not made.may_overlap(target):
         return [item async for item in items]
+    from forbear_transfer.plans.order import OrderedItems
+
     with OrderedItems() as ordered:
         await ordered.fill(items)
         if ordered.rounds > 1:

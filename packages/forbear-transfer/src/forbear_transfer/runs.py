@@ -12,7 +12,6 @@ from forbear_transfer.items import Action, Item, Outcome, Status, Summary
 from forbear_transfer.objects import Url
 from forbear_transfer.progress import Finished, Listener, Progress
 from forbear_transfer.storage.client import Settings, Storage
-from forbear_transfer.workers.manifest import Manifest
 from forbear_transfer.workers.versions import explain_absence
 from forbear_transfer.workers.worker_pool import WorkerPool
 
@@ -45,7 +44,11 @@ class RunSettings:
 
         With `skips`, items that the manifest has as done are skipped.
         """
-        manifest = None if self.manifest is None else stack.enter_context(Manifest(self.manifest, skips=skips))
+        manifest = None
+        if self.manifest is not None:
+            from forbear_transfer.workers.manifest import Manifest  # needs csv
+
+            manifest = stack.enter_context(Manifest(self.manifest, skips=skips))
         return WorkerPool(storage, progress, parallel=self.parallel, manifest=manifest, state=self.state)
 
 

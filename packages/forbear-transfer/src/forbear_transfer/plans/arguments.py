@@ -3,22 +3,23 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from forbear_transfer.encryption import KeyOptions, NewObjectOptions, ObjectEncryption
 from forbear_transfer.errors import StrPath
 from forbear_transfer.items import STREAM, ItemOptions
 from forbear_transfer.metadata import ObjectMetadata, check_keywords
 from forbear_transfer.objects import Url, check_scheme, is_cloud
-from forbear_transfer.plans.comparer import RsyncRules
 from forbear_transfer.plans.cp import CopyPlan
 from forbear_transfer.plans.filters import Filter
 from forbear_transfer.plans.links import LinkRule, check_links
-from forbear_transfer.plans.rsync import RsyncPlan
 from forbear_transfer.plans.sources import Source, parse_sources
 from forbear_transfer.plans.targets import names_folder
 from forbear_transfer.progress import Listener
 from forbear_transfer.storage.client import Storage
+
+if TYPE_CHECKING:
+    from forbear_transfer.plans.rsync import RsyncPlan
 
 
 class CopyOptions(NewObjectOptions, KeyOptions, total=False):
@@ -141,11 +142,16 @@ def _check_required_generation(plan: CopyPlan, generation: int) -> None:
         raise ValueError("`generation` does not go with `no_clobber`; leave one of them out")
 
 
-def prepare_rsync_plan(source: StrPath, target: StrPath, options: Mapping[str, Any]) -> Callable[[Storage], RsyncPlan]:
+def prepare_rsync_plan(
+    source: StrPath, target: StrPath, options: Mapping[str, Any]
+) -> "Callable[[Storage], RsyncPlan]":
     """Return what makes the plan of an rsync over an open Storage, by its keyword options.
 
     ValueError if they make no sense, TypeError for an unknown one.
     """
+    from forbear_transfer.plans.comparer import RsyncRules  # both take a while to load, and other commands need none
+    from forbear_transfer.plans.rsync import RsyncPlan
+
     source, target = os.fspath(source), os.fspath(target)
     each, names = _parse_common("rsync", RsyncOptions, options)
     rules = RsyncRules(**{name: options[name] for name in RsyncRules.__dataclass_fields__ if name in options})

@@ -9,7 +9,6 @@ the target.
 
 import hashlib
 import os
-import pickle
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
@@ -222,6 +221,8 @@ async def refuse_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> As
     ValueError also for the contents of a folder without its name, such as "." as one of several sources. Until then the
     matches are kept on disk, because there may be millions. Memory holds a digest of each name.
     """
+    import pickle  # it takes a while to load, and few copies need it
+
     here = not isinstance(target.at, Url)
     fold = not isinstance(target.at, Url) and is_case_blind(target.at)
 
@@ -247,6 +248,8 @@ async def refuse_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> As
 
 
 def _read(spool: IO[bytes]) -> Iterator[Match]:
+    import pickle
+
     spool.seek(0)
     with suppress(EOFError):
         while True:

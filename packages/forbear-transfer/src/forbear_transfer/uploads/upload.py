@@ -6,7 +6,6 @@ that another process can continue.
 
 import json
 import os
-import secrets
 from collections.abc import AsyncIterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -32,7 +31,7 @@ from forbear_transfer.wire.response import WireError
 CHUNK_SIZE = 64 * 1024 * 1024
 """The default size of chunks in bytes."""
 
-_BOUNDARY = secrets.token_hex(16)  # a secret, so it does not occur in any data
+_BOUNDARY = os.urandom(16).hex()  # a secret, so it does not occur in any data
 _MULTIPART = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
 _MAX_REFUSALS = 3
 

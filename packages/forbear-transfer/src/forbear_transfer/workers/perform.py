@@ -6,7 +6,6 @@ from typing import BinaryIO
 
 from forbear import report
 from forbear.adapters import current_runtime
-from forbear_transfer.downloads.download import download
 from forbear_transfer.encryption import DEFAULT_ENCRYPTION, NewObjectOptions
 from forbear_transfer.errors import (
     HttpError,
@@ -21,11 +20,9 @@ from forbear_transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear_transfer.metadata import MetadataOptions
 from forbear_transfer.objects import Object, Url
 from forbear_transfer.progress import Progress
-from forbear_transfer.rewrite import copy
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.threads import in_thread
 from forbear_transfer.uploads.sources import is_pipe
-from forbear_transfer.uploads.upload import upload
 from forbear_transfer.workers.local import Folders, remove, touch
 from forbear_transfer.workers.versions import (
     delete_version,
@@ -120,6 +117,7 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
 
 
 async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
+    """Upload, download or copy, and import only what does it: it takes a while to load."""
     source, target = item.source, item.target
     generation = 0 if item.no_clobber else item.generation
     encryption = item.encryption or DEFAULT_ENCRYPTION
@@ -128,6 +126,8 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
     if not isinstance(source, Url):
         if not isinstance(target, Url):
             raise TransferError(f"{source} and {target} are both local", "copy them with cp")
+        from forbear_transfer.uploads.upload import upload
+
         send = partial(
             upload,
             storage,
@@ -145,6 +145,8 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
         return await send(sys.stdin.buffer if source == STREAM else source)
     version, keys = _pick_version(source, item.object), encryption.decryption_keys
     if isinstance(target, Url):
+        from forbear_transfer.rewrite import copy
+
         equal = generation == 0 and not (item.no_clobber or item.is_required)
         return await copy(
             storage,
@@ -156,6 +158,8 @@ async def _copy_any(storage: Storage, item: Item, folders: Folders, state: StrPa
             decryption_keys=keys,
             **options,
         )
+    from forbear_transfer.downloads.download import download
+
     if target == STREAM:
         made = await download(storage, version, sys.stdout.buffer, decode=item.decode, decryption_keys=keys)
         sys.stdout.buffer.flush()  # an error here is a failure of this item

@@ -12,7 +12,6 @@ from forbear_transfer.errors import HttpError, SourceChanged, StrPath, TargetCha
 from forbear_transfer.items import Item
 from forbear_transfer.metadata import ObjectMetadata
 from forbear_transfer.objects import MODE, MTIME, Object, Url, format_mode
-from forbear_transfer.rewrite import copy
 from forbear_transfer.storage.client import Storage
 
 _JSON = {"Content-Type": "application/json"}
@@ -73,6 +72,8 @@ async def move_version(storage: Storage, item: Item, state: StrPath | None) -> O
     if version is None:
         raise await explain_absence(storage, source)
     _check_deletable(source, version)
+    from forbear_transfer.rewrite import copy  # few commands need it
+
     try:
         keys = item.encryption or DEFAULT_ENCRYPTION
         made = await copy(

@@ -7,6 +7,7 @@ kept, those of others are not. An item that fails stops no other item.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from forbear.adapters import current_runtime
 from forbear_transfer.errors import StrPath
@@ -14,8 +15,10 @@ from forbear_transfer.items import Item, Outcome, Status, Summary
 from forbear_transfer.progress import Finished, Planned, Progress, current_progress
 from forbear_transfer.storage.client import Storage
 from forbear_transfer.workers.local import Folders
-from forbear_transfer.workers.manifest import Manifest
 from forbear_transfer.workers.perform import perform
+
+if TYPE_CHECKING:
+    from forbear_transfer.workers.manifest import Manifest
 
 START = 16
 _QUEUED = 1000
@@ -35,7 +38,7 @@ class WorkerPool:
         progress: Progress,
         *,
         parallel: int | None = None,
-        manifest: Manifest | None = None,
+        manifest: "Manifest | None" = None,
         state: StrPath | None = None,
     ) -> None:
         self.summary = Summary()
