@@ -56,6 +56,21 @@ def test_without_a_run_around_nothing_is_known(cloud: Cloud, around: bool) -> No
     assert (response.status_code, cloud.requests.total) == (412, 2)
 
 
+def test_a_success_is_not_unknown(cloud: Cloud) -> None:
+    """L3: the first attempt of the function wrote the object and failed later; its next one gets the conflict."""
+    with virtual_time(), client_of(cloud) as client:
+        statuses: list[int] = []
+
+        def send() -> None:
+            statuses.append(client.post(UPLOAD, content=b"x").status_code)
+            raise httpx.ReadError("another request was lost")
+
+        twice = forbear.retry(httpx.ReadError, attempts=2, repeatable=True, backoff=forbear.Constant(1))
+        with pytest.raises(httpx.ReadError):
+            twice(send)()
+    assert (statuses, cloud.requests.total) == ([200, 412], 2)
+
+
 @pytest.mark.parametrize("changed", ["body", "target"])
 def test_another_request_is_not_the_same(cloud: Cloud, changed: str) -> None:
     """Only the very request whose outcome is unknown may be settled."""

@@ -67,7 +67,8 @@ async def drive(port: AsyncSender[R]) -> R:
                     body = None if shown is response else partial(port.read_content, shown)
                     grant = port.exchange.responded(status, port.headers(response), shown, body)
                     if grant is None or not await grant.aask():
-                        port.end()
+                        if status >= 400:
+                            port.end()
                         if port.number:
                             port.leave(status)
                         return response

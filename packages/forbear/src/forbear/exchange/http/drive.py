@@ -65,7 +65,8 @@ def drive(port: Sender[R]) -> R:
                     body = None if shown is response else partial(port.read_content, shown)
                     grant = port.exchange.responded(status, port.headers(response), shown, body)
                     if grant is None or not grant.ask():
-                        port.end()
+                        if status >= 400:
+                            port.end()
                         if port.number:
                             port.leave(status)
                         return response
