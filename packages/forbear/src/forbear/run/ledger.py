@@ -20,7 +20,7 @@ from forbear.core.verdict import TRANSIENT
 from forbear.run.failure import Failure
 from forbear.run.harm import _innermost, open_logs
 from forbear.run.judge_slot import RunContext, modes
-from forbear.run.listeners import is_notified
+from forbear.run.listeners import _active
 from forbear.run.open_runs import marks_of_stack
 
 TYPE_CHECKING = False
@@ -126,7 +126,7 @@ def enter(entry: "AnyEntry") -> int:
     What a listener sends belongs to no attempt.
     """
     entry.number = number = reports_made[0] = next(numbers)
-    if is_notified():
+    if _active.get():  # a listener
         return number
     thread = get_ident()
     try:
@@ -151,12 +151,16 @@ def enter(entry: "AnyEntry") -> int:
 def note_read(thing: object) -> None:
     """Note what is read now, the words of a command or a port: a later write of the same may depend on it."""
     number = reports_made[0] = next(numbers)
-    if is_notified():
+    if _active.get():  # a listener
         return
     thread = get_ident()
-    entries = _of_threads[thread] if thread in _of_threads else _add_thread(thread)
-    entries.reads.append((number, thing))
-    if len(entries.reads) >= entries.sweep:
+    try:
+        entries = _of_threads[thread]
+    except KeyError:
+        entries = _add_thread(thread)
+    reads = entries.reads
+    reads.append((number, thing))
+    if len(reads) >= entries.sweep:
         entries.drop(min(marks_of_stack(), default=number))
     log = _innermost.get()
     while log is not None:
@@ -166,6 +170,19 @@ def note_read(thing: object) -> None:
             if len(log.entries.reads) >= 2 * _MOST:
                 log.entries.drop(0)
         log = log.outer
+
+
+def has_reads() -> bool:
+    """Return whether anything was read that a write which is sent now may depend on."""
+    entries = _of_threads.get(get_ident())
+    if entries is not None and entries.reads:
+        return True
+    log = _innermost.get()
+    while log is not None:
+        if log.entries is not None and log.entries.reads:
+            return True
+        log = log.outer
+    return False
 
 
 def _add_thread(thread: int) -> Entries:

@@ -12,7 +12,7 @@ from forbear.core.service import cure_for
 from forbear.core.verdict import Safety
 from forbear.evidence.sent import Sent
 from forbear.exchange.call import judge_described
-from forbear.run.ledger import Entry, enter, is_used, note_read
+from forbear.run.ledger import Entry, enter, has_reads, is_used, note_read
 from forbear.run.scope import Scope, has_open_scopes, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import commands, examine, explain_refusal, read_commands
@@ -199,7 +199,7 @@ def _harmless() -> frozenset[str]:
     return frozenset(row.command for row in rows if row.safety is Safety.ALWAYS and not row.conditions) - _CLAIMS
 
 
-_WRITES = frozenset({"DEL", "HSET", "HMSET", "MSET", "SETEX", "PSETEX", "UNLINK", "HDEL", "SETRANGE"})
+_WRITES = frozenset({"SET", "DEL", "HSET", "HMSET", "MSET", "SETEX", "PSETEX", "UNLINK", "HDEL", "SETRANGE"})
 """Writes of what a function may have read before; others that are harmless are not remembered."""
 _CLAIMS = frozenset({"SETNX", "MSETNX", "HSETNX", "RENAMENX", "COPY", "SADD", "SMOVE", "SETBIT", "ZADD", "BF.ADD"})
 
@@ -209,11 +209,13 @@ def enter_commands(sent: Any, describe: "Callable[[Any, Safe], SentCommands]", s
     if not is_used[0]:
         return None
     command: Any = sent if type(sent) is tuple else None  # pyright: ignore[reportUnknownVariableType]
-    if command is not None and command[0] in _harmless():
-        if command[0] in read_commands() and len(command) <= _MOST_WORDS:
+    if command is not None:
+        name = command[0]
+        if name in read_commands() and len(command) <= _MOST_WORDS:
             note_read(command)
             return None
-        if command[0] not in _WRITES:
+        is_harmless = name in _harmless() or (name == "SET" and len(command) == 3)
+        if is_harmless and (name not in _WRITES or not has_reads()):
             return None
     if has_open_scopes() and describe(sent, safe).repeatable:
         return None  # perhaps by a promise, which is forgotten when its scope ends
