@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import json
+import logging
+import pickle
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
@@ -118,10 +120,17 @@ def cloud(cloud: Cloud) -> Cloud:
 
 
 @each_client
-def test_a_write_that_was_done_gets_the_resource_as_it_is_read(send: Send, cloud: Cloud) -> None:
+def test_a_write_that_was_done_gets_the_resource_as_it_is_read(
+    send: Send, cloud: Cloud, caplog: pytest.LogCaptureFixture
+) -> None:
     """It is done once, and report, log line and event say that a read settled it."""
     cloud.fault(LOST)
-    got = made(send, cloud, True)
+    with caplog.at_level(logging.INFO, logger="forbear"):
+        got = made(send, cloud, True)
+    said = caplog.records[-1]
+    assert ": settled after " in said.getMessage()
+    assert said.getMessage().endswith(": a read showed that an attempt before the last had worked")
+    assert vars(said)["forbear"]["settled"] is True
     assert (got.status, got.body["metadata"], got.body["metageneration"]) == (200, {"a": "b"}, "2")
     assert got.headers["content-type"].startswith("application/json")
     assert cloud.effects.count("storage.objects.patch") == 1
@@ -358,6 +367,16 @@ def test_a_function_that_fails_raises_its_error(cloud: Cloud) -> None:
     cloud.fault(LOST)
     with pytest.raises(TypeError, match="`settle` must return True or False, got None"):
         made(by_httpx, cloud, settle=forget)
+
+
+def test_the_word_is_pickled_with_the_adapter(cloud: Cloud) -> None:
+    """As a session is for another process; a request may be sent there."""
+    cloud.fault(LOST)
+    with requests.Session() as session:
+        session.mount("http://", RetryAdapter(cloud_storage.policy, settle=is_mine))
+        copy = pickle.loads(pickle.dumps(session))
+    with copy, virtual_time():
+        assert copy.patch(cloud.url + PATCH, json=BODY).status_code == 200
 
 
 @pytest.mark.parametrize("kind", [RetryTransport, RetryAdapter, RetryMiddleware])
