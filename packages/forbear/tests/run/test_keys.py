@@ -232,6 +232,9 @@ def test_the_number_of_keys_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="decorate the function that does the work on one item"):
         OUTER.call(lambda: [forbear.run_key("charge", number) for number in range(4)])
 
+    run_keys.clear()  # no run is open here
+    keys._swept[:] = [64]
+
     def outer() -> bool:
         own = forbear.run_key("outer")
         for _ in range(200):
