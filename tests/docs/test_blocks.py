@@ -198,8 +198,9 @@ SHOWN = [
 
 
 @pytest.mark.parametrize(("line", "expected"), SHOWN, ids=[line for line, _ in SHOWN])
-def test_what_explain_prints(line: str, expected: str) -> None:
-    """`forbear explain` prints what stands below it; "..." stands for anything."""
+def test_what_explain_prints(line: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`forbear explain` prints into a pipe what stands below it; "..." stands for anything."""
+    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it
     done = CliRunner().invoke(app, shlex.split(line)[1:], prog_name="forbear", catch_exceptions=False)
     assert doctest.OutputChecker().check_output(expected, done.stdout, doctest.ELLIPSIS), done.stdout
 
