@@ -9,7 +9,7 @@ from google.api import annotations_pb2  # type: ignore[import-untyped]
 from google.protobuf import descriptor_pb2
 
 from forbear.services.rpcs import google
-from tools import google_list, google_rules, google_sample
+from tools import google_labels, google_list, google_rules, google_sample
 from tools.google_protos import Protos
 
 PROMISE = "A unique ID. The server ignores a second request with it for at least 60 minutes."
@@ -124,3 +124,43 @@ def test_the_list_is_read_as_it_was_written(compiled: Path, tmp_path: Path, monk
     assert head == "# googleapis 0123456789abcdef"
     assert packages == "google.made.v1 google.made.v1beta"
     assert services.startswith(" Things GetThing SearchThings:read")
+
+
+def _label(number: str, rpc: str, label: str, drawn_for: str = "read", half: str = "aside") -> dict[str, str]:
+    return {"number": number, "rpc": rpc, "drawn_for": drawn_for, "circumstance": "", "half": half, "label": label}
+
+
+SEARCH = "google.logging.v2.LoggingServiceV2/ListLogEntries"
+PUBLISH = "google.pubsub.v1.Publisher/Publish"
+
+
+def test_labels_are_joined() -> None:
+    """No label counts where two differ, before somebody has read the protos."""
+    items = [_label("1", SEARCH, ""), _label("2", PUBLISH, "")]
+    a = [{"number": "1", "label": "safe", "reason": "x"}, {"number": "2", "label": "safe", "reason": "y"}]
+    b = [{"number": "2", "label": "harmful", "reason": "z"}, {"number": "1", "label": "safe", "reason": "x"}]
+    joined = list(google_labels.join(items, a, b))
+    assert [row["label"] for row in joined] == ["safe", ""]
+    assert (joined[1]["a_reason"], joined[1]["b_reason"]) == ("y", "z")
+
+
+def test_the_table_counts_what_is_allowed() -> None:
+    """A harmful one that a rule allows leaves no bound; what no rule allows is not counted, but for recall."""
+    rows = [_label(str(number), SEARCH, "safe", "read all") for number in range(30)]
+    rows += [_label("31", PUBLISH, "harmful", "read all"), _label("32", SEARCH, "unclear", half="open")]
+    assert "| 1 | 0 | 1 | 30 | 0 | 0 | 9.5 % |" in google_labels.tell_table(rows)
+    assert google_labels.tell_table([*rows, _label("33", SEARCH, "harmful")]).count("%") == 1
+    assert "30 are safe, and forbear allows 30 of these (100 %); of 1 harmful ones it allows 0" in (
+        google_labels.tell_recall(rows)
+    )
+
+
+def test_the_sample_has_every_item_once() -> None:
+    """Each has a half, and the rules that it was drawn for; at most 75 of each rule, and 100 of all RPCs."""
+    rows = google_labels.read()
+    assert [int(row["number"]) for row in rows] == list(range(1, len(rows) + 1))
+    assert {row["half"] for row in rows} == {"open", "aside"}
+    drawn = [kind for row in rows for kind in row["drawn_for"].split()]
+    assert {kind: drawn.count(kind) for kind in drawn} == {
+        **dict.fromkeys(google_rules.KINDS, 75), "policy": 74, "all": 100,
+    }  # fmt: skip
