@@ -21,6 +21,8 @@ def measure(modules: tuple[str, ...]) -> dict[str, Any]:
     libraries: list[Library] = []
     for name in modules:
         libraries += import_module(f"tools.sdk_repeats.libraries.{name}").LIBRARIES
+    for library in libraries:
+        run(library, library.operations[0], "off", "lost")  # imports what it needs, which is not safe in threads
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         running = {
             (library.name, operation.name, mode, fault): pool.submit(run, library, operation, mode, fault)

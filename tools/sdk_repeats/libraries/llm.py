@@ -23,6 +23,7 @@ def _respond(request: Request) -> Response:
     return Response(200, b'{"id": "x", "object": "x", "type": "x", "data": [], "choices": [], "content": []}', _JSON)
 
 
+_BILLED = "forbear repeats a call of a language model that changes nothing but the bill."
 _TALK = [{"role": "user", "content": "hello"}]
 _ASK: dict[str, Any] = {"model": "m", "max_tokens": 5, "messages": _TALK}
 
@@ -66,6 +67,7 @@ LIBRARIES = (
             ),
         ),
         _respond,
+        note=_BILLED,
     ),
     Library(
         "anthropic",
@@ -88,5 +90,6 @@ LIBRARIES = (
             ),
         ),
         _respond,
+        note=_BILLED,
     ),
 )
