@@ -235,7 +235,8 @@ class PartFile(AbstractContextManager["PartFile", None]):
         target, mtime = self._target, version.mtime
         kept = version.mode if options.preserve_posix else None
         mode = target.mode if kept is None else kept
-        check_listed(target.path, target.folder.stat_listed(target.name), options.listed, "replaced")
+        if options.listed is not None:
+            check_listed(target.path, target.folder.stat_listed(target.name), options.listed, "replaced")
         try:
             if sys.platform == "win32":
                 self._close()
