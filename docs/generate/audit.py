@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from docs.generate.markdown import bullets, text
-from forbear_audit.rules.advice import ADVICE
 from forbear_audit.rules.catalog import RULES, AuditRule
 
 
@@ -22,7 +21,6 @@ def page() -> Iterator[str]:
 
 
 def _section(rule: AuditRule) -> Iterator[str]:
-    advice = ADVICE[rule.id]
     yield from (f"## {rule.id}", "")
     notes = f"; a note for {_listed(sorted(rule.notes))}" if rule.notes else ""
     yield from text(f"Severity: {rule.severity}{notes}.", rule.summary, rule.why, "An example:")
@@ -30,8 +28,8 @@ def _section(rule: AuditRule) -> Iterator[str]:
     yield from text(f"Cure: {rule.cure}.")
     yield from bullets(f"{library}: {cure}" for library, cure in rule.cures.items())
     yield from text("Cured:")
-    yield from _code(advice.cured)
-    yield from text(f"A finding may stay if this holds: {advice.accept[0].lower()}{advice.accept[1:]}")
+    yield from _code(rule.cured)
+    yield from text(f"A finding may stay if this holds: {rule.accept[0].lower()}{rule.accept[1:]}")
     yield from text(f"Then suppress it by the comment `# forbear: ignore[{rule.id}]`.")
 
 

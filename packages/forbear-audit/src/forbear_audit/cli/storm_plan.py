@@ -3,7 +3,6 @@
 import ast
 import json
 import os
-import warnings
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -45,9 +44,8 @@ def storm_plan(findings: Iterable[Finding]) -> StormPlan:
 
 def _tree(path: str) -> ast.Module:
     texts = sources.read(Path(path))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the code that is read
-        return ast.parse(texts[0][1] if isinstance(texts, list) else "")
+    tree = sources.parse(texts[0][1] if isinstance(texts, list) else "")
+    return ast.Module([], []) if isinstance(tree, str) else tree
 
 
 def _place(finding: Finding, tree: ast.Module, folder: Path) -> StormPlace:

@@ -33,18 +33,17 @@ def print_finding(finding: "Finding") -> None:
 
 def print_rule(rule_id: str) -> None:
     """Print all about a rule: summary, reason, examples, the cures of each library, and when a finding may stay."""
-    from forbear_audit.rules.advice import ADVICE
     from forbear_audit.rules.catalog import RULES
 
-    rule, advice = RULES[rule_id], ADVICE[rule_id]
+    rule = RULES[rule_id]
     _paragraph(f"{rule.id} ({rule.severity}): {rule.summary}")
     _paragraph(rule.why)
     _example("Example:", rule.example)
     _paragraph(f"Cure: {rule.cure}.", last=not rule.cures)
     for number, (library, cure) in enumerate(rule.cures.items(), 1):
         _paragraph(f"  {library}: {cure}", indent="    ", last=number == len(rule.cures))
-    _example("Cured:", advice.cured)
-    _paragraph(f"A finding may stay if this holds: {advice.accept[0].lower()}{advice.accept[1:]}")
+    _example("Cured:", rule.cured)
+    _paragraph(f"A finding may stay if this holds: {rule.accept[0].lower()}{rule.accept[1:]}")
     click.echo(f"Then suppress it by a comment:\n\n    # forbear: ignore[{rule.id}]\n")
 
 

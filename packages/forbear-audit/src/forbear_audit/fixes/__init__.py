@@ -24,9 +24,9 @@ from forbear_audit.fixes.edits import Edit, order_edits
 from forbear_audit.fixes.names import unbound
 from forbear_audit.fixes.plans import CAPPED, TIMED, FixFigures, plan
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.sources import LINE_ENDS
+from forbear_audit.reading.sources import LINE_ENDS, parse
 from forbear_audit.rules.baseline import Baseline
-from forbear_audit.rules.file_findings import Reading, characters, find_hits, parse, read_texts
+from forbear_audit.rules.file_findings import Reading, characters, find_hits, read_texts
 from forbear_audit.settings import AuditSettings
 
 __all__ = ["CAPPED", "TIMED", "Fix", "FixFigures", "FixedFile", "fix", "fix_file"]

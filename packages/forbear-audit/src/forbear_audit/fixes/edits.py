@@ -97,6 +97,11 @@ class Plan:
     change: str
 
 
+def show_number(value: float) -> str:
+    """Return a number as people write it in code: without a fraction if it has none."""
+    return str(int(value)) if value == int(value) else repr(value)
+
+
 def sibling(module: Module, used: ast.expr, name: str, *packages: str) -> tuple[str, tuple[Edit, ...]] | None:
     """Return how to name something that stands beside `used` in its package, and the import that this needs.
 

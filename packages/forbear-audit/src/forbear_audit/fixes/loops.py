@@ -2,7 +2,7 @@
 
 import ast
 
-from forbear_audit.fixes.edits import AwaitCall, CapAt, JoinBy, Plan, RaiseFrom, import_of, is_bound
+from forbear_audit.fixes.edits import AwaitCall, CapAt, JoinBy, Plan, RaiseFrom, import_of, is_bound, show_number
 from forbear_audit.fixes.names import find_imported_name
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import RANDOM
@@ -26,8 +26,7 @@ def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | 
         return Plan((JoinBy(wait, "*", text), *made[1]), f"the wait times `{text}`") if made else None
     if rule == "NO-CAP" and cap is not None and not is_bound(module, "min") and not RANDOM.search(ast.unparse(wait)):
         # Around jitter, a cap would make all long waits equal.
-        text = str(int(cap)) if cap == int(cap) else repr(cap)
-        return Plan((CapAt(wait, text),), f"a wait of at most {text} s")
+        return Plan((CapAt(wait, show_number(cap)),), f"a wait of at most {show_number(cap)} s")
     return None
 
 

@@ -13,10 +13,14 @@ from forbear_audit.fixes.edits import (
     PassKeyword,
     Plan,
     rename_call,
+    show_number,
     sibling,
 )
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.scopes import from_package, has_unknown, keyword
+
+Maker = Callable[[Module, ast.expr, float], Plan | None]
+"""Plans the cure of a finding at a node, with a figure in seconds for those that need one."""
 
 _WAITS = ("tenacity", "tenacity.wait")
 
@@ -38,38 +42,34 @@ def plan(module: Module, rule: str, node: ast.AST, library: str, figures: FixFig
         return loops.plan(module, rule, node, figures.cap)
     if not isinstance(node, ast.expr):
         return None
-    if rule == "NO-JITTER":
-        maker = _JITTERS.get(library)
-        return maker(module, node) if maker is not None else None
-    if rule in ("NO-DEADLINE", "UNBOUNDED") and figures.deadline is not None:
-        timed = _DEADLINES.get(library)
-        return timed(module, node, figures.deadline) if timed is not None else None
-    if rule == "NO-CAP" and figures.cap is not None:
-        capped = _CAPS.get(library)
-        return capped(module, node, figures.cap) if capped is not None else None
-    return None
-
-
-def number(value: float) -> str:
-    """Return a number as people write it in code: without a fraction if it has none."""
-    return str(int(value)) if value == int(value) else repr(value)
+    makers, seconds = {
+        "NO-JITTER": (_JITTERS, 0.0),
+        "NO-DEADLINE": (_DEADLINES, figures.deadline),
+        "UNBOUNDED": (_DEADLINES, figures.deadline),
+        "NO-CAP": (_CAPS, figures.cap),
+    }.get(rule, (_CAPS, None))
+    maker = makers.get(library)
+    return maker(module, node, seconds) if maker is not None and seconds is not None else None
 
 
 def _call(module: Module, node: ast.expr, package: str, *names: str) -> ast.Call | None:
-    """Return the call of one of these functions that `node` is, or is an argument of; None for calls with `**`."""
+    """Return the call of one of these functions that `node` is, or is an argument of; None for calls with `**`.
+
+    Without a package any call is one.
+    """
     parent = module.parents.get(node)
     for candidate in (node, module.parents.get(parent) if isinstance(parent, ast.keyword) else parent):
-        if isinstance(candidate, ast.Call) and from_package(module.name_of(candidate.func), package, *names):
+        if isinstance(candidate, ast.Call) and (
+            not package or from_package(module.name_of(candidate.func), package, *names)
+        ):
             return None if has_unknown(candidate) else candidate
     return None
 
 
-def _drop_option(
-    package: str, names: tuple[str, ...], option: str, value: object
-) -> "Callable[[Module, ast.expr], Plan | None]":
+def _drop_option(package: str, names: tuple[str, ...], option: str, value: object) -> Maker:
     """Return a function that plans to pass an option no longer that has this value, so that its default holds."""
 
-    def maker(module: Module, node: ast.expr) -> Plan | None:
+    def maker(module: Module, node: ast.expr, seconds: float) -> Plan | None:
         call = _call(module, node, package, *names)
         current = keyword(call, option) if call is not None else None
         if call is None or not isinstance(current, ast.Constant) or current.value != value:
@@ -79,11 +79,14 @@ def _drop_option(
     return maker
 
 
-def _add_option(
-    package: str, names: tuple[str, ...], option: str, text: str
-) -> "Callable[[Module, ast.expr], Plan | None]":
-    def maker(module: Module, node: ast.expr) -> Plan | None:
-        return _keyword(_call(module, node, package, *names), option, text)
+def _add_option(package: str, names: tuple[str, ...], option: str, text: str = "", factor: int = 1) -> Maker:
+    """Return a function that plans an option with a text, or in seconds times a factor."""
+
+    def maker(module: Module, node: ast.expr, seconds: float) -> Plan | None:
+        value = text or show_number(seconds * factor)
+        if not isinstance(node, ast.Call) and from_package(module.name_of(node), package, *names):
+            return Plan((CallWithKeyword(node, option, value),), f"`{option}={value}`")
+        return _keyword(_call(module, node, package, *names), option, value)
 
     return maker
 
@@ -96,7 +99,7 @@ def _keyword(call: ast.Call | None, option: str, text: str) -> Plan | None:
     return Plan((PassKeyword(call, option, text),), f"`{option}={text}`")
 
 
-def _tenacity_jitter(module: Module, node: ast.expr) -> Plan | None:
+def _tenacity_jitter(module: Module, node: ast.expr, seconds: float) -> Plan | None:
     edits: list[Edit] = []
     for call in _exponentials(module, node):
         made = rename_call(module, call, "wait_random_exponential", *_WAITS)
@@ -111,7 +114,7 @@ def _exponentials(module: Module, node: ast.expr) -> list[ast.Call]:
     return [call for call in calls if from_package(module.name_of(call.func), "tenacity", "wait_exponential")]
 
 
-def _redis_jitter(module: Module, node: ast.expr) -> Plan | None:
+def _redis_jitter(module: Module, node: ast.expr, seconds: float) -> Plan | None:
     packages = ("redis.backoff", "valkey.backoff")
     if not isinstance(node, ast.Call) or module.name_of(node.func) not in [f"{p}.ExponentialBackoff" for p in packages]:
         return None
@@ -119,7 +122,7 @@ def _redis_jitter(module: Module, node: ast.expr) -> Plan | None:
     return Plan(edits, "`FullJitterBackoff` instead of `ExponentialBackoff`") if edits else None
 
 
-def _urllib3_jitter(module: Module, node: ast.expr) -> Plan | None:
+def _urllib3_jitter(module: Module, node: ast.expr, seconds: float) -> Plan | None:
     """Plan jitter where another option proves urllib3 2; version 1 has no jitter, and would raise a TypeError."""
     call = _call(module, node, "urllib3", "Retry") or _call(module, node, "requests", "Retry")
     return _keyword(call, "backoff_jitter", "1") if call is not None and keyword(call, "backoff_max") else None
@@ -133,8 +136,8 @@ def _tenacity_deadline(module: Module, node: ast.expr, seconds: float) -> Plan |
     beside = sibling(module, function, "stop_after_delay", "tenacity")
     if beside is None or (call is not None and (call.args or has_unknown(call))):
         return None
-    text = f"{beside[0]}({number(seconds)})"
-    change = f"`stop_after_delay({number(seconds)})`"
+    text = f"{beside[0]}({show_number(seconds)})"
+    change = f"`stop_after_delay({show_number(seconds)})`"
     if call is None:
         return Plan((CallWithKeyword(node, "stop", text), *beside[1]), change)
     stop = keyword(call, "stop")
@@ -147,73 +150,43 @@ def _tenacity_cap(module: Module, node: ast.expr, seconds: float) -> Plan | None
     calls = [call for call in _exponentials(module, node) if len(call.args) < 2 and keyword(call, "max") is None]
     if not calls or any(has_unknown(call) for call in calls):
         return None
-    text = number(seconds)
+    text = show_number(seconds)
     return Plan(tuple(PassKeyword(call, "max", text) for call in calls), f"`max={text}`")
-
-
-def _retrying(option: str) -> "Callable[[Module, ast.expr, float], Plan | None]":
-    """Return a function that plans an option of retrying, which counts in milliseconds."""
-
-    def maker(module: Module, node: ast.expr, seconds: float) -> Plan | None:
-        text = number(seconds * 1000)
-        if not isinstance(node, ast.Call) and from_package(module.name_of(node), "retrying", "retry"):
-            return Plan((CallWithKeyword(node, option, text),), f"`{option}={text}`")
-        return _keyword(_call(module, node, "retrying", "retry", "Retrying"), option, text)
-
-    return maker
-
-
-def _add_seconds(
-    package: str, names: tuple[str, ...], option: str
-) -> "Callable[[Module, ast.expr, float], Plan | None]":
-    """Return a function that plans an option in seconds."""
-
-    def maker(module: Module, node: ast.expr, seconds: float) -> Plan | None:
-        return _keyword(_call(module, node, package, *names), option, number(seconds))
-
-    return maker
 
 
 def _google_deadline(module: Module, node: ast.expr, seconds: float) -> Plan | None:
     call = _call(module, node, "google.api_core")
     options = [name for name in ("timeout", "deadline") if call is not None and keyword(call, name) is not None]
-    return _keyword(call, options[0], number(seconds)) if options else None
+    return _keyword(call, options[0], show_number(seconds)) if options else None
 
 
 _BACKOFF = ("on_exception", "on_predicate")
-_CELERY = ("task", "shared_task")
+_RETRYING = ("retry", "Retrying")
+_STAMINA = ("retry", "retry_context")
 
-
-def _celery_jitter(module: Module, node: ast.expr) -> Plan | None:
-    current = keyword(node, "retry_jitter") if isinstance(node, ast.Call) else None
-    if not isinstance(current, ast.Constant) or current.value is not False:
-        return None
-    return Plan((DropKeyword(node, "retry_jitter"),), "without `retry_jitter=False`: its default has jitter")
-
-
-_JITTERS: dict[str, Callable[[Module, ast.expr], Plan | None]] = {
+_JITTERS: dict[str, Maker] = {
     "tenacity": _tenacity_jitter,
     "backoff": _drop_option("backoff", _BACKOFF, "jitter", None),
-    "stamina": _drop_option("stamina", ("retry", "retry_context"), "wait_jitter", 0),
-    "retrying": _add_option("retrying", ("retry", "Retrying"), "wait_jitter_max", "1000"),
+    "stamina": _drop_option("stamina", _STAMINA, "wait_jitter", 0),
+    "retrying": _add_option("retrying", _RETRYING, "wait_jitter_max", "1000"),
     "urllib3": _urllib3_jitter,
     "httpx-retries": _drop_option("httpx_retries", ("Retry",), "backoff_jitter", 0),
     "redis": _redis_jitter,
-    "celery": _celery_jitter,
+    "celery": _drop_option("", (), "retry_jitter", value=False),
     "forbear": _drop_option("forbear", ("Exponential",), "jitter", "none"),
 }
-_DEADLINES: dict[str, Callable[[Module, ast.expr, float], Plan | None]] = {
+_DEADLINES: dict[str, Maker] = {
     "tenacity": _tenacity_deadline,
-    "backoff": _add_seconds("backoff", _BACKOFF, "max_time"),
-    "stamina": _add_seconds("stamina", ("retry", "retry_context"), "timeout"),
-    "retrying": _retrying("stop_max_delay"),
+    "backoff": _add_option("backoff", _BACKOFF, "max_time"),
+    "stamina": _add_option("stamina", _STAMINA, "timeout"),
+    "retrying": _add_option("retrying", _RETRYING, "stop_max_delay", factor=1000),
     "google-api-core": _google_deadline,
-    "forbear": _add_seconds("forbear", ("retry",), "timeout"),
+    "forbear": _add_option("forbear", ("retry",), "timeout"),
 }
-_CAPS: dict[str, Callable[[Module, ast.expr, float], Plan | None]] = {
+_CAPS: dict[str, Maker] = {
     "tenacity": _tenacity_cap,
-    "backoff": _add_seconds("backoff", _BACKOFF, "max_value"),
-    "retrying": _retrying("wait_exponential_max"),
+    "backoff": _add_option("backoff", _BACKOFF, "max_value"),
+    "retrying": _add_option("retrying", _RETRYING, "wait_exponential_max", factor=1000),
 }
 
 TIMED: dict[str, Collection[str]] = dict.fromkeys(("NO-DEADLINE", "UNBOUNDED"), _DEADLINES)

@@ -1,8 +1,10 @@
 """`truth`: the value of a condition for one status of HTTP, found by reading it. No value is ever computed."""
 
 import ast
+import operator as operators
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import (
@@ -27,6 +29,11 @@ DOUBTFUL: Final = (500, 502, 503, 504)
 _GROUPS = {
     "ok": range(200, 400), "is_success": range(200, 300), "is_error": range(400, 600),
     "is_client_error": range(400, 500), "is_server_error": range(500, 600),
+}  # fmt: skip
+
+
+_ORDERS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operators.lt, ast.LtE: operators.le, ast.Gt: operators.gt, ast.GtE: operators.ge,
 }  # fmt: skip
 
 
@@ -81,27 +88,13 @@ def _compare(module: Module, left: ast.expr, operator: ast.cmpop, right: ast.exp
         return first[0] in second
     if isinstance(operator, (ast.NotEq, ast.IsNot, ast.NotIn)):
         return first[0] not in second
-    return _order(operator, first[0], second[0])
+    return None if None in (first[0], second[0]) else _ORDERS[type(operator)](first[0], second[0])
 
 
 def _has_text(module: Module, expr: ast.expr) -> bool:
     """Return whether an expression is a text, or a list with one, that is no number: the state of a job, say."""
     values = module.items(expr) or (module.constant(expr),)
     return any(isinstance(each, str) and not STATUS_NUMBER.search(each) for each in values)
-
-
-def _order(operator: ast.cmpop, first: int | None, second: int | None) -> bool | None:
-    if first is None or second is None:
-        return None
-    match operator:
-        case ast.Lt():
-            return first < second
-        case ast.LtE():
-            return first <= second
-        case ast.Gt():
-            return first > second
-        case _:
-            return first >= second
 
 
 def _is_in_text(text: str, status: int | None) -> bool | None:

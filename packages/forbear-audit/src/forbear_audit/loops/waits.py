@@ -58,9 +58,11 @@ def read_waits(module: Module, loop: Loop, tries: Sequence[ast.Try], attempts: f
 
 def is_momentary(module: Module, use: RetryUse) -> bool:
     """Return whether a retry only waits a moment between attempts, as for a file that another process writes."""
-    call = use.waits.node if use.waits.kind == "fixed" and use.code.loop is not None else None
+    call = use.policy.waits.node if use.policy.waits.kind == "fixed" and use.code.loop is not None else None
     value = module.constant(call.args[0]) if isinstance(call, ast.Call) and call.args else None
-    return isinstance(value, (int, float)) and (value < _MOMENT or (value == _MOMENT and use.limits.deadline is True))
+    return isinstance(value, (int, float)) and (
+        value < _MOMENT or (value == _MOMENT and use.policy.limits.deadline is True)
+    )
 
 
 def _classify(

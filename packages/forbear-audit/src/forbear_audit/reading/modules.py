@@ -1,9 +1,10 @@
 """A file among the others of its package: what an expression stands for, here or in the module that it comes from."""
 
 import ast
-from collections.abc import Iterator
+import operator as operators
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from forbear_audit.reading.packages import Files
 from forbear_audit.reading.scopes import Function, Scopes, walk_inside
@@ -12,6 +13,11 @@ _WIDEST = 1000  # parts of a constant
 _DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
 _KEPT = ("cache", "lru_cache", "fixture", "property", "cached_property", "staticmethod", "classmethod")
 """The decorators of functions whose calls still stand for what the functions return."""
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operators.add, ast.Sub: operators.sub, ast.Mult: operators.mul, ast.Pow: pow,
+    ast.Div: lambda one, other: one / other,
+}  # fmt: skip
 
 Place = tuple["Module", ast.AST | None, str]
 """The end of a dotted name: a module, its definition or None, and the rest of the name."""
@@ -255,21 +261,11 @@ def _small(value: object) -> object:
 
 
 def _number(operator: ast.operator, left: object, right: object) -> object:
-    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)) or type(operator) not in _OPERATORS:
         return ...
-    match operator:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.Div() if right:
-            return left / right
-        case ast.Pow() if 0 <= right <= 64 and abs(left) <= 64:
-            return left**right
-        case _:
-            return ...
+    if isinstance(operator, ast.Pow) and not (0 <= right <= 64 and abs(left) <= 64):
+        return ...
+    return _OPERATORS[type(operator)](left, right) if right or not isinstance(operator, ast.Div) else ...
 
 
 def _is_property(function: ast.FunctionDef) -> bool:

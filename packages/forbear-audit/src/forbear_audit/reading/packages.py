@@ -1,7 +1,6 @@
 """`Files`: the files of a package that are followed from one of them, up to a size. Nothing is imported."""
 
 import ast
-import warnings
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -92,11 +91,8 @@ def _file(folder: Path, parts: tuple[str, ...]) -> Path | None:
 
 def _parse(path: Path) -> ast.Module | None:
     texts = sources.read(path)  # its limits are those of audited files
-    if not isinstance(texts, list):
-        return None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the code that is read
-            return ast.parse(texts[0][1])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = sources.parse(texts[0][1]) if isinstance(texts, list) else ""
+    except (ValueError, RecursionError):
         return None
+    return None if isinstance(tree, str) else tree

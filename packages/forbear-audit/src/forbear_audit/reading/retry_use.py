@@ -1,6 +1,6 @@
 """`RetryUse`: one retry in the code, of any library or written by hand, in the same words.
 
-Readers of libraries and of loops return its parts, and `find_retries` puts them together. None means "unknown", which
+Readers of libraries and of loops return its parts. None means "unknown", which
 no rule reports.
 """
 
@@ -103,20 +103,15 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RetryUse:
-    """A retry: the parts of its policy, the node that stands for it, and the code that it repeats.
+    """A retry: its policy, the node that stands for it, and the code that it repeats.
 
     A policy that is `defined_elsewhere` is reported there.
     """
 
-    library: str
+    policy: RetryPolicy
     node: ast.AST
-    limits: Limits
-    waits: Waits
-    errors: RetriedErrors
-    is_safe: bool
-    flaws: tuple[Flaw, ...]
-    code: RepeatedCode
-    defined_elsewhere: bool
+    code: RepeatedCode = field(default_factory=RepeatedCode)
+    defined_elsewhere: bool = False
 
 
 class RetryUses(list[RetryUse]):

@@ -6,6 +6,7 @@ import errno
 import json
 import re
 import stat
+import sys
 import tokenize
 import warnings
 from collections.abc import Iterable
@@ -25,7 +26,6 @@ LARGEST = 2_000_000
 LARGEST_NOTEBOOK = 50_000_000
 """The size in bytes above which a notebook is not read. Most of it are pictures; its code must be below `LARGEST`."""
 
-# Of IPython: commands of a line, also as the value of a name; a question about a name.
 _QUADRATIC = ("idna", "punycode")
 """The encodings of names in DNS, whose codecs take time that grows with the square of a text."""
 
@@ -111,7 +111,7 @@ def _cells(data: bytes) -> list[tuple[int, str]]:
     for number, source in enumerate(sources, 1):
         text = (
             source
-            if _is_python(source)
+            if not isinstance(parse(source), str)
             else IPYTHON_COMMANDS.sub(r"\1pass  # ", PYTHON_CELL_MAGIC.sub(r"pass  # \g<0>", source))
         )
         if text and not OTHER_CELL_MAGIC.search(source):
@@ -119,14 +119,20 @@ def _cells(data: bytes) -> list[tuple[int, str]]:
     return texts
 
 
-def _is_python(source: str) -> bool:
+def parse(text: str) -> ast.Module | str:
+    """Return the tree of a text, or why it cannot be parsed; what Python warns of in the code is not shown."""
+    if "\0" in text:
+        return "it has a NUL character"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+            return ast.parse(text)
+    except SyntaxError as error:
+        reason = (error.msg or "").partition(": value has")[0]  # a number of thousands of digits
+        newer = f" for Python {sys.version_info[0]}.{sys.version_info[1]}" if reason == "invalid syntax" else ""
+        return f"line {error.lineno}: {reason}{newer}"
+    except MemoryError:
+        return "its code is nested too deeply"
 
 
 def _read_list(document: Any, key: str) -> list[Any] | None:

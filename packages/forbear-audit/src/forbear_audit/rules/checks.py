@@ -33,15 +33,15 @@ def check(module: Module) -> Iterator[Hit]:
     uses = RetryUses(find_retries(module))
     for use in uses:
         for rule, node, message in _check_use(module, use, uses):
-            yield rule, node, message, use.library
+            yield rule, node, message, use.policy.library
     yield from find_unsafe_client_calls(module)
     yield from find_blocking_waits(module, uses)
     yield from _find_hidden_ends(module)
 
 
 def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple[str, ast.AST, str]]:
-    yield from use.flaws
-    if use.limits.attempts == 1:
+    yield from use.policy.flaws
+    if use.policy.limits.attempts == 1:
         return  # the policy is off
     if not use.defined_elsewhere:
         momentary = is_momentary(module, use)
@@ -61,17 +61,17 @@ def _check_use(module: Module, use: RetryUse, uses: RetryUses) -> Iterator[tuple
 
 
 def _limits(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
-    limits = use.limits
+    limits = use.policy.limits
     if limits.unbounded:
         yield "UNBOUNDED", use.node, "no limit of attempts and no deadline: it may never end"
     elif limits.deadline is False and not (momentary or limits.at_most_two_attempts or _moves_only_files(use)):
-        if limits.attempts == 2 and use.waits.kind == "none":
+        if limits.attempts == 2 and use.policy.waits.kind == "none":
             return
         yield "NO-DEADLINE", use.node, "no limit of time: slow attempts and long waits add up"
 
 
 def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
-    limits, waits = use.limits, use.waits
+    limits, waits = use.policy.limits, use.policy.waits
     place = waits.node or use.node
     is_single = limits.at_most_two_attempts or limits.attempts == 2
     if momentary or (is_single and waits.kind in ("none", "fixed")):
@@ -92,7 +92,7 @@ def _waits(module: Module, use: RetryUse, *, momentary: bool) -> Iterator[tuple[
 def _moves_only_files(use: RetryUse) -> bool:
     """Return whether an attempt of a loop only moves or removes files of this machine."""
     names = functions_in([statement for attempt in use.code.tries for statement in attempt.body])
-    if use.errors.names == ("PermissionError",):
+    if use.policy.errors.names == ("PermissionError",):
         return all(map(RENAMES.search, names))
     return bool(names) and all(map(FILE_METHODS.search, names))
 
@@ -100,7 +100,7 @@ def _moves_only_files(use: RetryUse) -> bool:
 def _is_conflict(module: Module, use: RetryUse) -> bool:
     """Return whether a retry repeats after conflicts with a rival: its errors, tests or messages say so."""
     if not use.code.tries:
-        return bool(use.errors.names) and all(map(is_conflict, use.errors.names or ()))
+        return bool(use.policy.errors.names) and all(map(is_conflict, use.policy.errors.names or ()))
     handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
     tests = [node.test for node in walk_inside([s for h in handlers for s in h.body]) if isinstance(node, ast.If)]
     types = [value for h in handlers if (value := module.value(h.type)) is not None]
@@ -110,11 +110,11 @@ def _is_conflict(module: Module, use: RetryUse) -> bool:
 
 
 def _errors(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, str]]:
-    errors, names = use.errors, use.errors.names or ()
+    errors, names = use.policy.errors, use.policy.errors.names or ()
     every = next((errors.places[name] for name in ("BaseException", "Exception") if name in errors.places), None)
     place = every or errors.node or use.node
     swallowed = [name for name in names if name in INTERRUPTS and name not in errors.inspected]
-    if swallowed and not (errors.has_predicate and "BaseException" not in swallowed and use.library != "loop"):
+    if swallowed and not (errors.has_predicate and "BaseException" not in swallowed and use.policy.library != "loop"):
         yield "CATCH-ALL", place, f"it retries {_short(swallowed[0])}, and so swallows interrupts or cancellation"
     elif errors.everything:
         yield "CATCH-ALL", place, "it retries every Exception, bugs included"
@@ -127,12 +127,12 @@ def _errors(use: RetryUse, *, momentary: bool) -> Iterator[tuple[str, ast.AST, s
 
 
 def _wrong_statuses(use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
-    if use.errors.has_predicate or not any(map(is_status_error, use.errors.names or ())):
+    if use.policy.errors.has_predicate or not any(map(is_status_error, use.policy.errors.names or ())):
         return
     texts = map(ast.unparse, use.code.region)
     if calls_method(use.code.attempt, "raise_for_status") and not any(map(STATUS_READS.search, texts)):
         message = "the error stands for every status from 400, and 4xx is permanent"
-        yield "WRONG-ERROR", use.errors.node or use.node, message
+        yield "WRONG-ERROR", use.policy.errors.node or use.node, message
 
 
 def _is_lock(name: str, use: RetryUse) -> bool:

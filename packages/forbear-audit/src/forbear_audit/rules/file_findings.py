@@ -3,7 +3,6 @@
 import ast
 import re
 import sys
-import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -75,7 +74,7 @@ def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Read
     lines: list[str] = []
     tree = ast.Module(body=[], type_ignores=[])
     for cell, text in texts:
-        parsed = parse(text)
+        parsed = sources.parse(text)
         if isinstance(parsed, str):
             result.unread.append(Unread(str(path), f"cell {cell}: {parsed}" if cell else parsed))
             continue
@@ -89,7 +88,7 @@ def _read(path: Path, texts: list[tuple[int, str]], counts: Counts, result: Read
     if not MAY_HAVE_RETRIES.search(whole) and not _decorates_by_imported(whole):
         return
     if len(texts) > 1:
-        joined = parse(whole)
+        joined = sources.parse(whole)
         if isinstance(joined, str):
             result.unread.append(Unread(str(path), f"its cells are no module together: {joined}"))
             return
@@ -114,22 +113,6 @@ def _decorates_by_imported(text: str) -> bool:
         package not in sys.stdlib_module_names and decorators & {*re.findall(r"\w+", names)}
         for package, names in IMPORTED_NAMES.findall(text)
     )
-
-
-def parse(text: str) -> ast.Module | str:
-    """Return the tree of a text, or why it cannot be parsed."""
-    if "\0" in text:
-        return "it has a NUL character"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the code that is read
-            return ast.parse(text)
-    except SyntaxError as error:
-        reason = (error.msg or "").partition(": value has")[0]  # a number of thousands of digits
-        newer = f" for Python {sys.version_info[0]}.{sys.version_info[1]}" if reason == "invalid syntax" else ""
-        return f"line {error.lineno}: {reason}{newer}"
-    except MemoryError:
-        return "its code is nested too deeply"
 
 
 def find_hits(module: Module) -> Iterator[tuple[str, Any, str, str]]:

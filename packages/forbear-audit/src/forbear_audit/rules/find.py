@@ -19,7 +19,6 @@ _PACKAGES = frozenset({
 _BARE = ("tenacity", "retrying")  # `retry(function)` is a retry with the defaults
 _MOST_OPTIONS = 50  # no retry has as many, and each call would get a list of them all
 _CALLERS = ("RetryingCaller", "AsyncRetryingCaller")
-_NO_CODE = RepeatedCode()
 _CALLS = ("call", "acall", "__call__", "retry_call", "wraps")
 
 
@@ -31,28 +30,12 @@ def find_retries(module: Module) -> list[RetryUse]:
         if id(call) not in seen:
             policy = read_policy(module, call)
             if policy is not None:
-                uses.append(_put_together(policy, call))
-    uses += [_put_together(policy, node) for policy, node in objects.read_service_configs(module)]
-    uses += [_put_together(policy, loop, code) for policy, code, loop in loops_of(module)]
+                uses.append(RetryUse(policy, call))
+    uses += [RetryUse(policy, node) for policy, node in objects.read_service_configs(module)]
+    uses += [RetryUse(policy, loop, code) for policy, code, loop in loops_of(module)]
     uses += _find_wrapped(module)
-    uses += [_put_together(*task) for task in (*queues.read_others(module), *find_webhooks(module))]
+    uses += [RetryUse(*task) for task in (*queues.read_others(module), *find_webhooks(module))]
     return sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
-
-
-def _put_together(
-    policy: RetryPolicy, node: ast.AST, code: RepeatedCode = _NO_CODE, *, defined_elsewhere: bool = False
-) -> RetryUse:
-    return RetryUse(
-        policy.library,
-        node,
-        policy.limits,
-        policy.waits,
-        policy.errors,
-        policy.is_safe,
-        policy.flaws,
-        code,
-        defined_elsewhere,
-    )
 
 
 def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:
@@ -119,19 +102,19 @@ def _resolve(module: Module, expr: ast.expr, seen: set[int]) -> tuple[RetryPolic
 def _find_decorated(module: Module, seen: set[int]) -> Iterator[RetryUse]:
     for owner in module.top.values():
         if isinstance(owner, ast.ClassDef):
-            yield from (_put_together(*task) for task in celery.read_class(module, owner))
+            yield from (RetryUse(*task) for task in celery.read_class(module, owner))
     for function in module.functions:
         for decorator in function.decorator_list:
             made = decorator.value if isinstance(decorator, ast.Attribute) and decorator.attr == "wraps" else decorator
             known = _resolve(module, made, seen)
             if known is not None:
                 code = RepeatedCode(function.body, function)
-                yield _put_together(known[0], decorator, code, defined_elsewhere=known[1])
+                yield RetryUse(known[0], decorator, code, defined_elsewhere=known[1])
                 continue
             dotted = module.name_of(decorator.func if isinstance(decorator, ast.Call) else decorator)
             for read in (celery.read_task, queues.read_task):
                 for policy, node, code in read(module, function, decorator, dotted):
-                    yield _put_together(policy, node, code)
+                    yield RetryUse(policy, node, code)
 
 
 _DECORATORS = ("tenacity", "backoff", "stamina", "opnieuw", "retrying", "forbear", "google-api-core")
@@ -147,7 +130,7 @@ def _find_looped(module: Module, seen: set[int]) -> Iterator[RetryUse]:
         if has_scope(module, loop):
             policy = replace(policy, limits=replace(policy.limits, deadline=True))
         code = RepeatedCode(loop.body, module.function_of(loop))
-        yield _put_together(policy, loop.iter, code, defined_elsewhere=is_elsewhere)
+        yield RetryUse(policy, loop.iter, code, defined_elsewhere=is_elsewhere)
 
 
 def _find_called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
@@ -168,7 +151,7 @@ def _find_called(module: Module, seen: set[int]) -> Iterator[RetryUse]:
         seen.add(id(made))
         if is_elsewhere or isinstance(made, ast.Call) or policy.library in _BARE:
             # `backoff.on_exception(wait, ...)` makes a policy of its first argument, and repeats nothing
-            yield _put_together(policy, made, code, defined_elsewhere=is_elsewhere)
+            yield RetryUse(policy, made, code, defined_elsewhere=is_elsewhere)
 
 
 def _find_changed(module: Module, call: ast.Call, owner: ast.expr) -> Iterator[RetryUse]:
@@ -181,7 +164,7 @@ def _find_changed(module: Module, call: ast.Call, owner: ast.expr) -> Iterator[R
             merged = ast.copy_location(ast.Call(decorator.func, decorator.args, [*call.keywords, *kept]), call)
             policy = read_policy(home, merged)
             if policy is not None and policy.library == "tenacity":
-                yield _put_together(policy, call, RepeatedCode(function.body, function, by_call=True))
+                yield RetryUse(policy, call, RepeatedCode(function.body, function, by_call=True))
 
 
 def _find_wrapped(module: Module) -> Iterator[RetryUse]:
@@ -191,9 +174,7 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
             made = decorator.func if isinstance(decorator, ast.Call) else decorator
             known = find_repeater(module, made) if isinstance(made, (ast.Name, ast.Attribute)) else None
             if known is not None and (known.awaits or not isinstance(function, ast.AsyncFunctionDef)):
-                yield _put_together(
-                    known.policy, decorator, RepeatedCode(function.body, function), defined_elsewhere=True
-                )
+                yield RetryUse(known.policy, decorator, RepeatedCode(function.body, function), defined_elsewhere=True)
     for call in module.calls:
         known = (
             find_repeater(module, call.func) if call.args and isinstance(call.func, (ast.Name, ast.Attribute)) else None
@@ -201,4 +182,4 @@ def _find_wrapped(module: Module) -> Iterator[RetryUse]:
         if known is not None and known.position is not None and len(call.args) > known.position:
             code = read_repeated_code(module, call, known.position)
             if code is not None:
-                yield _put_together(known.policy, call, code, defined_elsewhere=True)
+                yield RetryUse(known.policy, call, code, defined_elsewhere=True)

@@ -34,7 +34,7 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
         paths = [_statements_taken(module, loop.body, use.code.statuses[-1])]
     if _repeats_after(module, use, loop):
         return  # the loop makes all attempts but the last one
-    is_limited = not use.limits.deadline and use.limits.attempts != math.inf
+    is_limited = not use.policy.limits.deadline and use.policy.limits.attempts != math.inf
     if is_limited and _is_counted(loop, counting) and not is_momentary(module, use):
         calls = (_sleep_of(module, loop, path, counting) for path in paths)
         for call in dict.fromkeys(call for call in calls if call is not None):
@@ -53,7 +53,7 @@ def last_attempt(module: Module, use: RetryUse, loop: Loop) -> Iterator[Remark]:
     if (
         raised is None
         or not use.code.tries
-        or (use.limits.deadline and TIMED_OUT.search(ast.unparse(raised).lower().partition("(")[0]))
+        or (use.policy.limits.deadline and TIMED_OUT.search(ast.unparse(raised).lower().partition("(")[0]))
     ):
         return  # that the time is over is the cause
     if _is_reached(module, loop, paths, counting) and _is_new(raised, shown):

@@ -59,13 +59,13 @@ def _find_client_retry(module: Module, use: RetryUse, call: ast.Call) -> str | N
     if own is None:
         return None
     package, text = own
-    for name in use.errors.names or ():
+    for name in use.policy.errors.names or ():
         root, last = name.partition(".")[0], name.rpartition(".")[2]
         if name in ("Exception", "BaseException"):
-            repeated = not use.errors.has_predicate
+            repeated = not use.policy.errors.has_predicate
         elif package == "google":
             repeated = last in ("RetryError", "GoogleAPIError")
-        elif last == "ClientError" and use.errors.has_predicate:  # botocore repeats only some of these
+        elif last == "ClientError" and use.policy.errors.has_predicate:  # botocore repeats only some of these
             handlers = [handler for attempt in use.code.tries for handler in attempt.handlers]
             repeated = any(OVERLOAD_CODES.search(ast.unparse(handler)) for handler in handlers)
         else:
@@ -81,7 +81,7 @@ def _find_function_retry(module: Module, use: RetryUse, call: ast.Call, uses: Re
         return None
     others = uses if home is module else _retried(home)
     other = others.by_function.get(id(function))
-    if other is None or use.library == other.library == "forbear" or not _multiply(home, use, other):
+    if other is None or use.policy.library == other.policy.library == "forbear" or not _multiply(home, use, other):
         return None
     return f"{function.name}() retries, too"
 
@@ -105,14 +105,14 @@ def _retried(module: Module) -> RetryUses:
 
 def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:
     """Return whether `use` repeats what `other` gives up on: the same policy, or an error that both know."""
-    if other.limits.attempts == 1:
+    if other.policy.limits.attempts == 1:
         return False
     if use.code.loop is None and other.code.loop is None and ast.unparse(use.node) == ast.unparse(other.node):
         return True
     last = _last_errors(home, other)
     if last is None:
-        return bool(use.errors.everything)
-    outer = [name for name in use.errors.names or () if not (use.errors.has_predicate and _is_all(name))]
+        return bool(use.policy.errors.everything)
+    outer = [name for name in use.policy.errors.names or () if not (use.policy.errors.has_predicate and _is_all(name))]
     return any(_covers(name, inner) for name in outer for inner in last)
 
 
@@ -139,17 +139,17 @@ def _last_errors(home: Module, other: RetryUse) -> tuple[str, ...] | None:
         return _find_raised(home, other)
     call = other.node
     if not isinstance(call, ast.Call) or other.defined_elsewhere:
-        return other.errors.names
-    if other.library == "tenacity":
+        return other.policy.errors.names
+    if other.policy.library == "tenacity":
         if keyword(call, "retry_error_callback") is not None:
             return ()
         if home.constant(keyword(call, "reraise")) is not True:
             return ("tenacity.RetryError",)
-    if other.library == "google-api-core":
+    if other.policy.library == "google-api-core":
         return ("google.api_core.exceptions.RetryError",)
-    if other.library == "backoff" and home.constant(keyword(call, "raise_on_giveup")) is False:
+    if other.policy.library == "backoff" and home.constant(keyword(call, "raise_on_giveup")) is False:
         return ()
-    return other.errors.names
+    return other.policy.errors.names
 
 
 def _find_raised(home: Module, other: RetryUse) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ def _find_raised(home: Module, other: RetryUse) -> tuple[str, ...]:
     after = other.code.loop.orelse or following(home, other.code.loop)
     for node in after:
         if isinstance(node, ast.Raise):
-            raised += _names(home, node, None, other.errors.names or ())
+            raised += _names(home, node, None, other.policy.errors.names or ())
             break
     return tuple(raised)
 

@@ -21,7 +21,7 @@ _BUSY = 429
 
 def find_unsafe_calls(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the calls that are repeated though they may have been executed, and are not safe to repeat."""
-    if use.is_safe:
+    if use.policy.is_safe:
         return
     errors = _doubts(module, use)
     by_status = _repeats_failures(module, use)
@@ -42,13 +42,13 @@ def _doubts(module: Module, use: RetryUse) -> tuple[str, ...]:
         give_up = _predicate(module, keyword(use.node, "giveup")) if isinstance(use.node, ast.Call) else None
         if give_up is not None and all(returned(module, give_up, status) == {True} for status in (*DOUBTFUL, None)):
             return ()
-        return use.errors.names or ()
+        return use.policy.errors.names or ()
     certain: set[str] = set()
     for handler in use.code.tries[0].handlers:
         outcomes = (survives(module, use.code.loop, use.code.tries[0], handler, status) for status in (*DOUBTFUL, None))
         if not any(outcomes):
             certain |= {*(error_names(module, handler.type) or ())}
-    return tuple(name for name in use.errors.names or () if name not in certain)
+    return tuple(name for name in use.policy.errors.names or () if name not in certain)
 
 
 def _repeats_failures(module: Module, use: RetryUse) -> bool:
@@ -91,7 +91,7 @@ def find_unsafe_client_calls(module: Module) -> Iterator[tuple[str, ast.AST, str
 
 def find_ignored_retry_after(module: Module, use: RetryUse) -> Iterator[tuple[str, ast.AST, str]]:
     """Yield the condition that sends a status 429 to another attempt, if no code reads the server's Retry-After."""
-    if use.waits.reads_header or (use.waits.kind == "unknown" and use.waits.node is not None):
+    if use.policy.waits.reads_header or (use.policy.waits.kind == "unknown" and use.policy.waits.node is not None):
         return
     conditions = [*_conditions(module, use)]
     nodes: list[ast.AST] = [*use.code.region, *conditions]
@@ -153,8 +153,8 @@ def find_blocking_waits(module: Module, uses: list[RetryUse]) -> Iterator[tuple[
             yield (
                 "BLOCKING",
                 use.node,
-                f"{use.library} waits by time.sleep() here, which stops the event loop",
-                use.library,
+                f"{use.policy.library} waits by time.sleep() here, which stops the event loop",
+                use.policy.library,
             )
 
 
@@ -179,7 +179,7 @@ def _is_repeated(module: Module, call: ast.Call) -> bool:
 
 def _waits_in_sync(module: Module, use: RetryUse) -> bool:
     """Return whether a retry in a coroutine is `for attempt in Retrying(...)`, or a call of `Retrying(...)`."""
-    if use.library not in ("tenacity", "stamina", "retrying") or use.waits.kind == "none":
+    if use.policy.library not in ("tenacity", "stamina", "retrying") or use.policy.waits.kind == "none":
         return False
     parent = module.parents.get(use.node)
     if isinstance(parent, ast.For) and parent.iter is use.node:
