@@ -20,25 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "Audit", "AuditRule", "AuditSettings", "Finding", "Remark", "Severity", "Unread", "audit"]
 
-_getattr, _dir = lazy_exports(
-    __name__,
-    {
-        "RULES": "rules.catalog",
-        "Audit": "engine",
-        "Finding": "findings",
-        "AuditRule": "rules.catalog",
-        "Remark": "findings",
-        "AuditSettings": "settings",
-        "Severity": "findings",
-        "Unread": "findings",
-        "audit": "engine",
-    },
-)
-
-
-def __getattr__(name: str) -> object:
-    return _getattr(name)
-
-
-def __dir__() -> list[str]:
-    return _dir()
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        dict.fromkeys(("RULES", "AuditRule"), "rules.catalog")
+        | dict.fromkeys(("Audit", "audit"), "engine")
+        | dict.fromkeys(("Finding", "Remark", "Severity", "Unread"), "findings")
+        | {"AuditSettings": "settings"},
+    )

@@ -1,4 +1,4 @@
-"""The kinds of `Edit`, each a change at a node of the tree; and the names that edits need, with their imports."""
+"""`Edit`, a change at a node of the tree; and the names that edits need, with their imports."""
 
 import ast
 from dataclasses import dataclass
@@ -7,86 +7,26 @@ from typing import Literal
 from forbear_audit.fixes.names import bound_names, find_imported_name, is_free
 from forbear_audit.reading.modules import Module
 
+Kind = Literal[
+    "pass", "drop", "rename", "call", "|", "*", "cap", "await", "from", "import too", "import before", "import after"
+]
+
 
 @dataclass(frozen=True)
 class Edit:
-    """A change at a node of the tree; each kind of change is a class of its own."""
+    """A change of a kind at a node of the tree, with a name or an expression and, for keywords, their value.
 
+    A call passes a keyword ("pass") or no longer ("drop"); what is only named is called with one ("call"). A function
+    or class of the same module is named instead ("rename"). An expression is joined with an operand ("|", "*"), passed
+    to `min` ("cap"), or its function is replaced and awaited ("await"). An error is raised "from" a name. A `from`
+    import has a name more ("import too"), or a module is imported in a line of its own ("import before", "import
+    after").
+    """
+
+    kind: Kind
     node: ast.AST
-
-
-@dataclass(frozen=True)
-class PassKeyword(Edit):
-    """Pass a keyword with this value to the call, in place of another value if the call has the keyword."""
-
     name: str
-    value: str
-
-
-@dataclass(frozen=True)
-class DropKeyword(Edit):
-    """Pass a keyword to the call no longer."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class RenameTo(Edit):
-    """Name another function or class of the same module."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class CallWithKeyword(Edit):
-    """Call with this keyword what is only named."""
-
-    name: str
-    value: str
-
-
-@dataclass(frozen=True)
-class JoinBy(Edit):
-    """Join the expression with an operand on its right."""
-
-    operator: Literal["|", "*"]
-    operand: str
-
-
-@dataclass(frozen=True)
-class CapAt(Edit):
-    """Pass the expression to `min`, with the largest value."""
-
-    largest: str
-
-
-@dataclass(frozen=True)
-class AwaitCall(Edit):
-    """Await this function with the arguments of the call."""
-
-    function: str
-
-
-@dataclass(frozen=True)
-class RaiseFrom(Edit):
-    """Raise the error from the error with this name."""
-
-    cause: str
-
-
-@dataclass(frozen=True)
-class ImportToo(Edit):
-    """Import one more name by the `from` import."""
-
-    name: str
-
-
-@dataclass(frozen=True)
-class ImportModule(Edit):
-    """Import a module in a line of its own, before or after the import at the node."""
-
-    name: str
-    after: bool = False
+    value: str = ""
 
 
 @dataclass(frozen=True)
@@ -122,7 +62,7 @@ def sibling(module: Module, used: ast.expr, name: str, *packages: str) -> tuple[
         return None
     if not is_free(module, name, f"{statement.module}.{name}", used):
         return None
-    return name, (ImportToo(statement, name),)
+    return name, (Edit("import too", statement, name),)
 
 
 def rename_call(module: Module, call: ast.Call, name: str, *packages: str) -> tuple[Edit, ...] | None:
@@ -136,7 +76,7 @@ def rename_call(module: Module, call: ast.Call, name: str, *packages: str) -> tu
     old = call.func
     if isinstance(old, ast.Name) and module.imports.get(old.id, "").rpartition(".")[2] != old.id:
         return None  # the old name has another one here, and the new one would look foreign
-    return (RenameTo(old, name), *beside[1])
+    return (Edit("rename", old, name), *beside[1])
 
 
 def order_edits(edits: list[Edit]) -> list[Edit]:
@@ -144,13 +84,13 @@ def order_edits(edits: list[Edit]) -> list[Edit]:
     result: list[Edit] = []
     imported: set[str] = set()
     for edit in dict.fromkeys(edits):
-        if isinstance(edit, ImportModule):
+        if edit.kind in ("import before", "import after"):
             if edit.name in imported:
                 continue
             imported.add(edit.name)
         result.append(edit)
     # A cap goes inside of jitter: outside it would make all long waits equal.
-    return sorted(result, key=lambda edit: not isinstance(edit, CapAt))
+    return sorted(result, key=lambda edit: edit.kind != "cap")
 
 
 def import_of(module: Module, package: str, place: ast.AST) -> tuple[str, tuple[Edit, ...]] | None:
@@ -166,7 +106,7 @@ def import_of(module: Module, package: str, place: ast.AST) -> tuple[str, tuple[
     if not plain or not is_free(module, package, package, place):
         return None
     after = next((node for node in plain if node.names[0].name > package), None)
-    return package, (ImportModule(after, package) if after else ImportModule(plain[-1], package, after=True),)
+    return package, (Edit("import before", after, package) if after else Edit("import after", plain[-1], package),)
 
 
 def _plain_imports(module: Module, line: int) -> list[ast.Import]:

@@ -2,10 +2,11 @@
 
 import ast
 
-from forbear_audit.fixes.edits import AwaitCall, CapAt, JoinBy, Plan, RaiseFrom, import_of, is_bound, show_number
+from forbear_audit.fixes.edits import Edit, Plan, import_of, is_bound, show_number
 from forbear_audit.fixes.names import find_imported_name
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import RANDOM
+from forbear_audit.reading.scopes import block_of
 
 
 def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | None:
@@ -23,10 +24,10 @@ def plan(module: Module, rule: str, node: ast.AST, cap: float | None) -> Plan | 
     if rule == "NO-JITTER":
         made = import_of(module, "random", wait)
         text = f"{made[0]}.uniform(0.5, 1)" if made else ""
-        return Plan((JoinBy(wait, "*", text), *made[1]), f"the wait times `{text}`") if made else None
+        return Plan((Edit("*", wait, text), *made[1]), f"the wait times `{text}`") if made else None
     if rule == "NO-CAP" and cap is not None and not is_bound(module, "min") and not RANDOM.search(ast.unparse(wait)):
         # Around jitter, a cap would make all long waits equal.
-        return Plan((CapAt(wait, show_number(cap)),), f"a wait of at most {show_number(cap)} s")
+        return Plan((Edit("cap", wait, show_number(cap)),), f"a wait of at most {show_number(cap)} s")
     return None
 
 
@@ -36,7 +37,7 @@ def _async_sleep(module: Module, call: ast.Call) -> Plan | None:
     others = any(dotted.partition(".")[0] in ("trio", "anyio", "curio") for dotted in module.imports.values())
     if name is None or others or not isinstance(module.parents.get(call), ast.Expr) or call.keywords:
         return None
-    return Plan((AwaitCall(call, f"{name}.sleep"),), f"`await {name}.sleep(...)`")
+    return Plan((Edit("await", call, f"{name}.sleep"),), f"`await {name}.sleep(...)`")
 
 
 def _cause(module: Module, node: ast.Raise) -> Plan | None:
@@ -54,20 +55,17 @@ def _cause(module: Module, node: ast.Raise) -> Plan | None:
     early = before[: before.index(loop)]
     for name in sorted(names):
         if any(_sets(statement, name) for statement in early):
-            return Plan((RaiseFrom(node, name),), f"`from {name}`")
+            return Plan((Edit("from", node, name),), f"`from {name}`")
     return None
 
 
 def _statements_before(module: Module, node: ast.stmt) -> list[ast.stmt]:
     """Return the statements of the block before a statement; of a loop's `else`, those before the loop and the loop."""
     parent = module.parents[node]
-    for name in ("body", "orelse", "finalbody"):
-        block: list[ast.stmt] = getattr(parent, name, None) or []
-        if node in block:
-            if name == "orelse" and isinstance(parent, (ast.For, ast.AsyncFor, ast.While)):
-                return [*_statements_before(module, parent), parent]
-            return block[: block.index(node)]
-    return []
+    name, block, place = block_of(module, node)
+    if name == "orelse" and isinstance(parent, (ast.For, ast.AsyncFor, ast.While)):
+        return [*_statements_before(module, parent), parent]
+    return block[:place]
 
 
 def _names_of_error(handler: ast.ExceptHandler) -> set[str]:

@@ -5,8 +5,7 @@ import builtins
 from collections.abc import Iterator
 
 from forbear_audit.reading.modules import Module
-
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+from forbear_audit.reading.scopes import SCOPES, imported_names, walk_inside
 
 
 def find_imported_name(module: Module, dotted: str, place: ast.AST) -> str | None:
@@ -27,7 +26,7 @@ def is_free(module: Module, name: str, dotted: str, place: ast.AST) -> bool:
     A function around the place that imports it by itself takes it, too.
     """
     names = bound_names(module)
-    around = [scope for scope in module.ancestors(place) if isinstance(scope, _SCOPES)]
+    around = [scope for scope in module.ancestors(place) if isinstance(scope, SCOPES)]
     return "*" not in names and names.get(name, {dotted}) == {dotted} and not any(_binds(s, name) for s in around)
 
 
@@ -65,7 +64,7 @@ def _reads(tree: ast.Module) -> dict[str, list[ast.Name]]:
 
 def _local(module: Module, name: ast.Name) -> bool:
     """Return whether a function, or a class without a function between, binds a name for a place in it."""
-    scopes = [scope for scope in module.ancestors(name) if isinstance(scope, _SCOPES)]
+    scopes = [scope for scope in module.ancestors(name) if isinstance(scope, SCOPES)]
     seen = [s for at, s in enumerate(scopes) if at == 0 or not isinstance(s, ast.ClassDef)]
     return any(_binds(scope, name.id) for scope in seen)
 
@@ -73,7 +72,7 @@ def _local(module: Module, name: ast.Name) -> bool:
 def _is_certain(module: Module, name: str, place: ast.AST) -> bool:
     """Return whether an import of a name surely ran before a place, and no nearer scope hides it."""
     line = getattr(place, "lineno", 0)
-    functions = [s for s in module.ancestors(place) if isinstance(s, _SCOPES)]
+    functions = [s for s in module.ancestors(place) if isinstance(s, SCOPES)]
     for scope in (*functions, module.tree):
         if isinstance(scope, (ast.ClassDef, ast.Lambda)):
             if _binds(scope, name):
@@ -89,17 +88,7 @@ def _imports(statement: ast.stmt, name: str) -> bool:
 
 def _binds(scope: ast.AST, name: str) -> bool:
     """Return whether a scope binds a name itself, not in a function or class within."""
-    return any(bound == name for node in _walk_scope(scope) for bound, _ in _bindings(node))
-
-
-def _walk_scope(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes of a scope; of a function or class within only itself, which binds its name."""
-    stack = [*ast.iter_child_nodes(scope)]
-    while stack:
-        node = stack.pop()
-        yield node
-        if not isinstance(node, _SCOPES):
-            stack += ast.iter_child_nodes(node)
+    return any(bound == name for node in walk_inside(ast.iter_child_nodes(scope)) for bound, _ in _bindings(node))
 
 
 def _running(tree: ast.Module) -> Iterator[ast.AST]:
@@ -111,21 +100,15 @@ def _running(tree: ast.Module) -> Iterator[ast.AST]:
             stack += node.orelse
             continue
         yield node
-        if not isinstance(node, _SCOPES):
+        if not isinstance(node, SCOPES):
             stack += ast.iter_child_nodes(node)
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names that a node binds, with what each stands for: "" if the node is no import."""
     match node:
-        case ast.Import():
-            for alias in node.names:
-                first = alias.name.partition(".")[0]
-                yield (alias.asname, alias.name) if alias.asname else (first, first)
-        case ast.ImportFrom():
-            base = "." * node.level + (node.module or "")
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{base}.{alias.name}" if node.module else base + alias.name
+        case ast.Import() | ast.ImportFrom():
+            yield from imported_names(node)
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
             yield name, ""
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):

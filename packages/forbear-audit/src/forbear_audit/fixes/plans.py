@@ -6,11 +6,7 @@ from dataclasses import dataclass
 
 from forbear_audit.fixes import loops
 from forbear_audit.fixes.edits import (
-    CallWithKeyword,
-    DropKeyword,
     Edit,
-    JoinBy,
-    PassKeyword,
     Plan,
     rename_call,
     show_number,
@@ -74,7 +70,7 @@ def _drop_option(package: str, names: tuple[str, ...], option: str, value: objec
         current = keyword(call, option) if call is not None else None
         if call is None or not isinstance(current, ast.Constant) or current.value != value:
             return None
-        return Plan((DropKeyword(call, option),), f"without `{option}={ast.unparse(current)}`: its default has jitter")
+        return Plan((Edit("drop", call, option),), f"without `{option}={ast.unparse(current)}`: its default has jitter")
 
     return maker
 
@@ -85,7 +81,7 @@ def _add_option(package: str, names: tuple[str, ...], option: str, text: str = "
     def maker(module: Module, node: ast.expr, seconds: float) -> Plan | None:
         value = text or show_number(seconds * factor)
         if not isinstance(node, ast.Call) and from_package(module.name_of(node), package, *names):
-            return Plan((CallWithKeyword(node, option, value),), f"`{option}={value}`")
+            return Plan((Edit("call", node, option, value),), f"`{option}={value}`")
         return _keyword(_call(module, node, package, *names), option, value)
 
     return maker
@@ -96,7 +92,7 @@ def _keyword(call: ast.Call | None, option: str, text: str) -> Plan | None:
     current = keyword(call, option) if call is not None else None
     if call is None or (current is not None and not (isinstance(current, ast.Constant) and current.value is None)):
         return None
-    return Plan((PassKeyword(call, option, text),), f"`{option}={text}`")
+    return Plan((Edit("pass", call, option, text),), f"`{option}={text}`")
 
 
 def _tenacity_jitter(module: Module, node: ast.expr, seconds: float) -> Plan | None:
@@ -139,11 +135,11 @@ def _tenacity_deadline(module: Module, node: ast.expr, seconds: float) -> Plan |
     text = f"{beside[0]}({show_number(seconds)})"
     change = f"`stop_after_delay({show_number(seconds)})`"
     if call is None:
-        return Plan((CallWithKeyword(node, "stop", text), *beside[1]), change)
+        return Plan((Edit("call", node, "stop", text), *beside[1]), change)
     stop = keyword(call, "stop")
     if stop is None or module.name_of(module.value(stop)).endswith("stop_never"):
-        return Plan((PassKeyword(call, "stop", text), *beside[1]), change)
-    return Plan((JoinBy(stop, "|", text), *beside[1]), change)
+        return Plan((Edit("pass", call, "stop", text), *beside[1]), change)
+    return Plan((Edit("|", stop, text), *beside[1]), change)
 
 
 def _tenacity_cap(module: Module, node: ast.expr, seconds: float) -> Plan | None:
@@ -151,7 +147,7 @@ def _tenacity_cap(module: Module, node: ast.expr, seconds: float) -> Plan | None
     if not calls or any(has_unknown(call) for call in calls):
         return None
     text = show_number(seconds)
-    return Plan(tuple(PassKeyword(call, "max", text) for call in calls), f"`max={text}`")
+    return Plan(tuple(Edit("pass", call, "max", text) for call in calls), f"`max={text}`")
 
 
 def _google_deadline(module: Module, node: ast.expr, seconds: float) -> Plan | None:

@@ -6,24 +6,13 @@ from typing import Any, cast
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from forbear_audit.fixes.edits import (
-    AwaitCall,
-    CallWithKeyword,
-    CapAt,
-    DropKeyword,
-    Edit,
-    ImportModule,
-    ImportToo,
-    JoinBy,
-    PassKeyword,
-    RaiseFrom,
-    RenameTo,
-)
+from forbear_audit.fixes.edits import Edit
 
 Span = tuple[int, int, int, int]
 """The first line and column of a node and its last ones; lines count from 1, columns from 0 in characters."""
 
 _KINDS = (cst.BaseExpression, cst.Raise, cst.ImportFrom, cst.Import)
+_IMPORTS = ("import before", "import after")
 _LOOSE = (cst.IfExp, cst.Lambda, cst.NamedExpr, cst.Yield, cst.Await, cst.BooleanOperation, cst.Comparison)
 
 
@@ -47,7 +36,7 @@ def rewritten(data: bytes, edits: Mapping[Span, Sequence[Edit]]) -> bytes | None
     first = wrapper.module.body[0] if wrapper.module.header and wrapper.module.header[-1].comment else None
     writer = _EditWriter(chosen, first)
     new = wrapper.module.visit(writer)
-    wanted = sum(isinstance(edit, ImportModule) for each in edits.values() for edit in each)
+    wanted = sum(edit.kind in _IMPORTS for each in edits.values() for edit in each)
     if writer.imports != wanted:
         return None
     # libcst drops a carriage return at the very end.
@@ -66,20 +55,20 @@ class _EditWriter(cst.CSTTransformer):
     def on_leave(self, original_node: cst.CSTNodeT, updated_node: cst.CSTNodeT) -> Any:
         result: Any = updated_node
         for edit in self._edits.get(original_node, ()):
-            if not isinstance(edit, ImportModule):
+            if edit.kind not in _IMPORTS:
                 result = _apply_edit(result, edit)
         if isinstance(original_node, cst.SimpleStatementLine) and len(original_node.body) == 1:
             edits = self._edits.get(original_node.body[0], ())
-            for edit in [edit for edit in edits if isinstance(edit, ImportModule)]:
+            for edit in [edit for edit in edits if edit.kind in _IMPORTS]:
                 self.imports += 1
                 return cst.FlattenSentinel(_with_import(result, edit, original_node is self._commented))
         return result
 
 
-def _with_import(line: cst.SimpleStatementLine, edit: ImportModule, commented: bool) -> list[cst.SimpleStatementLine]:
+def _with_import(line: cst.SimpleStatementLine, edit: Edit, commented: bool) -> list[cst.SimpleStatementLine]:
     """Return the lines of an import and of the new one beside it; a comment right above the import stays with it."""
     new = cst.SimpleStatementLine([cst.Import([cst.ImportAlias(cst.Name(edit.name))])])
-    if edit.after or commented:
+    if edit.kind == "import after" or commented:
         return [line, new]
     above = [*line.leading_lines]
     start = next((at for at in range(len(above), 0, -1) if above[at - 1].comment is None), 0)
@@ -88,30 +77,30 @@ def _with_import(line: cst.SimpleStatementLine, edit: ImportModule, commented: b
 
 def _apply_edit(node: Any, edit: Edit) -> Any:
     """Return a node after an edit."""
-    match edit:
-        case PassKeyword():
+    match edit.kind:
+        case "pass":
             return _with_keyword(node, edit.name, edit.value)
-        case DropKeyword():
+        case "drop":
             return _remove_keyword(node, edit.name)
-        case RenameTo():
+        case "rename":
             name = cst.Name(edit.name)
             return (
                 node.with_changes(attr=name) if isinstance(node, cst.Attribute) else node.with_changes(value=edit.name)
             )
-        case CallWithKeyword():
+        case "call":
             return cst.Call(node, [_keyword(edit.name, edit.value)])
-        case JoinBy(operator="|"):
-            return cst.BinaryOperation(_closed(node), cst.BitOr(), cst.parse_expression(edit.operand))
-        case JoinBy():
+        case "|":
+            return cst.BinaryOperation(_closed(node), cst.BitOr(), cst.parse_expression(edit.name))
+        case "*":
             left = _closed(node, (cst.BinaryOperation,))
-            return cst.BinaryOperation(left, cst.Multiply(), cst.parse_expression(edit.operand))
-        case CapAt():
-            return cst.Call(cst.Name("min"), [cst.Arg(cst.parse_expression(edit.largest)), cst.Arg(node)])
-        case AwaitCall():
-            return cst.Await(node.with_changes(func=cst.parse_expression(edit.function), lpar=[], rpar=[]))
-        case RaiseFrom():
-            return node.with_changes(cause=cst.From(cst.Name(edit.cause), cst.SimpleWhitespace(" ")))
-        case ImportToo():
+            return cst.BinaryOperation(left, cst.Multiply(), cst.parse_expression(edit.name))
+        case "cap":
+            return cst.Call(cst.Name("min"), [cst.Arg(cst.parse_expression(edit.name)), cst.Arg(node)])
+        case "await":
+            return cst.Await(node.with_changes(func=cst.parse_expression(edit.name), lpar=[], rpar=[]))
+        case "from":
+            return node.with_changes(cause=cst.From(cst.Name(edit.name), cst.SimpleWhitespace(" ")))
+        case "import too":
             return _with_import_of(node, edit)
         case _:
             raise TypeError(f"no edit of an expression: {edit}")
@@ -162,7 +151,7 @@ def _remove_keyword(call: cst.Call, name: str) -> cst.Call:
     )
 
 
-def _with_import_of(statement: cst.ImportFrom, edit: ImportToo) -> cst.ImportFrom:
+def _with_import_of(statement: cst.ImportFrom, edit: Edit) -> cst.ImportFrom:
     """Return a `from` import with one more name, in its place by the alphabet if the others are."""
     names = [*cast("Sequence[cst.ImportAlias]", statement.names)]
     new = cst.ImportAlias(cst.Name(edit.name))

@@ -22,29 +22,15 @@ from forbear_audit.reading.patterns import (
     WORD_STARTS,
     WRITING_FUNCTIONS,
 )
-from forbear_audit.reading.scopes import keyword
+from forbear_audit.reading.scopes import keyword, parameters
 
 LIBRARIES = (
-    "requests",
-    "httpx",
-    "httpx2",
-    "aiohttp",
-    "niquests",
-    "urllib3",
-    "aiohttp_retry",
-    "google.auth.transport.requests",
+    "requests", "httpx", "httpx2", "aiohttp", "niquests", "urllib3", "aiohttp_retry", "google.auth.transport.requests",
     "requests_toolbelt",
-)
+)  # fmt: skip
 _CLIENTS = (
-    "Session",
-    "Client",
-    "AsyncClient",
-    "ClientSession",
-    "PoolManager",
-    "RetryClient",
-    "AuthorizedSession",
-    "session",
-)
+    "Session", "Client", "AsyncClient", "ClientSession", "PoolManager", "RetryClient", "AuthorizedSession", "session",
+)  # fmt: skip
 _VERBS = ("get", "post", "put", "patch", "delete", "head", "options")
 _OPTIONS = frozenset({"json", "data", "headers", "timeout", "files", "params", "content", "auth", "verify"})
 _DEEPEST = 5  # steps from a name to its value
@@ -117,8 +103,7 @@ def annotation(module: Module, name: ast.Name) -> str:
     """Return the dotted name of the annotation of a parameter, "" if it has none or is no parameter."""
     function = module.function_of(name)
     while function is not None:
-        spec = function.args
-        for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+        for argument in parameters(function):
             if argument.arg == name.id:
                 note = argument.annotation
                 if isinstance(note, ast.BinOp):

@@ -5,6 +5,7 @@ Code is read, never run: a test that cannot be decided goes both ways.
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from forbear_audit.libraries.errors import error_names, is_status_error
 from forbear_audit.loops.statuses import Status, truth
@@ -51,6 +52,7 @@ def returned(module: Module, function: ast.AST, status: Status) -> set[bool | No
     return {truth(module, value, status) for value in values}
 
 
+@dataclass(frozen=True, slots=True)
 class Walk:
     """All ways through statements after a response with `status`.
 
@@ -58,19 +60,11 @@ class Walk:
     for which it is true leaves the loop if it can, and does not repeat it.
     """
 
-    def __init__(
-        self,
-        module: Module,
-        status: Status,
-        flags: frozenset[str] = frozenset(),
-        is_limit: Callable[[ast.expr], bool] | None = None,
-        depth: int = 0,
-    ) -> None:
-        self._module = module
-        self._status: Status = status
-        self._flags = flags
-        self._is_limit = is_limit
-        self._depth = depth
+    module: Module
+    status: Status
+    flags: frozenset[str] = frozenset()
+    is_limit: Callable[[ast.expr], bool] | None = None
+    depth: int = 0
 
     def ways(self, body: list[ast.stmt]) -> set[str]:
         """Return how statements may end: ON, AGAIN (by `continue`), BREAK, RETURN, or "raise " with an error."""
@@ -91,7 +85,7 @@ class Walk:
                 return {AGAIN}
             case ast.Raise(exc=error):
                 made = error.func if isinstance(error, ast.Call) else error
-                return {_RAISE + self._module.name_of(made)}
+                return {_RAISE + self.module.name_of(made)}
             case ast.If():
                 return self._if(statement)
             case ast.With() | ast.AsyncWith():
@@ -102,16 +96,16 @@ class Walk:
                 return self._try(statement)
             case ast.Expr(value=ast.Call() as call) | ast.Expr(value=ast.Await(value=ast.Call() as call)):
                 return self._call(call)
-            case ast.Assign(targets=targets, value=ast.Constant(value=bool())) if self._flags:
-                return {BREAK} if self._flags & set(map(ast.unparse, targets)) else {ON}
+            case ast.Assign(targets=targets, value=ast.Constant(value=bool())) if self.flags:
+                return {BREAK} if self.flags & set(map(ast.unparse, targets)) else {ON}
             case _:
                 return {ON}
 
     def _if(self, statement: ast.If) -> set[str]:
-        value = truth(self._module, statement.test, self._status)
+        value = truth(self.module, statement.test, self.status)
         ways = self.ways(statement.body) if value is not False else set[str]()
         ways |= self.ways(statement.orelse) if value is not True else set[str]()
-        if self._is_limit is None or not self._is_limit(statement.test):
+        if self.is_limit is None or not self.is_limit(statement.test):
             return ways
         ended = {way for way in ways if way == RETURN or way.startswith(_RAISE)}
         return ended or ways - {AGAIN} or {ON}
@@ -120,7 +114,7 @@ class Walk:
         ways = self.ways([*attempt.body, *attempt.orelse])
         for way in [way for way in ways if way.startswith(_RAISE)]:
             name = way.removeprefix(_RAISE)
-            handler = next((each for each in attempt.handlers if _catches(self._module, each, name)), None)
+            handler = next((each for each in attempt.handlers if _catches(self.module, each, name)), None)
             if handler is not None:
                 ways = ways - {way} | self.ways(handler.body)
         last = self.ways(attempt.finalbody)
@@ -129,15 +123,15 @@ class Walk:
     def _call(self, call: ast.Call) -> set[str]:
         """Return the ways out of a call: `raise_for_status()`, an exit, or a function whose body can be read."""
         if isinstance(call.func, ast.Attribute) and call.func.attr == "raise_for_status":
-            if self._status == "any":
+            if self.status == "any":
                 return {ON, _STATUS_ERROR}
-            return {ON} if self._status is None or self._status < 400 else {_STATUS_ERROR}
-        home, function = self._module.resolve_call(call)
-        if function is None or self._depth >= _DEEPEST:
+            return {ON} if self.status is None or self.status < 400 else {_STATUS_ERROR}
+        home, function = self.module.resolve_call(call)
+        if function is None or self.depth >= _DEEPEST:
             return {ON} if not _ends_by_name(call) else {_RAISE if "raise_" in ast.unparse(call.func) else RETURN}
         if not any(isinstance(node, ast.Raise) for node in ast.walk(function)):
             return {ON}
-        inner = Walk(home, self._status, depth=self._depth + 1).ways(function.body)
+        inner = Walk(home, self.status, depth=self.depth + 1).ways(function.body)
         return {way for way in inner if way.startswith(_RAISE)} | ({ON} if inner & {ON, RETURN} else set[str]())
 
 

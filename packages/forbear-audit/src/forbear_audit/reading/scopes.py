@@ -12,7 +12,7 @@ _ENTERED = frozenset({
     ast.Import, ast.ImportFrom, ast.Constant, ast.FunctionDef, ast.AsyncFunctionDef, ast.Call, ast.For, ast.AsyncFor,
     ast.While, ast.Assign, ast.AnnAssign, ast.withitem, ast.NamedExpr,
 })  # fmt: skip
-_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class Scopes:
@@ -62,17 +62,8 @@ class Scopes:
 
     def _enter(self, node: ast.AST) -> None:
         match node:
-            case ast.Import():
-                for alias in node.names:
-                    self.imports[alias.asname or alias.name.partition(".")[0]] = (
-                        alias.name if alias.asname else alias.name.partition(".")[0]
-                    )
-            case ast.ImportFrom():
-                base = "." * node.level + (node.module or "")
-                for alias in node.names:
-                    self.imports[alias.asname or alias.name] = (
-                        f"{base}.{alias.name}" if node.module else base + alias.name
-                    )
+            case ast.Import() | ast.ImportFrom():
+                self.imports.update(imported_names(node))
             case ast.Constant(value=str() as text) if "retryPolicy" in text:
                 self.configs.append(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
@@ -118,7 +109,7 @@ class Scopes:
 
     def scope(self, node: ast.AST) -> ast.AST:
         """Return the function, class or module whose names `node` sees."""
-        return next((parent for parent in self.ancestors(node) if isinstance(parent, _SCOPES)), self.tree)
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, SCOPES)), self.tree)
 
     def function_of(self, node: ast.AST) -> Function | None:
         """Return the function around `node`, None at the top of the module."""
@@ -134,7 +125,7 @@ class Scopes:
     def values(self, name: ast.expr) -> list[ast.expr]:
         """Return the expressions that are assigned to a name, or to an attribute of `self`, where `name` stands."""
         if isinstance(name, ast.Name):
-            for scope in (*(p for p in self.ancestors(name) if isinstance(p, _SCOPES)), self.tree):
+            for scope in (*(p for p in self.ancestors(name) if isinstance(p, SCOPES)), self.tree):
                 if (scope, name.id) in self.assigned:
                     return self.assigned[scope, name.id]
         elif isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id in ("self", "cls"):
@@ -169,25 +160,47 @@ def has_unknown(call: ast.Call) -> bool:
     return any(item.arg is None for item in call.keywords)
 
 
+def imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """Yield the names that an import binds, with the dotted name that each stands for."""
+    for alias in node.names:
+        if isinstance(node, ast.ImportFrom):
+            base = "." * node.level + (node.module or "")
+            yield alias.asname or alias.name, f"{base}.{alias.name}" if node.module else base + alias.name
+        else:
+            first = alias.name.partition(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (first, first)
+
+
+def parameters(function: Function) -> list[ast.arg]:
+    """Return the parameters of a function that have a name, those that take a position first."""
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+
+
+def block_of(module: "Scopes", statement: ast.AST) -> tuple[str, list[ast.stmt], int]:
+    """Return the block of a node around it in which a statement stands, its place, and the name of the block."""
+    parent = module.parents[statement]
+    for name in ("body", "orelse", "finalbody"):
+        value: object = getattr(parent, name, None)
+        block = cast("list[ast.stmt]", value) if isinstance(value, list) else []  # a lambda's body is no list
+        if statement in block:
+            return name, block, block.index(cast("ast.stmt", statement))
+    return "", [], 0
+
+
 def walk_inside(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """Yield the nodes and all below them, in the order of the text, without the bodies of functions within."""
     stack = [*nodes][::-1]
     while stack:
         node = stack.pop()
         yield node
-        if not isinstance(node, _SCOPES):
+        if not isinstance(node, SCOPES):
             stack.extend([*ast.iter_child_nodes(node)][::-1])
 
 
 def following(module: Scopes, statement: ast.AST) -> list[ast.stmt]:
     """Return the statements that follow one in its block, none if a node is no statement."""
-    parent = module.parents[statement]
-    for name in ("body", "orelse", "finalbody"):
-        value: object = getattr(parent, name, None)
-        items = cast("list[ast.stmt]", value) if isinstance(value, list) else []  # a lambda's body is no list
-        if statement in items:
-            return items[next(i for i, item in enumerate(items) if item is statement) + 1 :]
-    return []
+    _, block, place = block_of(module, statement)
+    return block[place + 1 :]
 
 
 def from_package(dotted: str, package: str, *names: str) -> bool:

@@ -4,7 +4,7 @@ import ast
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,16 +118,12 @@ def _decorates_by_imported(text: str) -> bool:
 def find_hits(module: Module) -> Iterator[tuple[str, Any, str, str]]:
     """Yield what the rules say of a module, each once: two retries around the same call say the same of it."""
     seen: set[tuple[str, int, int]] = set()
-    for rule, node, message, library in _keep_placed(check(module)):
-        key = (rule, node.lineno, node.col_offset)
-        if key not in seen:
+    hits: Iterator[tuple[str, Any, str, str]] = check(module)
+    for rule, node, message, library in hits:
+        key = (rule, getattr(node, "lineno", 0), getattr(node, "col_offset", 0))
+        if key not in seen and key[1]:  # a node that the audit made itself may have no place
             seen.add(key)
             yield rule, node, message, library
-
-
-def _keep_placed(all_hits: Iterable[tuple[str, ast.AST, str, str]]) -> Iterator[tuple[str, Any, str, str]]:
-    """Yield hits with a node that has a place: one that the audit made itself may have none."""
-    return (hit for hit in all_hits if hasattr(hit[1], "lineno"))
 
 
 def _is_long(lines: list[str], node: Any) -> bool:

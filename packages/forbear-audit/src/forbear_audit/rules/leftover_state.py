@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import COUNTERS, FILE_MODE, PURE_FUNCTIONS, REWINDS, STREAMS
 from forbear_audit.reading.retry_use import RetryUse
-from forbear_audit.reading.scopes import walk_inside
+from forbear_audit.reading.scopes import parameters, walk_inside
 from forbear_audit.reading.syntax import calls_in, functions_in, names_stored
 
 _GROWS = ("append", "extend", "insert", "appendleft")
@@ -64,8 +64,7 @@ def _streams(use: RetryUse, own: set[str]) -> Iterator[tuple[ast.AST, str]]:
     """Yield the open files that the caller passes and an attempt reads, if nothing goes back to their begin."""
     if use.code.function is None:
         return
-    spec = use.code.function.args
-    passed = {each.arg for each in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs) if STREAMS.search(each.arg)}
+    passed = {each.arg for each in parameters(use.code.function) if STREAMS.search(each.arg)}
     for call in (node for statement in use.code.region for node in ast.walk(statement) if isinstance(node, ast.Call)):
         reads = isinstance(call.func, ast.Attribute) and call.func.attr == "read"
         sent = [call.func.value] if reads and isinstance(call.func, ast.Attribute) else []

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy
-from forbear_audit.reading.scopes import Function, Loop, from_package
+from forbear_audit.reading.scopes import Loop, from_package, parameters
 from forbear_audit.reading.syntax import calls_in
 
 
@@ -57,30 +57,22 @@ def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
             calls = [call for call in calls_in(code.attempt) if isinstance(call.func, ast.Name)]
             called = {ast.unparse(call.func) for call in calls}
             around = [n for n in module.ancestors(loop) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-            taking = next((function for function in around if called & _parameters(function)), None)
+            taking = next((f for f in around if called & {one.arg for one in parameters(f)}), None)
             if taking is None:
                 continue
-            names = _parameters(taking)
+            names = {one.arg for one in parameters(taking)}
             awaits = any(isinstance(module.parents[c], ast.Await) for c in calls if ast.unparse(c.func) in names)
             owner = module.class_of(taking)
             if taking.name == "__call__" and owner is not None:
                 found[owner] = Repeater(policy, None, awaits)
             elif taking is around[-1]:
-                order = [name for name in _positional(taking) if name not in ("self", "cls")]
+                order = [one.arg for one in parameters(taking) if one.arg not in ("self", "cls")]
                 place = next((order.index(name) for name in order if name in called), None)
                 found[taking] = Repeater(policy, place, awaits)
             else:
                 awaits = awaits or (around[-1] in found and found[around[-1]].awaits)  # it makes a wrapper for both
                 found[around[-1]] = Repeater(policy, None, awaits)
     return _repeaters[module]
-
-
-def _positional(function: Function) -> list[str]:
-    return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
-
-
-def _parameters(function: Function) -> set[str]:
-    return {*_positional(function), *(argument.arg for argument in function.args.kwonlyargs)}
 
 
 def read_repeated_code(module: Module, call: ast.Call, position: int) -> RepeatedCode | None:
