@@ -74,11 +74,12 @@ def audit(
         first = real(Path(names[0] if names else "."))
         settings = read_settings(first if first.is_dir() else first.parent)
     total, files = Reading(), 0
-    batches = _batches(_readable(names, settings, total))
+    found = _files(names, settings, total)
+    batches = iter(lambda: [*islice(found, _BATCH)], list[Path]())
     start = list(islice(batches, 2))
     several = jobs > 1 and len(start) > 1 and can_be_safe()  # few files cost less than processes
-    batches = chain(start, batches)
-    for part in _parallel(batches, settings, jobs) if several else (_read_batch(b, settings) for b in batches):
+    every = chain(start, batches)
+    for part in _parallel(every, settings, jobs) if several else (_read_batch(b, settings) for b in every):
         total.add(part)
         files += part.files + len(part.unread)
         if on_progress is not None:
@@ -102,21 +103,12 @@ def result_of(total: Reading, baseline: Baseline | None) -> Audit:
     )
 
 
-def _readable(names: list[str], settings: AuditSettings, total: Reading) -> Iterator[Path]:
-    """Yield the files to read; what cannot be read is added to `total`."""
-    for file in _files(names, settings):
-        if isinstance(file, Unread):
-            total.unread.append(file)
-        else:
-            yield file
-
-
-def _files(paths: Iterable[str], settings: AuditSettings) -> Iterator[Path | Unread]:
+def _files(paths: Iterable[str], settings: AuditSettings, total: Reading) -> Iterator[Path]:
     """Yield the files to read, each once: those named, and the Python files and notebooks below the folders named.
 
     Hidden folders, environments and build folders below a named folder are left out, and so is what the settings
-    exclude, also among the files named. Links to folders are not followed, so a circle of links ends. A named path that
-    does not exist is `Unread`.
+    exclude, also among the files named. Links to folders are not followed, so a circle of links ends. What cannot be
+    read is added to `total`, and so is a named path that does not exist.
     """
     seen: set[int] = set()
     for name in paths:
@@ -134,7 +126,10 @@ def _files(paths: Iterable[str], settings: AuditSettings) -> Iterator[Path | Unr
             key = hash(os.path.realpath(file) if isinstance(file, Path) else file.path)
             if key not in seen:
                 seen.add(key)
-                yield file
+                if isinstance(file, Path):
+                    yield file
+                else:
+                    total.unread.append(file)
 
 
 def _list_below(folder: Path, settings: AuditSettings) -> Iterator[Path | Unread]:
@@ -148,11 +143,6 @@ def _list_below(folder: Path, settings: AuditSettings) -> Iterator[Path | Unread
                 yield file
     for error in errors:
         yield Unread(str(error.filename), error.strerror or str(error))
-
-
-def _batches(files: Iterator[Path]) -> Iterator[list[Path]]:
-    while batch := list(islice(files, _BATCH)):
-        yield batch
 
 
 def _read_batch(batch: list[Path], settings: AuditSettings) -> Reading:

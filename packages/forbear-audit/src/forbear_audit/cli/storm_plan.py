@@ -3,7 +3,7 @@
 import ast
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,15 +64,9 @@ def _place(finding: Finding, tree: ast.Module, folder: Path) -> StormPlace:
 
 def _function(tree: ast.Module, finding: Finding) -> Function | None:
     """Return the innermost function around a finding; its decorators belong to it."""
-    return max(
-        (function for function in _functions(tree) if _first(function) <= finding.line <= (function.end_lineno or 0)),
-        key=_first,
-        default=None,
-    )
-
-
-def _functions(tree: ast.Module) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    around = [one for one in functions if _first(one) <= finding.line <= (one.end_lineno or 0)]
+    return max(around, key=_first, default=None)
 
 
 def _first(function: Function) -> int:

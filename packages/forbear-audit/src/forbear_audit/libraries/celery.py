@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator
 
 from forbear_audit.libraries.errors import error_names
-from forbear_audit.reading.modules import Module
+from forbear_audit.reading.modules import Module, sets_constant
 from forbear_audit.reading.retry_use import Limits, RepeatedCode, RetriedErrors, RetryPolicy, Waits
 from forbear_audit.reading.scopes import Function, from_package, keyword, walk_inside
 
@@ -23,7 +23,8 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     if not of_app and not from_package(dotted, "celery", "shared_task"):
         return
     options = call if call is not None else ast.copy_location(ast.Call(func=made, args=[], keywords=[]), made)
-    policy = _read_options(module, options, late=of_app and _acknowledges_late(module, made))
+    setting = f"{module.local_name(made.value)}.conf.task_acks_late" if isinstance(made, ast.Attribute) else ""
+    policy = _read_options(module, options, late=of_app and sets_constant(module, setting, value=True))
     if policy is not None:
         yield policy, options, RepeatedCode(function.body, function)
     for node in walk_inside(function.body):
@@ -44,17 +45,6 @@ def read_class(module: Module, owner: ast.ClassDef) -> Iterator[Task]:
         policy = _read_options(module, call)
         if policy is not None:
             yield policy, call, RepeatedCode(run.body, run)
-
-
-def _acknowledges_late(module: Module, made: ast.expr) -> bool:
-    """Return whether a module sets `task_acks_late` of an app: all its tasks are executed again if a worker dies."""
-    app = ast.unparse(made.value) if isinstance(made, ast.Attribute) else ""
-    return any(
-        isinstance(node, ast.Assign)
-        and ast.unparse(node.targets[0]) == f"{app}.conf.task_acks_late"
-        and module.constant(node.value) is True
-        for node in module.tree.body
-    )
 
 
 def _read_options(module: Module, call: ast.Call, *, late: bool = False) -> RetryPolicy | None:

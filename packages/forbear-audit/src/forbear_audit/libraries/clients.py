@@ -48,15 +48,10 @@ def find_unsafe_call(module: Module, call: ast.Call, region: list[ast.stmt]) -> 
     )
 
 
-def uses_storage(module: Module) -> bool:
-    """Return whether a module imports google-cloud-storage."""
-    return any(from_package(name, "google.cloud.storage") for name in module.imports.values())
-
-
 def _storage(module: Module, call: ast.Call) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     name = call.func.attr
-    if name not in STORAGE or not uses_storage(module):
+    if name not in STORAGE or not uses(module, "google.cloud.storage"):
         return None
     method, target = STORAGE[name]
     for option, parameter in _CONDITIONS.items():
@@ -99,6 +94,13 @@ def redis_client(module: Module, owner: ast.expr) -> ast.Call | None:
     return value if isinstance(value, ast.Call) and _names_redis(module.name_of(value.func)) else None
 
 
+def repeats_commands(module: Module, made: ast.Call) -> bool:
+    """Return whether a call makes a Redis client with a policy that repeats commands."""
+    retry = module.value(keyword(made, "retry"))
+    count = next(iter(retry.args[1:2]), None) if isinstance(retry, ast.Call) else None
+    return isinstance(retry, ast.Call) and (count is None or module.constant(count) != 0)
+
+
 def _is_redis(module: Module, owner: ast.expr) -> bool:
     if redis_client(module, owner) is not None:
         return True
@@ -113,7 +115,7 @@ def _names_redis(dotted: str) -> bool:
 def _find_unsafe_update(module: Module, call: ast.Call) -> tuple[str, str] | None:
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     package = sdks.maker(module, call.func.value).partition(".")[0]
-    if call.func.attr in _MONGO_WRITES and package in ("pymongo", "motor", "") and _uses(module, "pymongo", "motor"):
+    if call.func.attr in _MONGO_WRITES and package in ("pymongo", "motor", "") and uses(module, "pymongo", "motor"):
         update = call.args[1] if len(call.args) > 1 else keyword(call, "update")
         adds = [word for word in _MONGO_ADDS if update is not None and word in _keys(module, update)]
         if adds:
@@ -121,7 +123,8 @@ def _find_unsafe_update(module: Module, call: ast.Call) -> tuple[str, str] | Non
     return None
 
 
-def _uses(module: Module, *packages: str) -> bool:
+def uses(module: Module, *packages: str) -> bool:
+    """Return whether a module imports one of these packages."""
     return any(from_package(name, package) for name in module.imports.values() for package in packages)
 
 
@@ -135,12 +138,9 @@ def find_client_repeat(module: Module, call: ast.Call) -> tuple[str, str] | None
     if not isinstance(call.func, ast.Attribute):
         return None
     made = redis_client(module, call.func.value)
-    if made is not None:
-        retry = module.value(keyword(made, "retry"))
-        count = retry.args[1] if isinstance(retry, ast.Call) and len(retry.args) > 1 else None
-        if isinstance(retry, ast.Call) and not (count is not None and module.constant(count) == 0):
-            known = redis_command(module, call)
-            return None if known is None else (f"{known[0]} is repeated by the client; {known[1]}", "redis")
+    if made is not None and repeats_commands(module, made):
+        known = redis_command(module, call)
+        return None if known is None else (f"{known[0]} is repeated by the client; {known[1]}", "redis")
     if call.func.attr in STORAGE:
         retry = keyword(call, "retry")
         if retry is not None and module.name_of(retry).endswith("DEFAULT_RETRY"):
@@ -150,8 +150,6 @@ def find_client_repeat(module: Module, call: ast.Call) -> tuple[str, str] | None
         value = module.value(call.func.value)
         if isinstance(value, ast.Call) and from_package(module.name_of(value.func), "aiohttp_retry", "RetryClient"):
             verb = call.func.attr.upper()
-            return (
-                f"{verb} is repeated by RetryClient; a lost response does not prove that nothing was done",
-                "aiohttp-retry",
-            )
+            why = "a lost response does not prove that nothing was done"
+            return f"{verb} is repeated by RetryClient; {why}", "aiohttp-retry"
     return None

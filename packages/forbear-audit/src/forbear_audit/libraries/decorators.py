@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 
 from forbear_audit.libraries.errors import error_names, join_names
+from forbear_audit.reading.bounds import bounds
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.retry_use import Limits, RetriedErrors, RetryPolicy, Wait, Waits, grows_to, seconds
 from forbear_audit.reading.scopes import from_package, has_unknown, keyword
@@ -99,24 +100,10 @@ def _tenacity_waits(module: Module, wait: ast.expr | None, attempts: float | Non
             longest = grows_to(seconds(module.constant(first), 1), base, attempts)
         return Waits("growing", bool(names & {*_EXPONENTIAL[1:], "wait_random"}), longest, wait)
     if names & {"wait_fixed", "wait_random"} and "wait_chain" not in names:
-        kind: Wait = "unknown" if _is_mostly_random(module, wait) else "fixed"
+        low, high = bounds(module, wait)
+        kind: Wait = "unknown" if high > 2 * low else "fixed"
         return Waits(kind, "wait_random" in names, node=wait)
     return Waits(node=wait)
-
-
-def _is_mostly_random(module: Module, wait: ast.expr) -> bool:
-    """Return whether more than half of the longest wait of `wait_fixed` and `wait_random` is random."""
-    fixed = spread = 0.0
-    for call in (node for node in ast.walk(wait) if isinstance(node, ast.Call)):
-        name = module.name_of(call.func).rpartition(".")[2]
-        numbers = [seconds(module.constant(item), 0) for item in call.args]
-        if name == "wait_fixed":
-            fixed += numbers[0] if numbers else seconds(module.constant(keyword(call, "wait")), 0)
-        elif name == "wait_random":
-            least = numbers[0] if numbers else seconds(module.constant(keyword(call, "min")), 0)
-            most = numbers[1] if len(numbers) > 1 else seconds(module.constant(keyword(call, "max")), 1)
-            fixed, spread = fixed + least, spread + most - least
-    return spread > fixed
 
 
 def _read_backoff(module: Module, call: ast.Call) -> RetryPolicy:

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from forbear_audit.libraries import clients, http, keys, sql
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.scopes import keyword, walk_inside
+from forbear_audit.reading.scopes import from_package, keyword, walk_inside
 from forbear_audit.reading.syntax import calls_in, calls_method
+
+_RUNS = ("run", "check_call", "check_output", "call")
 
 
 @dataclass
@@ -85,11 +87,7 @@ def _appends(module: Module, call: ast.Call, region: list[ast.stmt]) -> bool:
 
 
 def _program(module: Module, call: ast.Call) -> UnsafeCall | None:
-    dotted = module.name_of(call.func)
-    if (
-        dotted not in ("subprocess.run", "subprocess.check_call", "subprocess.check_output", "subprocess.call")
-        or not call.args
-    ):
+    if not from_package(module.name_of(call.func), "subprocess", *_RUNS) or not call.args:
         return None
     line = module.constant(call.args[0])
     words = tuple(line.split()) if isinstance(line, str) else module.items(call.args[0])

@@ -118,15 +118,8 @@ def _url(module: Module, expr: ast.expr | None, depth: int = 0) -> str | None:
     if isinstance(expr, ast.Constant) and isinstance(expr.value, str):
         return expr.value
     if isinstance(expr, ast.JoinedStr):
-        parts = (
-            str(v.value)
-            if isinstance(v, ast.Constant)
-            else _url(module, v.value, depth + 1) or "x"
-            if isinstance(v, ast.FormattedValue)
-            else "x"
-            for v in expr.values
-        )
-        return "".join(parts)
+        inner = [v.value if isinstance(v, ast.FormattedValue) else v for v in expr.values]
+        return "".join(_url(module, part, depth + 1) or "x" for part in inner)
     if isinstance(expr, ast.BinOp) and isinstance(expr.op, ast.Add):
         return (_url(module, expr.left, depth + 1) or "x") + (_url(module, expr.right, depth + 1) or "x")
     return None

@@ -43,15 +43,10 @@ def read_task(module: Module, function: Function, decorator: ast.expr, dotted: s
     owner = module.value(made.value) if isinstance(made, ast.Attribute) else None
     maker = module.name_of(owner.func) if isinstance(owner, ast.Call) else ""
     name = dotted.rpartition(".")[2]
-    for queue in _QUEUES:
-        if name in queue.names and (from_package(dotted, queue.package) or from_package(maker, queue.package)):
-            policy = _read_queue(module, queue, call)
-            if policy is not None:
-                yield policy, decorator, RepeatedCode(function.body, function)
-    if from_package(dotted, "rq", "job") and call is not None:
-        policy = _read_rq(module, call)
-        if policy is not None:
-            yield policy, decorator, RepeatedCode(function.body, function)
+    known = [q for q in _QUEUES if name in q.names and any(from_package(one, q.package) for one in (dotted, maker))]
+    policies = [_read_queue(module, queue, call) for queue in known]
+    policies += [_read_rq(module, call)] if from_package(dotted, "rq", "job") and call is not None else []
+    yield from ((policy, decorator, RepeatedCode(function.body, function)) for policy in policies if policy is not None)
 
 
 def _read_queue(module: Module, queue: _Queue, call: ast.Call | None) -> RetryPolicy | None:

@@ -6,6 +6,8 @@
 import ast
 from fnmatch import fnmatchcase
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import forbear
 from forbear.services.aws import RECOMMENDED, classify
@@ -119,19 +121,12 @@ def boto_client(module: Module, owner: ast.expr) -> ast.Call | None:
     return None
 
 
-class _Operation:
-    """An operation as `forbear.services.aws.classify` reads it, without botocore's model: what code shows of it."""
-
-    documentation = ""
-
-    def __init__(self, service: str, name: str, options: list[str]) -> None:
-        self.service_model = self
-        self.service_name = service
-        self.name = name
-        self.input_shape = self
-        self.required_members = tuple(options)
-        self.members = dict.fromkeys(options, self)
-        self.metadata = dict[str, object]()
+def _as_model(service: str, name: str, options: list[str]) -> Any:
+    """Return an operation as `forbear.services.aws.classify` reads one of botocore: with what code shows of it."""
+    model = SimpleNamespace(documentation="", service_name=service, name=name, required_members=options, metadata={})
+    model.service_model = model.input_shape = model
+    model.members = dict.fromkeys(options, model)
+    return model
 
 
 def _judge_aws(module: Module, call: ast.Call, service: str, region: list[ast.stmt]) -> tuple[str, str] | None:
@@ -142,7 +137,7 @@ def _judge_aws(module: Module, call: ast.Call, service: str, region: list[ast.st
         return None
     values = {option.arg: module.constant(option.value) for option in call.keywords if option.arg}
     parameters = {name: "x" if value is ... else value for name, value in values.items()}
-    judged = classify(_Operation(service, operation, [*parameters]), parameters)
+    judged = classify(_as_model(service, operation, [*parameters]), parameters)
     fresh = keys.find_fresh_key(module, call, region)
     token = next((name for name in parameters if name.endswith(("Token", "DeduplicationId"))), None)
     if fresh is None and (judged.repeatable or token is not None):

@@ -3,9 +3,9 @@
 import ast
 from typing import cast
 
-from forbear_audit.libraries.clients import STORAGE, uses_storage
+from forbear_audit.libraries.clients import STORAGE, repeats_commands, uses
 from forbear_audit.libraries.sdks import aws_service, boto_client, maker
-from forbear_audit.reading.modules import Module
+from forbear_audit.reading.modules import Module, sets_constant
 from forbear_audit.reading.patterns import READING_FUNCTIONS
 from forbear_audit.reading.scopes import from_package, keyword
 
@@ -16,19 +16,21 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
     """Return the package of a client that retries by itself, and what it does; None if it does not retry."""
     if not isinstance(call.func, ast.Attribute):
         return None
-    if call.func.attr in STORAGE and uses_storage(module):
+    if call.func.attr in STORAGE and uses(module, "google.cloud.storage"):
         off = keyword(call, "retry")
         if off is not None and module.constant(off) is None:
             return None
         return "google", "google-cloud-storage retries this call for up to 120 s"
     dotted = module.name_of(call.func)
-    if from_package(dotted, "stripe") and dotted.count(".") > 1 and not _sets(module, "stripe.max_network_retries", 0):
-        return "stripe", "stripe makes up to 3 attempts"
+    if from_package(dotted, "stripe") and dotted.count(".") > 1:
+        off = sets_constant(module, "stripe.max_network_retries", 0)
+        return None if off else ("stripe", "stripe makes up to 3 attempts")
     if dotted.split(".")[0] in ("openai", "anthropic") and dotted.count(".") > 1:  # the client of the module
         return dotted.partition(".")[0], "its default client makes up to 3 attempts"
     made = maker(module, call.func.value)
     off = keyword(call, "retry")
-    if from_package(made, "google.cloud") and _has_google_retry(call.func.attr):
+    reads = READING_FUNCTIONS.search(call.func.attr) or call.func.attr.startswith(("access_", "publish"))
+    if from_package(made, "google.cloud") and reads:  # these have a retry by default
         return None if off is not None and module.constant(off) is None else ("google", "the client retries this call")
     if from_package(made, "azure") and made.endswith("Client.from_connection_string"):
         return "azure", "the client makes up to 4 attempts"
@@ -39,21 +41,6 @@ def retries_itself(module: Module, call: ast.Call) -> tuple[str, str] | None:
         if own is not None:
             return own
     return None
-
-
-def _has_google_retry(method: str) -> bool:
-    """Return whether a method of Google's clients has a retry by default: one that reads, or publishes."""
-    return bool(READING_FUNCTIONS.search(method)) or method.startswith(("access_", "publish"))
-
-
-def _sets(module: Module, name: str, value: object) -> bool:
-    """Return whether a module assigns a constant to an attribute with this dotted name."""
-    return any(
-        isinstance(node, ast.Assign)
-        and any(isinstance(t, ast.Attribute) and module.name_of(t) == name for t in node.targets)
-        and module.constant(node.value) == value
-        for node in module.tree.body
-    )
 
 
 def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
@@ -79,9 +66,7 @@ def _client_retries(module: Module, owner: ast.expr) -> tuple[str, str] | None:
         text = _find_mounted(module, value)
         return (package, text) if text is not None else None
     if package in ("redis", "valkey"):
-        retry = module.value(keyword(value, "retry"))
-        count = retry.args[1] if isinstance(retry, ast.Call) and len(retry.args) > 1 else None
-        return (package, "the client repeats commands") if count is not None and module.constant(count) != 0 else None
+        return (package, "the client repeats commands") if repeats_commands(module, value) else None
     if from_package(dotted, "aiohttp_retry", "RetryClient"):
         return "aiohttp", "RetryClient of aiohttp-retry makes several attempts"
     if (

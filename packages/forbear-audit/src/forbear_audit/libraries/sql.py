@@ -1,7 +1,7 @@
 """Statements of SQL and objects of ORMs in code: whether they may be written twice, by the transaction around."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from forbear_audit.libraries.keys import is_inside
 from forbear_audit.reading.modules import Module
@@ -48,20 +48,19 @@ def _text(module: Module, expr: ast.expr) -> str | None:
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
 
 
-def _is_in_transaction(module: Module, call: ast.Call) -> bool:
+def _contexts(module: Module, call: ast.Call) -> Iterator[ast.expr]:
+    """Yield the contexts of the `with` statements around a call."""
     for parent in module.ancestors(call):
         if isinstance(parent, (ast.With, ast.AsyncWith)):
-            for item in parent.items:
-                expr = item.context_expr
-                if (
-                    isinstance(expr, ast.Call)
-                    and isinstance(expr.func, ast.Attribute)
-                    and expr.func.attr in _TRANSACTIONS
-                ):
-                    return True
-                if isinstance(expr, (ast.Name, ast.Attribute)) and CONNECTIONS.search(ast.unparse(expr)):
-                    return True  # `with connection:` commits or rolls back
-    return False
+            yield from (item.context_expr for item in parent.items)
+
+
+def _is_in_transaction(module: Module, call: ast.Call) -> bool:
+    return any(
+        (isinstance(expr, ast.Call) and isinstance(expr.func, ast.Attribute) and expr.func.attr in _TRANSACTIONS)
+        or (isinstance(expr, (ast.Name, ast.Attribute)) and CONNECTIONS.search(ast.unparse(expr)))
+        for expr in _contexts(module, call)  # `with connection:` commits or rolls back
+    )
 
 
 def _is_autocommit(module: Module, call: ast.Call) -> bool:
@@ -88,7 +87,7 @@ def find_unsafe_model(module: Module, call: ast.Call, region: list[ast.stmt]) ->
     assert isinstance(call.func, ast.Attribute)  # noqa: S101 - for type checkers
     owner, method = call.func.value, call.func.attr
     packages = {name.partition(".")[0] for name in module.imports.values()}
-    if "django" in packages and not _is_atomic(module, call):
+    if "django" in packages and not any("atomic" in ast.unparse(expr) for expr in _contexts(module, call)):
         made = module.value(owner)
         manager = owner.value if isinstance(owner, ast.Attribute) and owner.attr == "objects" else None
         if method in _ADDS and manager is not None and _is_model(module, manager):
@@ -115,8 +114,3 @@ def _is_model(module: Module, expr: ast.expr) -> bool:
     if not isinstance(node, ast.ClassDef):
         return isinstance(expr, ast.Name) and ".models." in module.name_of(expr)
     return any(from_package(home.name_of(base), "django.db.models", "Model") for base in node.bases)
-
-
-def _is_atomic(module: Module, call: ast.Call) -> bool:
-    withs = [parent for parent in module.ancestors(call) if isinstance(parent, (ast.With, ast.AsyncWith))]
-    return any("atomic" in ast.unparse(item.context_expr) for parent in withs for item in parent.items)

@@ -61,7 +61,7 @@ def is_limit(loop: Loop, test: ast.expr, counting: set[str]) -> bool:
     return any(
         bool(names_in(leaf) & counting)
         or (isinstance(leaf, ast.Compare) and bool(MAXIMUM.search(ast.unparse(leaf))))
-        or bool(TIME.search(" ".join(_texts(loop, leaf))) and _is_condition(leaf))
+        or (bool(TIME.search(" ".join(_texts(loop, leaf)))) and not isinstance(leaf, ast.Constant))
         for leaf in operands(test)
     )
 
@@ -88,10 +88,6 @@ def _tests(loop: Loop) -> list[ast.expr]:
     tests = [loop.test] if isinstance(loop, ast.While) else []
     nodes = [node for node in walk_inside(loop.body) if isinstance(node, (ast.If, ast.Assert))]
     return tests + [n.test for n in nodes if isinstance(n, ast.Assert) or may_leave([n]) or has(n, ast.Continue)]
-
-
-def _is_condition(leaf: ast.expr) -> bool:
-    return any(isinstance(node, (ast.Compare, ast.Call, ast.Name)) for node in ast.walk(leaf))
 
 
 def _texts(loop: Loop, test: ast.expr) -> list[str]:
@@ -155,7 +151,8 @@ def _number(module: Module, expr: ast.expr) -> int | None:
 def _is_few(module: Module, loop: Loop) -> bool:
     """Return whether a parameter limits the attempts, and its default allows at most two."""
     if isinstance(loop, ast.While):
-        bounds = [c for test in _tests(loop) for leaf in operands(test) for c in _read_comparison(leaf)]
+        leaves = [leaf for test in _tests(loop) for leaf in operands(test)]
+        bounds = [bound for leaf in leaves if isinstance(leaf, ast.Compare) for bound in leaf.comparators]
     else:
         bounds = [*loop.iter.args] if isinstance(loop.iter, ast.Call) else []
     for bound in bounds:
@@ -164,10 +161,6 @@ def _is_few(module: Module, loop: Loop) -> bool:
         if any(default is not None and default + more <= 2 for default in defaults):
             return True
     return False
-
-
-def _read_comparison(leaf: ast.expr) -> list[ast.expr]:
-    return leaf.comparators if isinstance(leaf, ast.Compare) else []
 
 
 def _default(module: Module, expr: ast.expr) -> int | None:

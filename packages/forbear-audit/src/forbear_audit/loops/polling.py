@@ -50,7 +50,7 @@ def is_polling(module: Module, loop: Loop, attempt: ast.Try | None, errors: tupl
         return True
     if attempt is None:
         return False
-    if errors and set(errors) <= set(_ABSENT) and not _leaves_process(attempt):
+    if errors and set(errors) <= set(_ABSENT) and not any(map(LEAVES_PROCESS.search, functions_in(attempt.body))):
         return True
     if errors and all("Timeout" in error for error in errors) and _waits_for_other(attempt):
         return True
@@ -188,8 +188,3 @@ def _waits_for_other(attempt: ast.Try) -> bool:
 
 def _checks_status(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and "raise_for_status" in ast.unparse(statement)
-
-
-def _leaves_process(attempt: ast.Try) -> bool:
-    calls = functions_in(attempt.body)
-    return any(LEAVES_PROCESS.search(call) for call in calls)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from forbear_audit.loops.generators import find_generator, list_yielded
 from forbear_audit.loops.loop_exits import failures
+from forbear_audit.reading.bounds import bounds
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CAPS, HEADER, RANDOM, STOPS, TELLS, WAITS
 from forbear_audit.reading.retry_use import RetryUse, Wait, Waits, grows_to
@@ -91,23 +92,8 @@ def _classify(
 
 def _is_wide(module: Module, argument: ast.expr) -> bool:
     """Return whether a wait is random by at least a half: `uniform(1, 3)`, or `5 * (0.5 + random())`."""
-    low, high = _bounds(module, argument)
+    low, high = bounds(module, argument)
     return high >= 2 * low and high > 0
-
-
-def _bounds(module: Module, expr: ast.expr) -> tuple[float, float]:
-    """Return the least and the largest value of an expression; a name or a call that cannot be read counts as 1."""
-    match expr:
-        case ast.BinOp(op=ast.Mult() | ast.Add() as operator):
-            (low, high), (least, most) = _bounds(module, expr.left), _bounds(module, expr.right)
-            return (low + least, high + most) if isinstance(operator, ast.Add) else (low * least, high * most)
-        case ast.Call(args=[]) if ast.unparse(expr.func).endswith("random"):
-            return 0, 1
-        case ast.Call(args=[first, second]) if RANDOM.search(ast.unparse(expr.func)):
-            return _bounds(module, first)[0], _bounds(module, second)[1]
-        case _:
-            value = module.constant(expr)
-            return (value, value) if isinstance(value, (int, float)) else (1, 1)
 
 
 def _waits_elsewhere(module: Module, loop: Loop, after_failure: list[ast.stmt]) -> bool:

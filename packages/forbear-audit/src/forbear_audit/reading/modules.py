@@ -4,11 +4,12 @@ import ast
 import operator as operators
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from forbear_audit.reading.packages import Files
 from forbear_audit.reading.scopes import Function, Scopes, walk_inside
 
+_T = TypeVar("_T")
 _WIDEST = 1000  # parts of a constant
 _DEEPEST = 5  # steps from a name to its value: more are a circle, or nothing a reader would follow either
 _KEPT = ("cache", "lru_cache", "fixture", "property", "cached_property", "staticmethod", "classmethod")
@@ -34,8 +35,15 @@ class Module(Scopes):
         self._homes: dict[ast.AST, Module] = {}
         self._traced: dict[tuple[int, str], Place] = {}
         self._returned: dict[ast.AST, ast.expr | None] = {}
+        self._kept: dict[object, object] = {}
         self._defined: dict[ast.AST, tuple[Module, ast.AST | None]] = {}
         super().__init__(tree, path)
+
+    def keep(self, make: Callable[["Module"], _T]) -> _T:
+        """Return what a function makes of this module; it is made once, and kept as long as the module is."""
+        if make not in self._kept:
+            self._kept[make] = make(self)
+        return cast("_T", self._kept[make])
 
     def home_of(self, node: ast.AST) -> "Module":
         """Return the module in which a node stands."""
@@ -253,6 +261,15 @@ class Module(Scopes):
                 return self.methods.get((owner, name)) if owner is not None else None
             case _:
                 return None
+
+
+def sets_constant(module: Module, name: str, value: object) -> bool:
+    """Return whether a module assigns a constant to an attribute with this dotted name, as the module says it."""
+    assigns = [node for node in module.tree.body if isinstance(node, ast.Assign)]
+    return any(
+        name in [module.local_name(target) for target in node.targets] and module.constant(node.value) == value
+        for node in assigns
+    )
 
 
 def _small(value: object) -> object:

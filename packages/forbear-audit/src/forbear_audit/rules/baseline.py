@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ _VERSION = 1
 _LARGEST = 50_000_000
 
 
+@dataclass
 class Baseline:
     """A file of known findings. Each is known by its rule, path and line of code, so that other lines may change."""
 
-    def __init__(self, path: Path, known: Counter[str]) -> None:
-        self.path = path
-        self.known = known
+    path: Path
+    known: Counter[str]
 
     @classmethod
     def read(cls, path: Path) -> "Baseline":

@@ -9,7 +9,7 @@ from forbear_audit.loops.waits import is_momentary
 from forbear_audit.reading.modules import Module
 from forbear_audit.reading.patterns import CONFLICT_MESSAGES, FILE_METHODS, RENAMES, STATUS_READS
 from forbear_audit.reading.retry_use import RetryUse, RetryUses
-from forbear_audit.reading.scopes import walk_inside
+from forbear_audit.reading.scopes import keyword, walk_inside
 from forbear_audit.reading.syntax import calls_method, functions_in, texts_in
 from forbear_audit.rules.find import find_retries
 from forbear_audit.rules.last_attempt import last_attempt
@@ -30,7 +30,7 @@ _LONGEST = 120.0  # seconds: a single wait above this needs a reason
 
 def check(module: Module) -> Iterator[Hit]:
     """Yield what the rules say of a module."""
-    uses = RetryUses(find_retries(module))
+    uses = find_retries(module)
     for use in uses:
         for rule, node, message in _check_use(module, use, uses):
             yield rule, node, message, use.policy.library
@@ -145,9 +145,20 @@ def _short(name: str) -> str:
 
 
 def _find_hidden_ends(module: Module) -> Iterator[Hit]:
-    """Yield where tenacity's RetryError, which holds the last error, is replaced by another error `from None`."""
+    """Yield where tenacity's RetryError, which holds the last error, is replaced by another error.
+
+    That is `from None`, or in a function for the end of the attempts.
+    """
     if not any(name.partition(".")[0] == "tenacity" for name in module.imports.values()):
         return
+    for call in module.calls:
+        end = keyword(call, "retry_error_callback")
+        made = ast.copy_location(ast.Call(func=end, args=[], keywords=[]), end) if end is not None else None
+        home, function = module.resolve_call(made) if made is not None else (module, None)
+        for node in walk_inside(function.body) if function is not None and home is module else ():
+            made_anew = isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.cause is None
+            if made_anew and "outcome" not in ast.unparse(node):
+                yield "LOST-CAUSE", node, "the last error is not the cause of this one", "tenacity"
     for handler in (node for node in module.parents if isinstance(node, ast.ExceptHandler)):
         if "tenacity.RetryError" not in (error_names(module, handler.type) or ()):
             continue

@@ -7,7 +7,7 @@ from dataclasses import replace
 from forbear_audit.libraries import celery, decorators, objects, queues
 from forbear_audit.loops.limits import has_scope
 from forbear_audit.reading.modules import Module
-from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse
+from forbear_audit.reading.retry_use import RepeatedCode, RetryPolicy, RetryUse, RetryUses
 from forbear_audit.reading.scopes import from_package
 from forbear_audit.rules.repeaters import find_repeater, loops_of, read_repeated_code
 from forbear_audit.rules.webhooks import find_webhooks
@@ -22,7 +22,7 @@ _CALLERS = ("RetryingCaller", "AsyncRetryingCaller")
 _CALLS = ("call", "acall", "__call__", "retry_call", "wraps")
 
 
-def find_retries(module: Module) -> list[RetryUse]:
+def find_retries(module: Module) -> RetryUses:
     """Return the retries of a module in the order of the text; a shared policy and each use of it are separate."""
     seen: set[int] = set()
     uses = [*_find_decorated(module, seen), *_find_looped(module, seen), *_find_called(module, seen)]
@@ -32,10 +32,11 @@ def find_retries(module: Module) -> list[RetryUse]:
             if policy is not None:
                 uses.append(RetryUse(policy, call))
     uses += [RetryUse(policy, node) for policy, node in objects.read_service_configs(module)]
-    uses += [RetryUse(policy, loop, code) for policy, code, loop in loops_of(module)]
+    uses += [RetryUse(policy, loop, code) for policy, code, loop in module.keep(loops_of)]
     uses += _find_wrapped(module)
     uses += [RetryUse(*task) for task in (*queues.read_others(module), *find_webhooks(module))]
-    return sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
+    order = sorted(uses, key=lambda use: (getattr(use.node, "lineno", 0), getattr(use.node, "col_offset", 0)))
+    return RetryUses(order)
 
 
 def read_policy(module: Module, expr: ast.expr) -> RetryPolicy | None:

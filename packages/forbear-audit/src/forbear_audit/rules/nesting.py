@@ -3,7 +3,6 @@
 import ast
 import builtins
 from collections.abc import Iterator
-from weakref import WeakKeyDictionary
 
 from forbear_audit.libraries.errors import error_names, is_doubtful, is_hopeless
 from forbear_audit.libraries.self_retrying import retries_itself
@@ -79,7 +78,7 @@ def _find_function_retry(module: Module, use: RetryUse, call: ast.Call, uses: Re
     home, function = module.resolve_call(call)
     if function is None or function is use.code.function or _turns_off(module, call):
         return None
-    others = uses if home is module else _retried(home)
+    others = uses if home is module else home.keep(find_retries)
     other = others.by_function.get(id(function))
     if other is None or use.policy.library == other.policy.library == "forbear" or not _multiply(home, use, other):
         return None
@@ -90,17 +89,6 @@ def _turns_off(module: Module, call: ast.Call) -> bool:
     """Return whether a call passes a limit of one attempt, or of no retries, to what it calls."""
     limits = [option for option in call.keywords if option.arg and ATTEMPT_LIMITS.search(option.arg)]
     return any(module.constant(option.value) in (0, 1, False, None) for option in limits)
-
-
-_found: WeakKeyDictionary[Module, RetryUses] = WeakKeyDictionary()
-
-
-def _retried(module: Module) -> RetryUses:
-    """Return the retries of another module; they are kept as long as the module is."""
-    uses = _found.get(module)
-    if uses is None:
-        uses = _found[module] = RetryUses(find_retries(module))
-    return uses
 
 
 def _multiply(home: Module, use: RetryUse, other: RetryUse) -> bool:

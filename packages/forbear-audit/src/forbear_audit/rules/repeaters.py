@@ -2,7 +2,6 @@
 
 import ast
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from forbear_audit.loops.handwritten import read_loop
 from forbear_audit.reading.modules import Module
@@ -24,16 +23,12 @@ class Repeater:
 
 
 KnownLoop = tuple[RetryPolicy, RepeatedCode, Loop]
-_known: WeakKeyDictionary[Module, list[KnownLoop]] = WeakKeyDictionary()
-_repeaters: WeakKeyDictionary[Module, dict[ast.AST, Repeater]] = WeakKeyDictionary()
 
 
 def loops_of(module: Module) -> list[KnownLoop]:
-    """Return the loops of a module that are retries; they are kept as long as the module is."""
-    if module not in _known:
-        read = ((loop, read_loop(module, loop)) for loop in module.loops)
-        _known[module] = [(known[0], known[1], loop) for loop, known in read if known is not None]
-    return _known[module]
+    """Return the loops of a module that are retries."""
+    read = ((loop, read_loop(module, loop)) for loop in module.loops)
+    return [(known[0], known[1], loop) for loop, known in read if known is not None]
 
 
 def find_repeater(module: Module, expr: ast.expr) -> Repeater | None:
@@ -41,38 +36,33 @@ def find_repeater(module: Module, expr: ast.expr) -> Repeater | None:
     place, node = module.definition(expr)
     if node is None and isinstance(expr, ast.Attribute):
         owner = module.class_of(expr)
-        node = module.methods.get((owner, expr.attr)) if owner is not None and _is_self(expr.value) else None
+        node = module.methods.get((owner, expr.attr)) if owner and ast.unparse(expr.value) in ("self", "cls") else None
     is_definition = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-    return _find_repeaters(place).get(node) if node is not None and is_definition else None
-
-
-def _is_self(expr: ast.expr) -> bool:
-    return isinstance(expr, ast.Name) and expr.id in ("self", "cls")
+    return place.keep(_find_repeaters).get(node) if node is not None and is_definition else None
 
 
 def _find_repeaters(module: Module) -> dict[ast.AST, Repeater]:
-    if module not in _repeaters:
-        found = _repeaters[module] = dict[ast.AST, Repeater]()
-        for policy, code, loop in loops_of(module):
-            calls = [call for call in calls_in(code.attempt) if isinstance(call.func, ast.Name)]
-            called = {ast.unparse(call.func) for call in calls}
-            around = [n for n in module.ancestors(loop) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
-            taking = next((f for f in around if called & {one.arg for one in parameters(f)}), None)
-            if taking is None:
-                continue
-            names = {one.arg for one in parameters(taking)}
-            awaits = any(isinstance(module.parents[c], ast.Await) for c in calls if ast.unparse(c.func) in names)
-            owner = module.class_of(taking)
-            if taking.name == "__call__" and owner is not None:
-                found[owner] = Repeater(policy, None, awaits)
-            elif taking is around[-1]:
-                order = [one.arg for one in parameters(taking) if one.arg not in ("self", "cls")]
-                place = next((order.index(name) for name in order if name in called), None)
-                found[taking] = Repeater(policy, place, awaits)
-            else:
-                awaits = awaits or (around[-1] in found and found[around[-1]].awaits)  # it makes a wrapper for both
-                found[around[-1]] = Repeater(policy, None, awaits)
-    return _repeaters[module]
+    found = dict[ast.AST, Repeater]()
+    for policy, code, loop in module.keep(loops_of):
+        calls = [call for call in calls_in(code.attempt) if isinstance(call.func, ast.Name)]
+        called = {ast.unparse(call.func) for call in calls}
+        around = [n for n in module.ancestors(loop) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        taking = next((f for f in around if called & {one.arg for one in parameters(f)}), None)
+        if taking is None:
+            continue
+        names = {one.arg for one in parameters(taking)}
+        awaits = any(isinstance(module.parents[c], ast.Await) for c in calls if ast.unparse(c.func) in names)
+        owner = module.class_of(taking)
+        if taking.name == "__call__" and owner is not None:
+            found[owner] = Repeater(policy, None, awaits)
+        elif taking is around[-1]:
+            order = [one.arg for one in parameters(taking) if one.arg not in ("self", "cls")]
+            place = next((order.index(name) for name in order if name in called), None)
+            found[taking] = Repeater(policy, place, awaits)
+        else:
+            awaits = awaits or (around[-1] in found and found[around[-1]].awaits)  # it makes a wrapper for both
+            found[around[-1]] = Repeater(policy, None, awaits)
+    return found
 
 
 def read_repeated_code(module: Module, call: ast.Call, position: int) -> RepeatedCode | None:

@@ -150,12 +150,8 @@ def find_blocking_waits(module: Module, uses: list[RetryUse]) -> Iterator[tuple[
             yield "BLOCKING", call, "time.sleep() stops the whole event loop", "loop"
     for use in uses:
         if isinstance(module.scope(use.node), ast.AsyncFunctionDef) and _waits_in_sync(module, use):
-            yield (
-                "BLOCKING",
-                use.node,
-                f"{use.policy.library} waits by time.sleep() here, which stops the event loop",
-                use.policy.library,
-            )
+            name = use.policy.library
+            yield "BLOCKING", use.node, f"{name} waits by time.sleep() here, which stops the event loop", name
 
 
 def _is_sleep(module: Module, call: ast.Call) -> bool:
@@ -169,12 +165,9 @@ def _is_sleep(module: Module, call: ast.Call) -> bool:
 
 
 def _is_repeated(module: Module, call: ast.Call) -> bool:
-    for parent in module.ancestors(call):
-        if isinstance(parent, (ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler)):
-            return True
-        if isinstance(parent, ast.AsyncFunctionDef):
-            return False
-    return False
+    kinds = (ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.AsyncFunctionDef)
+    around = next((parent for parent in module.ancestors(call) if isinstance(parent, kinds)), None)
+    return not (around is None or isinstance(around, ast.AsyncFunctionDef))
 
 
 def _waits_in_sync(module: Module, use: RetryUse) -> bool:

@@ -274,17 +274,19 @@ def number_of_each(listed: list[dict[str, str]]) -> str:
     return ", ".join(counts) or "nothing found"
 
 
+def _name_kind(finding: dict[str, str]) -> str:
+    return f"{finding['kind']} ({finding['rule']})" if finding["rule"] else finding["kind"]
+
+
 def finding_title(finding: dict[str, str]) -> str:
     """Return kind, rule, call and place of a finding."""
-    rule = f" ({finding['rule']})" if finding["rule"] else ""
-    return f"{finding['kind']}{rule}: {finding['call']} at {finding['site']}"
+    return f"{_name_kind(finding)}: {finding['call']} at {finding['site']}"
 
 
 def finding_lines(finding: dict[str, str]) -> str:
     """Return a finding as text: what, where, and the command that shows it again."""
-    rule = f" ({finding['rule']})" if finding["rule"] else ""
     call = f"{finding['call']} at {finding['site']}: " if finding["call"] else ""
-    lines = [f"{finding['kind']}{rule}: {finding['test']}", f"  {call}{finding['text']}"]
+    lines = [f"{_name_kind(finding)}: {finding['test']}", f"  {call}{finding['text']}"]
     return "\n".join(lines + ([f"  {finding['reproduction']}"] if finding["reproduction"] else []))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -119,18 +120,18 @@ def _refusing(core: Any, record: RunRecord, call: SentCall, connection: Any, req
         connection._network_backend = backend
 
 
+@dataclass(eq=False)
 class _RefusingBackend:
     """A network backend, sync or async, whose connects meet the fault; each one after the first is a call of its own.
 
     So retries of the connection itself (`retries=` of a transport) are seen.
     """
 
-    def __init__(self, backend: Any, core: Any, record: RunRecord, call: SentCall, request: Any) -> None:
-        self._backend = backend
-        self._core = core
-        self._record = record
-        self._call: SentCall | None = call
-        self._request = request
+    _backend: Any
+    _core: Any
+    _record: RunRecord
+    _call: SentCall | None
+    _request: Any
 
     def _meet(self) -> None:
         call, self._call = self._call or _begin(self._record, self._request), None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -32,12 +33,12 @@ def install(undo: ExitStack) -> None:
         replace(undo, asynchronous, "read_response", _aread(errors, asynchronous.read_response))
 
 
+@dataclass(slots=True)
 class _Pending:
     """A call whose responses have not been read yet; `left` counts them."""
 
-    def __init__(self, call: SentCall, left: int) -> None:
-        self.call = call
-        self.left = left
+    call: SentCall
+    left: int
 
 
 def _begin(record: RunRecord, connection: Any, commands: list[tuple[bytes, ...]]) -> SentCall:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from http.client import IncompleteRead, RemoteDisconnected
 from io import BytesIO
 from typing import Any
@@ -21,6 +22,8 @@ def install(undo: ExitStack) -> None:
 
 
 def _make(original: Callable[..., Any]) -> Callable[..., Any]:
+    from urllib3.exceptions import ReadTimeoutError
+
     def _make_request(self: Any, conn: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
         record = current_record()
         if record is None:
@@ -29,22 +32,13 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
         headers = {_text(name).lower(): _text(value) for name, value in passed.items()}
         limit = _limit(self._get_timeout(kwargs["timeout"])) if "timeout" in kwargs else None
         call = record_http_call(record, method, self.host, _target(url), headers, limit)
+        respond = partial(_response, self, conn, method, url, kwargs)
         if call.fault == "refused":
             conn.close()
             raise record.inject(_refuse(conn))
         if canned.is_status(call.fault):
             fault = str(call.fault)
-            return _response(
-                self,
-                conn,
-                method,
-                url,
-                kwargs,
-                int(fault),
-                canned.headers(fault),
-                BytesIO(canned.body(fault)),
-                canned.reason(fault),
-            )
+            return respond(int(fault), canned.headers(fault), BytesIO(canned.body(fault)), canned.reason(fault))
         with record.time.sending():
             if call.fault is None:
                 response = original(self, conn, method, url, *args, **kwargs)
@@ -55,7 +49,7 @@ def _make(original: Callable[..., Any]) -> Callable[..., Any]:
             body = response.read(decode_content=False)
             response.close()
             conn.close()
-        return _spoil(record, call, self, conn, method, url, kwargs, response, body)
+        return _spoil(record, call, partial(ReadTimeoutError, self, url), response, body, respond)
 
     return _make_request
 
@@ -85,26 +79,21 @@ def _refuse(conn: Any) -> Exception:
 def _spoil(
     record: RunRecord,
     call: SentCall,
-    pool: Any,
-    conn: Any,
-    method: str,
-    url: str,
-    kwargs: Any,
+    time_out: Callable[[str], Exception],
     response: Any,
     body: bytes,
+    respond: Callable[..., Any],
 ) -> Any:
     """Raise the error of a lost or slow response, or return the response with half of its body."""
-    from urllib3.exceptions import ReadTimeoutError
-
     if call.fault == "lost":
         raise record.inject(RemoteDisconnected("Remote end closed connection without response"))
     if call.fault == "slow":
         record.time.advance(call.timeout or 0)
-        raise record.inject(ReadTimeoutError(pool, url, f"Read timed out. (read timeout={call.timeout})"))
+        raise record.inject(time_out(f"Read timed out. (read timeout={call.timeout})"))
     headers = {name: value for name, value in response.headers.items() if name.lower() != "transfer-encoding"}
     headers["Content-Length"] = str(len(body))
     half = _HalfFile(body, record)
-    return _response(pool, conn, method, url, kwargs, response.status, headers, half, response.reason)
+    return respond(response.status, headers, half, response.reason)
 
 
 class _HalfFile(BytesIO):
@@ -124,15 +113,7 @@ class _HalfFile(BytesIO):
 
 
 def _response(
-    pool: Any,
-    conn: Any,
-    method: str,
-    url: str,
-    kwargs: Any,
-    status: int,
-    headers: Any,
-    body: BytesIO,
-    reason: str | None,
+    pool: Any, conn: Any, method: str, url: str, kwargs: Any, status: int, headers: Any, body: BytesIO, reason: Any
 ) -> Any:
     """Return a response as urllib3 makes it, with these parts."""
     from urllib3.response import HTTPResponse
